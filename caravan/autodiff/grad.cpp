@@ -1,0 +1,183 @@
+#include "caravan/autodiff/grad.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "caravan/base/error.h"
+#include "caravan/ops/table.h"
+#include "caravan/tensor/graph.h"
+
+namespace caravan {
+
+namespace {
+
+using Attached = AccumulateNode::Attached;
+
+class Backward {
+ public:
+  Backward(const Tensor& y, const std::vector<Tensor>& xs) : order_(topological({y}, false)) {
+    for (const Tensor& x : xs) leads_.insert(&x.node()), wanted_.insert(&x.node());
+    for (const Tensor& t : order_) {
+      bool any = false;
+      each_differentiable(t.node(), [&](const Tensor& child) { any = any || leads_.count(&child.node()); });
+      if (any) leads_.insert(&t.node());
+    }
+  }
+
+  bool reaches(const Tensor& y) const { return leads_.count(&y.node()) > 0; }
+
+  void run(const Tensor& y, const Tensor& seed) {
+    give(y, seed);
+    for (auto t = order_.rbegin(); t != order_.rend(); ++t) {
+      auto at = cotangents_.find(&t->node());
+      if (at == cotangents_.end() || !leads_.count(&t->node())) continue;
+      Tensor g = add_same(at->second, "d " + t->node().label, t->node().where);
+      at->second = {g};
+      if (t->node().custom)
+        apply_custom(*t, g);
+      else if (const AccumulateNode* n = t->node().accumulate())
+        apply_accumulation(*t, *n, g);
+    }
+  }
+
+  // Was x met on the way from y? Then its cotangent, zeros if nothing flowed.
+  bool met(const Tensor& x) const { return met_.count(&x.node()) > 0; }
+  Tensor cotangent(const Tensor& x) const {
+    auto at = cotangents_.find(&x.node());
+    return at == cotangents_.end() ? zeros_like(x, x.node().where) : add_same(at->second, "d " + x.node().label, x.node().where);
+  }
+
+ private:
+  static void each_differentiable(const Node& node, const std::function<void(const Tensor&)>& visit) {
+    if (node.custom) {
+      for (const Tensor& input : node.custom->inputs) visit(input);
+    } else if (const AccumulateNode* n = node.accumulate()) {
+      for (size_t i = 0; i < n->operands.size(); ++i)
+        if (n->body->reads(int(i)) && is_float(n->operands[i].tensor.dtype())) visit(n->operands[i].tensor);
+    }
+  }
+
+  void give(const Tensor& x, const Tensor& g) {
+    met_.insert(&x.node());
+    cotangents_[&x.node()].push_back(g);
+  }
+
+  void apply_custom(const Tensor& t, const Tensor& g) {
+    const CustomGradient& custom = *t.node().custom;
+    if (custom.inputs.empty()) return;
+    std::vector<Tensor> given = custom.rule(g);
+    if (given.size() != custom.inputs.size())
+      throw GradientError("the gradient rule of `" + t.node().label + "` (" + to_string(t.node().where) + ") gave " + std::to_string(given.size()) +
+                          " tensors for " + std::to_string(custom.inputs.size()) + " inputs.");
+    for (size_t i = 0; i < given.size(); ++i)
+      if (leads_.count(&custom.inputs[i].node())) {
+        met_.insert(&custom.inputs[i].node());
+        if (given[i].defined()) give(custom.inputs[i], given[i]);
+      }
+  }
+
+  void apply_accumulation(const Tensor& t, const AccumulateNode& n, const Tensor& g) {
+    std::vector<Tensor> auxiliaries;
+    bool made = false;
+    for (size_t k = 0; k < n.operands.size(); ++k) {
+      const Tensor& x = n.operands[k].tensor;
+      if (!n.body->reads(int(k)) || !is_float(x.dtype()) || !leads_.count(&x.node())) continue;
+      met_.insert(&x.node());
+      if (!made) auxiliaries = make_auxiliaries(t, n), made = true;
+      Tensor dx = by_operand(t, n, int(k), g, auxiliaries);
+      if (dx.defined()) give(x, dx);
+    }
+  }
+
+  // The quantities that the accumulator's gradient needs, accumulated over the same relation: the position of the
+  // winner, the product of the other factors.
+  static std::vector<Tensor> make_auxiliaries(const Tensor& t, const AccumulateNode& n) {
+    std::vector<Tensor> out;
+    const AccumulatorRow& row_of = row(n.accumulator);
+    for (size_t a = 0; a < row_of.auxiliaries.size(); ++a) {
+      if (row_of.auxiliaries[a].accumulator.empty()) continue;
+      ir::Body body = *n.body;
+      int value = n.body->result();
+      body.finish(body.instantiate(auxiliary_body(n.accumulator, int(a)), std::span(&value, 1)));
+      Tensor auxiliary = make_accumulate(n.link, n.clause, *find_accumulator(row_of.auxiliaries[a].accumulator),
+                                         std::make_shared<const ir::Body>(std::move(body)), n.operands, n.written,
+                                         std::string(row_of.auxiliaries[a].accumulator), t.node().where);
+      if (!row_of.refuse_second.empty()) {
+        CustomGradient refusal;
+        for (size_t i = 0; i < n.operands.size(); ++i)
+          if (n.body->reads(int(i))) refusal.inputs.push_back(n.operands[i].tensor);
+        std::string message = "the second derivative of `" + t.node().label + "` (" + to_string(t.node().where) + ") is refused: " + std::string(row_of.refuse_second);
+        refusal.rule = [message](const Tensor&) -> std::vector<Tensor> { throw GradientError(message); };
+        auxiliary = with_gradient(Operand(auxiliary, t.node().where), std::move(refusal), auxiliary.node().label);
+      }
+      out.push_back(auxiliary);
+    }
+    return out;
+  }
+
+  static Tensor by_operand(const Tensor& t, const AccumulateNode& n, int k, const Tensor& g, const std::vector<Tensor>& auxiliaries) {
+    std::vector<Attached> operands = n.operands;
+    std::vector<DType> dtypes;
+    for (const Attached& o : n.operands) dtypes.push_back(o.tensor.dtype());
+    auto attach = [&](const Tensor& tensor) {  // to the old result slot
+      operands.push_back({tensor, n.written});
+      return int(operands.size()) - 1;
+    };
+    ir::Body body = *n.body;
+    int chain = ir::pull_back(body, *n.body, k, body.load(attach(g)), dtypes);
+    if (chain < 0) return {};
+    std::vector<int> variables = {chain, n.body->result()};
+    if (!auxiliaries.empty()) variables.push_back(body.position());
+    for (const Tensor& auxiliary : auxiliaries) variables.push_back(body.load(attach(auxiliary)));
+    variables.resize(5, variables.back());
+    body.finish(body.instantiate(gradient(n.accumulator), variables));
+    if (body.is_constant(0)) return {};
+    const Tensor& x = n.operands[size_t(k)].tensor;
+    return make_accumulate(n.link, n.clause, Accumulator::add, std::make_shared<const ir::Body>(std::move(body)), std::move(operands),
+                           n.operands[size_t(k)].slot, "d " + x.node().label, t.node().where, x.dtype());
+  }
+
+  std::vector<Tensor> order_;
+  std::unordered_set<const Node*> leads_, wanted_, met_;
+  std::unordered_map<const Node*, std::vector<Tensor>> cotangents_;
+};
+
+std::string called(const Tensor& t) { return "`" + t.node().label + "` (" + to_string(t.node().where) + ")"; }
+
+}  // namespace
+
+std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options, Source where) {
+  for (const Tensor& x : xs)
+    if (!is_float(x.dtype()))
+      throw GradientError("the gradient by " + called(x) + " asked for at " + to_string(where) + " does not exist: it is " + std::string(name(x.dtype())) + ", not a float.");
+  Backward backward(y, xs);
+  backward.run(y, options.cotangent.defined() ? options.cotangent : ones_like(y, where));
+  std::vector<Tensor> out;
+  for (const Tensor& x : xs) {
+    if (!backward.met(x) && !options.allow_unused)
+      throw GradientError("the gradient of " + called(y) + " by " + called(x) + " was asked for at " + to_string(where) +
+                          ", but the former does not depend on the latter; check the graph, or give .allow_unused = true for zeros.");
+    out.push_back(backward.cotangent(x));
+  }
+  return out;
+}
+
+Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options, Source where) { return grad(y, std::vector<Tensor>{x}, options, where)[0]; }
+
+Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u) { return grad(y, x, {.allow_unused = true, .cotangent = u}); }
+
+// vjp is linear in u, so its own transpose is the jvp; the value of u does not matter.
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v) {
+  Tensor u = zeros_like(y);
+  return grad(dot(vjp(y, x, u), v), u, {.allow_unused = true});
+}
+
+Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v) {
+  return grad(dot(grad(loss, x), v), x, {.allow_unused = true});
+}
+
+Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, std::function<std::vector<Tensor>(const Tensor&)> rule) {
+  return with_gradient(value, {std::move(inputs), std::move(rule)}, "custom_gradient");
+}
+
+}  // namespace caravan

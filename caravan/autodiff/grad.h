@@ -1,0 +1,51 @@
+// Gradients are ordinary tensors of the same language, of any order, built before any shape is known.
+//
+// The gradient of an accumulation y[L(i)] (+)= body(a[A(i)], ...) by the operand in slot A is the same relation with
+// slot A written:   da[A(i)] += body's pullback of g[L(i)],   where g is the cotangent of y. Nothing is inferred again.
+// What differs between accumulators (the winner of a max, the other factors of a product) is in the accumulator's row.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "caravan/tensor/tensor.h"
+
+namespace caravan {
+
+struct GradOptions {
+  bool allow_unused = false;  // zeros for a tensor that y does not depend on; otherwise that is refused
+  Tensor cotangent{};         // of y's shape; ones if not given, so that a y of many elements counts as their sum
+};
+
+std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {}, Source where = Source::here());
+Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options = {}, Source where = Source::here());
+
+template <class... More>
+  requires(std::is_same_v<More, Tensor> && ...)
+std::array<Tensor, 2 + sizeof...(More)> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const More&... more) {
+  std::vector<Tensor> list = grad(y, std::vector<Tensor>{x0, x1, more...});
+  std::array<Tensor, 2 + sizeof...(More)> out;
+  for (size_t i = 0; i < out.size(); ++i) out[i] = list[i];
+  return out;
+}
+
+Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u);     // u applied to the Jacobian dy/dx: the shape of x
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v);     // the Jacobian applied to v: the shape of y
+Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v);  // the Hessian applied to v: the shape of x
+
+// A function whose gradient is a rule of the user's: custom_gradient(f, rule)(x...) is f(x...); its cotangent g gives
+// rule(g, x...) to the x, a tensor or a std::vector of one per x.
+template <class Function, class Rule>
+auto custom_gradient(Function f, Rule rule);
+
+Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, std::function<std::vector<Tensor>(const Tensor&)> rule);
+
+template <class Function, class Rule>
+auto custom_gradient(Function f, Rule rule) {
+  return [f, rule](const auto&... x) {
+    return attach_gradient(f(x...), {x...}, [rule, x...](const Tensor& g) -> std::vector<Tensor> { return {rule(g, x...)}; });
+  };
+}
+
+}  // namespace caravan

@@ -1,0 +1,27 @@
+// Counter-based random bits: Threefry-4x32 with 20 rounds, exactly Random123's.
+//
+// J. Salmon, M. Moraes, R. Dror, D. Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// A stream is keyed by (seed, name, step); the element of the tensor is the counter. So a value
+// depends on nothing but these four, whatever the backend, the threads or the other tensors.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace caravan {
+
+using Word4 = std::array<uint32_t, 4>;
+
+Word4 threefry4x32(Word4 counter, Word4 key);
+
+uint64_t hash_name(std::string_view name);  // FNV-1a, fixed for ever: checkpoints and streams depend on it
+
+// Four random words of element `element`: counter = (element, step), key = (seed, hash of the name).
+Word4 random_words(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t element);
+
+// The two distributions everything else is made from; exact in float32 up to the last rounding.
+double unit_uniform(uint32_t word);                  // in [0, 1), a multiple of 2^-24
+double unit_normal(uint32_t word0, uint32_t word1);  // Box-Muller; |result| <= 5.77
+
+}  // namespace caravan

@@ -1,0 +1,45 @@
+// The shape of a tensor: three rows of axes, `batch | input -> output`.
+//
+// Memory order is batch, output, input (input innermost).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caravan {
+
+enum class RowKind : uint8_t { batch, input, output };
+inline constexpr std::array<RowKind, 3> kRowKinds = {RowKind::batch, RowKind::input, RowKind::output};
+inline constexpr std::array<RowKind, 3> kMemoryOrder = {RowKind::batch, RowKind::output, RowKind::input};
+std::string_view name(RowKind kind);
+
+struct Axis {
+  int64_t size = 0;
+  std::string basis{};        // equal sizes with different tags do not match
+  bool broadcastable = false;  // true iff size is 1 and the axis may stretch in a pointwise operation
+  bool operator==(const Axis&) const = default;
+};
+
+using Row = std::vector<Axis>;
+
+struct Shape {
+  Row batch, input, output;
+
+  Row& operator[](RowKind kind);
+  const Row& operator[](RowKind kind) const;
+  int rank() const { return int(batch.size() + input.size() + output.size()); }
+  int64_t elements() const;
+  std::vector<int64_t> sizes() const;  // in memory order
+  bool operator==(const Shape&) const = default;
+};
+
+bool same_sizes(const Shape& a, const Shape& b);  // tags and stretching aside
+
+// "2,8|8->4"; a scalar is "". `Shape{}` has no axes and one element.
+std::string to_string(const Shape& shape);
+Shape parse_shape(std::string_view text);  // throws SpecError; the inverse of to_string
+
+}  // namespace caravan

@@ -1,0 +1,22 @@
+// Where in the user's program something was written.
+#pragma once
+
+#include <string>
+
+namespace caravan {
+
+// Converting constructors and public functions take `Source where = here()` through defaulted
+// arguments, so that the position is the caller's. (Clang 14 lacks a working std::source_location.)
+struct Source {
+  const char* file = "";
+  int line = 0;
+
+  static constexpr Source here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+  bool known() const { return line > 0; }
+};
+
+std::string to_string(Source where);  // "moons.cpp:12"; the folder is dropped
+
+}  // namespace caravan

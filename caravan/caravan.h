@@ -1,0 +1,14 @@
+// Everything a user needs: tensors, gradients, programs, contexts, training.
+#pragma once
+
+#include <iostream>
+
+#include "caravan/array/array.h"
+#include "caravan/autodiff/grad.h"
+#include "caravan/base/error.h"
+#include "caravan/data/synthetic.h"
+#include "caravan/runtime/context.h"
+#include "caravan/runtime/see.h"
+#include "caravan/tensor/program.h"
+#include "caravan/tensor/tensor.h"
+#include "caravan/train/optimizer.h"

@@ -1,0 +1,396 @@
+#include "caravan/ir/body.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "caravan/base/error.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::ir {
+
+namespace {
+
+bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+
+std::span<const int> args_of(const Scalar& entry) {
+  switch (entry.kind) {
+    case Scalar::Kind::apply: return {entry.args, size_t(row(entry.op).arity)};
+    case Scalar::Kind::cast: return {entry.args, 1};
+    default: return {};
+  }
+}
+
+// The precision that a number on its own suggests: an integer fits into any tensor, a fraction needs a float.
+DType weak_type(double value) { return std::isfinite(value) && value == std::trunc(value) ? DType::i32 : DType::f32; }
+
+double apply_to_constants(const std::vector<Scalar>& entries, Op op, std::span<const int> args) {
+  double values[3] = {};
+  for (size_t k = 0; k < args.size(); ++k) values[k] = entries[size_t(args[k])].constant;
+  return row(op).eval(values[0], values[1], values[2]);
+}
+
+// Is x op neutral (or neutral op x) = x to the bit for every x? Not so for x + 0, which turns -0 into 0.
+bool neutral_is_exact(const OpRow& row, bool right) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (double x : {0.0, -0.0, 1.0, -1.5, 0.1, 5e-324, -1e308, inf, -inf, nan}) {
+    const double y = right ? row.eval(x, *row.neutral, 0) : row.eval(*row.neutral, x, 0);
+    if (!same_bits(x, y) && !(std::isnan(x) && std::isnan(y))) return false;
+  }
+  return true;
+}
+
+struct Typed {
+  DType dtype;
+  bool weak;
+};
+
+std::vector<Typed> types_of_entries(const Body& body, std::span<const DType> operands, std::span<const bool> weak) {
+  std::vector<Typed> types;
+  types.reserve(body.entries().size());
+  for (const Scalar& entry : body.entries()) {
+    switch (entry.kind) {
+      case Scalar::Kind::constant: types.push_back({weak_type(entry.constant), true}); break;
+      case Scalar::Kind::load: {
+        const size_t k = size_t(entry.operand);
+        CARAVAN_CHECK(k < operands.size(), "a body reads operand " + std::to_string(entry.operand) + " of " +
+                                               std::to_string(operands.size()));
+        types.push_back({operands[k], k < weak.size() && weak[k]});
+        break;
+      }
+      case Scalar::Kind::position: types.push_back({DType::i64, false}); break;
+      case Scalar::Kind::cast: types.push_back({entry.dtype, false}); break;
+      case Scalar::Kind::apply: {
+        const OpRow& facts = row(entry.op);
+        DType dtypes[3];
+        bool weaks[3];
+        bool all_weak = true, any_float = facts.result == ResultType::real;
+        for (int k = 0; k < facts.arity; ++k) {
+          const Typed& arg = types[size_t(entry.args[k])];
+          dtypes[k] = arg.dtype;
+          weaks[k] = arg.weak;
+          if (k == 0 && facts.result == ResultType::select) continue;
+          all_weak = all_weak && arg.weak;
+          any_float = any_float || is_float(arg.dtype);
+        }
+        if (facts.result == ResultType::logic)
+          types.push_back({DType::boolean, false});
+        else if (all_weak)
+          types.push_back({any_float ? DType::f32 : DType::i32, true});
+        else
+          types.push_back({result_type(entry.op, {dtypes, size_t(facts.arity)}, {weaks, size_t(facts.arity)}), false});
+        break;
+      }
+    }
+  }
+  return types;
+}
+
+}  // namespace
+
+bool Scalar::operator==(const Scalar& other) const {
+  if (kind != other.kind) return false;
+  switch (kind) {
+    case Kind::constant: return same_bits(constant, other.constant);
+    case Kind::load: return operand == other.operand;
+    case Kind::position: return true;
+    case Kind::cast: return dtype == other.dtype && args[0] == other.args[0];
+    case Kind::apply: return op == other.op && std::ranges::equal(args_of(*this), args_of(other));
+  }
+  return false;
+}
+
+int Body::intern(Scalar entry) {
+  for (int arg : args_of(entry))
+    CARAVAN_CHECK(arg >= 0 && size_t(arg) < entries_.size(),
+                  "entry " + std::to_string(entries_.size()) + " of a body reads entry " + std::to_string(arg));
+  auto found = std::find(entries_.begin(), entries_.end(), entry);
+  if (found != entries_.end()) return int(found - entries_.begin());
+  entries_.push_back(entry);
+  return int(entries_.size()) - 1;
+}
+
+int Body::constant(double value) {
+  Scalar entry;
+  entry.constant = value;
+  return intern(entry);
+}
+
+int Body::load(int operand) {
+  CARAVAN_CHECK(operand >= 0, "a body reads operand " + std::to_string(operand));
+  Scalar entry;
+  entry.kind = Scalar::Kind::load;
+  entry.operand = operand;
+  return intern(entry);
+}
+
+int Body::position() {
+  Scalar entry;
+  entry.kind = Scalar::Kind::position;
+  return intern(entry);
+}
+
+int Body::cast(DType dtype, int arg) {
+  CARAVAN_CHECK(arg >= 0 && size_t(arg) < entries_.size(), "a cast reads entry " + std::to_string(arg));
+  const Scalar& of = entries_[size_t(arg)];
+  if (of.kind == Scalar::Kind::cast && of.dtype == dtype) return arg;
+  Scalar entry;
+  entry.kind = Scalar::Kind::cast;
+  entry.dtype = dtype;
+  entry.args[0] = arg;
+  return intern(entry);
+}
+
+int Body::apply(Op op, std::span<const int> args) {
+  const OpRow& facts = row(op);
+  CARAVAN_CHECK(int(args.size()) == facts.arity, "`" + std::string(facts.name) + "` takes " +
+                                                     std::to_string(facts.arity) + " operands, not " +
+                                                     std::to_string(args.size()));
+  Scalar entry;
+  entry.kind = Scalar::Kind::apply;
+  entry.op = op;
+  bool constant_args = true, integers = facts.result != ResultType::real;
+  for (size_t k = 0; k < args.size(); ++k) {
+    CARAVAN_CHECK(args[k] >= 0 && size_t(args[k]) < entries_.size(),
+                  "`" + std::string(facts.name) + "` reads entry " + std::to_string(args[k]) + " of a body that has " +
+                      std::to_string(entries_.size()));
+    entry.args[k] = args[k];
+    const Scalar& arg = entries_[size_t(args[k])];
+    constant_args = constant_args && arg.kind == Scalar::Kind::constant;
+    if (k > 0 || facts.result != ResultType::select) integers = integers && weak_type(arg.constant) == DType::i32;
+  }
+  // Constants fold where the number that comes out means the same precision as the op did: 1 + 2, 1 / 3, but not 4 / 2.
+  if (constant_args && facts.result != ResultType::logic) {
+    const double value = apply_to_constants(entries_, op, args);
+    if ((weak_type(value) == DType::i32) == integers) return constant(value);
+  }
+  return intern(entry);
+}
+
+int Body::apply_to_floats(Op op, std::span<const int> args) {
+  const OpRow& facts = row(op);
+  auto entry = [&](size_t k) -> const Scalar& { return entries_[size_t(args[k])]; };
+  auto is_constant = [&](size_t k) { return entry(k).kind == Scalar::Kind::constant; };
+
+  bool constant_args = true;
+  for (size_t k = 0; k < args.size(); ++k) constant_args = constant_args && is_constant(k);
+  if (constant_args && facts.result != ResultType::logic) return constant(apply_to_constants(entries_, op, args));
+
+  if (facts.arity == 2 && facts.neutral && facts.result == ResultType::same) {
+    auto is_neutral = [&](size_t k) { return is_constant(k) && same_bits(entry(k).constant, *facts.neutral); };
+    if (is_neutral(1) && neutral_is_exact(facts, true)) return args[0];
+    if (is_neutral(0) && facts.commutative && neutral_is_exact(facts, false)) return args[1];
+  }
+  if (op == Op::mul)
+    for (size_t k : {0, 1})
+      if (is_constant(k) && entry(k).constant == -1) return apply_to_floats(Op::neg, std::array{args[1 - k]});
+  if (op == Op::neg && entry(0).kind == Scalar::Kind::apply && entry(0).op == Op::neg) return entry(0).args[0];
+  return apply(op, args);
+}
+
+int Body::instantiate(const Formula& formula, std::span<const int> variables) {
+  std::vector<int> at(formula.size, -1);
+  for (size_t i = 0; i < formula.size; ++i) {
+    const Formula::Entry& entry = formula.entries[i];
+    switch (entry.leaf) {
+      case Formula::Leaf::constant: at[i] = constant(entry.constant); break;
+      case Formula::Leaf::variable:
+        CARAVAN_CHECK(entry.variable < variables.size() && variables[entry.variable] >= 0,
+                      "a formula names variable " + std::to_string(entry.variable) + ", which has no entry");
+        at[i] = variables[entry.variable];
+        break;
+      case Formula::Leaf::none: {
+        int args[3] = {};
+        const size_t arity = size_t(row(entry.op).arity);
+        for (size_t k = 0; k < arity; ++k) args[k] = at[entry.args[k]];
+        at[i] = apply_to_floats(entry.op, {args, arity});
+        break;
+      }
+    }
+  }
+  CARAVAN_CHECK(!at.empty(), "an empty formula");
+  return at.back();
+}
+
+void Body::finish(int result) {
+  CARAVAN_CHECK(result >= 0 && size_t(result) < entries_.size(), "a body ends in entry " + std::to_string(result));
+  entries_.resize(size_t(result) + 1);  // later entries cannot matter to it
+  std::vector<bool> live(entries_.size(), false);
+  live.back() = true;
+  for (size_t i = entries_.size(); i-- > 0;)
+    if (live[i])
+      for (int arg : args_of(entries_[i])) live[size_t(arg)] = true;
+
+  std::vector<int> moved(entries_.size(), -1);
+  size_t kept = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (!live[i]) continue;
+    Scalar entry = entries_[i];
+    for (size_t k = 0; k < args_of(entry).size(); ++k) entry.args[k] = moved[size_t(entry.args[k])];
+    moved[i] = int(kept);
+    entries_[kept++] = entry;
+  }
+  entries_.resize(kept);
+}
+
+bool Body::is_constant(double value) const {
+  return !entries_.empty() && entries_.back().kind == Scalar::Kind::constant &&
+         same_bits(entries_.back().constant, value);
+}
+
+bool Body::reads(int operand) const {
+  return std::ranges::any_of(
+      entries_, [&](const Scalar& entry) { return entry.kind == Scalar::Kind::load && entry.operand == operand; });
+}
+
+bool Body::uses_position() const {
+  return std::ranges::any_of(entries_, [](const Scalar& entry) { return entry.kind == Scalar::Kind::position; });
+}
+
+Body Body::with_operands(std::span<const int> renamed) const {
+  Body out;
+  std::vector<int> moved;
+  moved.reserve(entries_.size());
+  for (Scalar entry : entries_) {  // two operands may become one, and with them what is computed from them
+    if (entry.kind == Scalar::Kind::load) {
+      CARAVAN_CHECK(size_t(entry.operand) < renamed.size(),
+                    "operand " + std::to_string(entry.operand) + " has no new name");
+      entry.operand = renamed[size_t(entry.operand)];
+    }
+    for (size_t k = 0; k < args_of(entry).size(); ++k) entry.args[k] = moved[size_t(entry.args[k])];
+    moved.push_back(out.intern(entry));
+  }
+  if (!moved.empty()) out.finish(moved.back());
+  return out;
+}
+
+Body Body::op(Op op) {
+  Body body;
+  int args[3] = {};
+  const size_t arity = size_t(row(op).arity);
+  for (size_t k = 0; k < arity; ++k) args[k] = body.load(int(k));
+  body.finish(body.apply(op, {args, arity}));
+  return body;
+}
+
+Body Body::identity() {
+  Body body;
+  body.load(0);
+  return body;
+}
+
+Body Body::number(double value) {
+  Body body;
+  body.constant(value);
+  return body;
+}
+
+double evaluate(const Body& body, std::span<const double> operands, double position) {
+  std::vector<double> values;
+  values.reserve(body.entries().size());
+  for (const Scalar& entry : body.entries()) {
+    switch (entry.kind) {
+      case Scalar::Kind::constant: values.push_back(entry.constant); break;
+      case Scalar::Kind::load:
+        CARAVAN_CHECK(size_t(entry.operand) < operands.size(), "a body reads operand " + std::to_string(entry.operand) +
+                                                                   " of " + std::to_string(operands.size()));
+        values.push_back(operands[size_t(entry.operand)]);
+        break;
+      case Scalar::Kind::position: values.push_back(position); break;
+      case Scalar::Kind::cast: values.push_back(convert(entry.dtype, values[size_t(entry.args[0])])); break;
+      case Scalar::Kind::apply: {
+        double args[3] = {};
+        for (size_t k = 0; k < args_of(entry).size(); ++k) args[k] = values[size_t(entry.args[k])];
+        values.push_back(row(entry.op).eval(args[0], args[1], args[2]));
+        break;
+      }
+    }
+  }
+  CARAVAN_CHECK(!values.empty(), "an empty body has no value");
+  return values.back();
+}
+
+int pull_back(Body& into, const Body& body, int operand, int cotangent, std::span<const DType> operands) {
+  // A copy: `body` may be `into` itself.
+  const std::vector<Scalar> entries = body.entries();
+  CARAVAN_CHECK(!entries.empty() && entries.size() <= into.entries().size() &&
+                    std::equal(entries.begin(), entries.end(), into.entries().begin()),
+                "pull_back writes into a body that starts with the entries of the body it differentiates");
+
+  // Precisions, for casts only. Operands of unknown precision count as floats.
+  std::vector<DType> dtypes(operands.begin(), operands.end());
+  for (const Scalar& entry : entries)
+    if (entry.kind == Scalar::Kind::load && size_t(entry.operand) >= dtypes.size())
+      dtypes.resize(size_t(entry.operand) + 1, DType::f32);
+  const std::vector<Typed> types = types_of_entries(body, dtypes, {});
+
+  std::vector<bool> leads(entries.size(), false);  // to the operand
+  for (size_t i = 0; i < entries.size(); ++i) {
+    leads[i] = entries[i].kind == Scalar::Kind::load && entries[i].operand == operand;
+    for (int arg : args_of(entries[i])) leads[i] = leads[i] || leads[size_t(arg)];
+  }
+
+  std::vector<int> adjoint(entries.size(), -1);
+  auto receive = [&](int entry, int amount) {
+    int& total = adjoint[size_t(entry)];
+    total = total < 0 ? amount : into.apply(Op::add, std::array{total, amount});
+  };
+  adjoint.back() = cotangent;
+  int received = -1;
+  for (size_t i = entries.size(); i-- > 0;) {
+    const int g = adjoint[i];
+    if (g < 0 || !leads[i]) continue;
+    const Scalar& entry = entries[i];
+    switch (entry.kind) {
+      case Scalar::Kind::load: received = g; break;  // interned: the only one of this operand
+      case Scalar::Kind::cast: {
+        const Scalar& of = entries[size_t(entry.args[0])];
+        const DType from = types[size_t(entry.args[0])].dtype;
+        const bool known = !operands.empty() || of.kind == Scalar::Kind::cast;
+        if (is_float(entry.dtype) && is_float(from))
+          receive(entry.args[0], known && from != entry.dtype ? into.cast(from, g) : g);
+        break;
+      }
+      case Scalar::Kind::apply: {
+        int variables[5] = {g, -1, -1, -1, int(i)};  // g, a, b, c, y
+        const int arity = row(entry.op).arity;
+        std::copy_n(entry.args, arity, variables + 1);
+        for (int k = 0; k < arity; ++k)
+          if (leads[size_t(entry.args[k])] && !pullback_is_zero(entry.op, k))
+            receive(entry.args[k], into.instantiate(pullback(entry.op, k), variables));
+        break;
+      }
+      case Scalar::Kind::constant:
+      case Scalar::Kind::position: break;
+    }
+  }
+  return received;
+}
+
+DType type_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak) {
+  const std::vector<Typed> types = types_of_entries(body, operands, weak);
+  CARAVAN_CHECK(!types.empty(), "an empty body has no precision");
+  return types.back().weak ? DType::f32 : types.back().dtype;
+}
+
+size_t hash(const Body& body) {
+  uint64_t h = 0xcbf29ce484222325ull;
+  auto mix = [&](uint64_t word) {
+    h = (h ^ word) * 0x100000001b3ull;
+    h ^= h >> 29;
+  };
+  for (const Scalar& entry : body.entries()) {
+    mix(uint64_t(entry.kind));
+    switch (entry.kind) {
+      case Scalar::Kind::constant: mix(std::bit_cast<uint64_t>(entry.constant)); break;
+      case Scalar::Kind::load: mix(uint64_t(entry.operand)); break;
+      case Scalar::Kind::position: break;
+      case Scalar::Kind::cast: mix(uint64_t(entry.dtype)); break;
+      case Scalar::Kind::apply: mix(uint64_t(entry.op)); break;
+    }
+    for (int arg : args_of(entry)) mix(uint64_t(arg));
+  }
+  return size_t(h);
+}
+
+}  // namespace caravan::ir

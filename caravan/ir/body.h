@@ -1,0 +1,80 @@
+// The body of an accumulation: a scalar expression over what is read at one point.
+//
+// A list of entries in which each reads earlier ones and the last is the result; equal entries are one entry.
+// Meaning: entries have no effects, so they may be evaluated in any order, duplicated or skipped. `where` does not
+// protect its branches: both have values, one is taken. Arithmetic is that of the entry's precision, without
+// contraction; integers wrap (i32, i64, u8).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caravan/ops/op.h"
+
+namespace caravan::ir {
+
+struct Scalar {
+  enum class Kind : uint8_t { constant, load, position, apply, cast } kind = Kind::constant;
+  double constant = 0;        // constant
+  int operand = 0;            // load: which operand of the accumulation
+  Op op{};                    // apply
+  DType dtype{};              // cast
+  int args[3] = {0, 0, 0};    // apply, cast: earlier entries
+  bool operator==(const Scalar&) const;  // constants by bits, so NaN equals itself
+};
+
+class Body {
+ public:
+  // Each returns the entry's number.
+  int constant(double value);
+  int load(int operand);
+  int position();                            // the linear position of this point in the box of the iterators, as f64/i64
+  int apply(Op op, std::span<const int> args);
+  int cast(DType dtype, int arg);
+  // The formula with variable k replaced by entry variables[k] (-1 where the formula does not name it). Formulas are
+  // gradients, over floats, so they are simplified: constants fold, x * 1 is x. Only what is exact, for NaN, inf and -0 too.
+  int instantiate(const Formula& formula, std::span<const int> variables);
+  void finish(int result);                   // drops what the result does not need; the result becomes the last entry
+
+  const std::vector<Scalar>& entries() const { return entries_; }
+  int result() const { return int(entries_.size()) - 1; }
+  bool is_constant(double value) const;       // is the whole body this number, to the bit (0 is not -0)
+  bool reads(int operand) const;
+  bool uses_position() const;
+  bool operator==(const Body&) const = default;
+
+  // The same body with operand k renamed to renamed[k].
+  Body with_operands(std::span<const int> renamed) const;
+
+  static Body op(Op op);            // op(load 0, load 1, ...)
+  static Body identity();           // load 0
+  static Body number(double value);
+
+ private:
+  int intern(Scalar entry);
+  int apply_to_floats(Op op, std::span<const int> args);  // apply, simplified
+  std::vector<Scalar> entries_;
+};
+
+double evaluate(const Body& body, std::span<const double> operands, double position);
+
+// What the result's cotangent becomes at one operand: the chain rule over the entries, with each op's pullback row.
+// Returns the entry (in `into`, which starts as a copy of `body`'s entries) or -1 if nothing flows.
+// A cast between floats lets the cotangent through, cast back; any other stops it. `operands` gives the precisions that
+// this needs; without them operands count as floats and a cotangent is cast back only to what the body itself cast to.
+int pull_back(Body& into, const Body& body, int operand, int cotangent, std::span<const DType> operands = {});
+
+// Constants are weak (dtype.h, rule 2), and so is what is computed from weak entries alone; a weak result is f32.
+DType type_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak);
+
+// "max(a, 0) * w"; operands by their names. A shared entry is written wherever it is read.
+std::string to_string(const Body& body, std::span<const std::string> operands);
+// The inverse, over the names given (any text: "x[b, i]" is a name; a name before the word `position`). Throws SpecError.
+Body parse_body(std::string_view text, std::span<const std::string> operands);
+
+size_t hash(const Body& body);
+
+}  // namespace caravan::ir

@@ -1,0 +1,205 @@
+// Bodies as text and back. One table of precedences serves both directions.
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "caravan/base/error.h"
+#include "caravan/ir/body.h"
+#include "caravan/ir/text.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::ir {
+
+namespace {
+
+constexpr int kUnary = 7;  // -x, and negative numbers
+constexpr int kAtom = 9;   // names, numbers, calls, parentheses
+
+// How strongly an infix op binds; all of them from left to right. 0: not written between its operands.
+int precedence(std::string_view infix) {
+  if (infix == "||" || infix == "or" || infix == "|") return 1;
+  if (infix == "&&" || infix == "and" || infix == "&") return 2;
+  if (infix == "==" || infix == "!=") return 3;
+  if (infix == "<" || infix == "<=" || infix == ">" || infix == ">=") return 4;
+  if (infix == "+" || infix == "-") return 5;
+  if (infix == "*" || infix == "/" || infix == "%") return 6;
+  if (infix == "**" || infix == "^") return 8;
+  return 0;
+}
+
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::span<const std::string> operands) : text_(text), operands_(operands) {}
+
+  Body parse() {
+    const int result = expression(1);
+    blank();
+    if (at_ != text_.size()) refuse("expected an operator");
+    body_.finish(result);
+    return std::move(body_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& problem) const {
+    std::string names;
+    for (const std::string& operand : operands_) names += (names.empty() ? "" : ", ") + operand;
+    const std::string rest = at_ < text_.size() ? " before `" + std::string(text_.substr(at_)) + "`" : " at the end";
+    throw SpecError("expression \"" + std::string(text_) + "\": " + problem + rest + ", column " +
+                    std::to_string(at_ + 1) + "; the operands are " + (names.empty() ? "none" : names) + ".");
+  }
+
+  void blank() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+
+  // Does `token` stand here, as a whole word where it is one?
+  bool sees(std::string_view token) const {
+    if (token.empty() || text_.substr(at_, token.size()) != token) return false;
+    const size_t end = at_ + token.size();
+    return !is_word(token.back()) || end == text_.size() || !is_word(text_[end]);
+  }
+
+  bool take(std::string_view token) {
+    blank();
+    if (!sees(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  const OpRow* infix_here() {
+    blank();
+    const OpRow* longest = nullptr;
+    for (const OpRow& row : op_rows())
+      if (precedence(row.infix) > 0 && sees(row.infix) && (!longest || row.infix.size() > longest->infix.size()))
+        longest = &row;
+    return longest;
+  }
+
+  int expression(int least) {
+    int left = unary();
+    while (const OpRow* row = infix_here()) {
+      const int binds = precedence(row->infix);
+      if (binds < least) break;
+      at_ += row->infix.size();
+      const int right = expression(binds + 1);
+      left = body_.apply(row->op, std::array{left, right});
+    }
+    return left;
+  }
+
+  int unary() {
+    if (!take("-")) return atom();
+    return body_.apply(Op::neg, std::array{expression(kUnary)});
+  }
+
+  int atom() {
+    blank();
+    if (take("(")) {
+      const int inner = expression(1);
+      if (!take(")")) refuse("expected `)`");
+      return inner;
+    }
+    size_t end = at_;
+    while (end < text_.size() && is_word(text_[end])) ++end;
+    const std::string_view word = text_.substr(at_, end - at_);
+    if (end < text_.size() && text_[end] == '(' && !word.empty()) return call(word, end);
+
+    int operand = -1;  // the longest name that stands here
+    for (size_t k = 0; k < operands_.size(); ++k)
+      if (sees(operands_[k]) && (operand < 0 || operands_[k].size() > operands_[size_t(operand)].size()))
+        operand = int(k);
+    if (operand >= 0) {
+      at_ += operands_[size_t(operand)].size();
+      return body_.load(operand);
+    }
+    if (take("position")) return body_.position();
+    if (take("inf")) return body_.constant(std::numeric_limits<double>::infinity());
+    if (take("nan")) return body_.constant(std::numeric_limits<double>::quiet_NaN());
+    double value = 0;
+    auto [after, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error != std::errc()) refuse("expected a number, an operand or a function");
+    at_ = size_t(after - text_.data());
+    return body_.constant(value);
+  }
+
+  int call(std::string_view word, size_t parenthesis) {
+    const std::optional<DType> dtype = find_dtype(word);
+    const std::optional<Op> op = find_op(word);
+    if (!dtype && !op) refuse("there is no op `" + std::string(word) + "`");
+    at_ = parenthesis + 1;
+    std::vector<int> args;
+    do args.push_back(expression(1));
+    while (take(","));
+    if (!take(")")) refuse("expected `,` or `)`");
+    const size_t arity = op ? size_t(row(*op).arity) : 1;
+    if (args.size() != arity)
+      refuse("`" + std::string(word) + "` takes " + std::to_string(arity) + " operands, not " +
+             std::to_string(args.size()));
+    return op ? body_.apply(*op, args) : body_.cast(*dtype, args[0]);
+  }
+
+  std::string_view text_;
+  std::span<const std::string> operands_;
+  size_t at_ = 0;
+  Body body_;
+};
+
+}  // namespace
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[32];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
+}
+
+std::string to_string(const Body& body, std::span<const std::string> operands) {
+  struct Piece {
+    std::string text;
+    int binds;
+  };
+  std::vector<Piece> pieces;
+  // The text of an argument in a place that asks for at least this precedence.
+  auto at_least = [&](int entry, int binds) {
+    const Piece& piece = pieces[size_t(entry)];
+    return piece.binds < binds ? "(" + piece.text + ")" : piece.text;
+  };
+  for (const Scalar& entry : body.entries()) {
+    switch (entry.kind) {
+      case Scalar::Kind::constant:
+        pieces.push_back({number_text(entry.constant), std::signbit(entry.constant) ? kUnary : kAtom});
+        break;
+      case Scalar::Kind::load: {
+        const size_t k = size_t(entry.operand);
+        pieces.push_back({k < operands.size() ? operands[k] : "operand" + std::to_string(k), kAtom});
+        break;
+      }
+      case Scalar::Kind::position: pieces.push_back({"position", kAtom}); break;
+      case Scalar::Kind::cast:
+        pieces.push_back({std::string(name(entry.dtype)) + "(" + pieces[size_t(entry.args[0])].text + ")", kAtom});
+        break;
+      case Scalar::Kind::apply: {
+        const OpRow& facts = row(entry.op);
+        if (const int binds = precedence(facts.infix); binds > 0 && facts.arity == 2) {
+          pieces.push_back({at_least(entry.args[0], binds) + " " + std::string(facts.infix) + " " +
+                                at_least(entry.args[1], binds + 1),
+                            binds});
+        } else if (entry.op == Op::neg) {
+          pieces.push_back({"-" + at_least(entry.args[0], kUnary), kUnary});
+        } else {
+          std::string call = std::string(facts.name) + "(";
+          for (int k = 0; k < facts.arity; ++k) call += (k ? ", " : "") + pieces[size_t(entry.args[k])].text;
+          pieces.push_back({call + ")", kAtom});
+        }
+        break;
+      }
+    }
+  }
+  return pieces.empty() ? "" : pieces.back().text;
+}
+
+Body parse_body(std::string_view text, std::span<const std::string> operands) { return Parser(text, operands).parse(); }
+
+}  // namespace caravan::ir

@@ -1,0 +1,113 @@
+#include "caravan/ir/index.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "caravan/base/error.h"
+
+namespace caravan::ir {
+
+bool Term::has_load() const {
+  return std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.kind == Part::Kind::load; });
+}
+
+Term& Term::add(Part::Kind kind, int which, int64_t coefficient) {
+  auto before = [](const Part& a, const Part& b) { return std::tie(a.kind, a.which) < std::tie(b.kind, b.which); };
+  const Part part{kind, which, coefficient};
+  auto at = std::lower_bound(parts.begin(), parts.end(), part, before);
+  if (at == parts.end() || before(part, *at)) {
+    if (coefficient != 0) parts.insert(at, part);
+  } else if ((at->coefficient += coefficient) == 0) {
+    parts.erase(at);
+  }
+  return *this;
+}
+
+Term Term::iterator(int which, int64_t coefficient) { return Term{}.add(Part::Kind::iterator, which, coefficient); }
+Term Term::symbol(int which, int64_t coefficient) { return Term{}.add(Part::Kind::symbol, which, coefficient); }
+Term Term::load(int operand, int64_t coefficient) { return Term{}.add(Part::Kind::load, operand, coefficient); }
+
+Term operator+(const Term& a, const Term& b) {
+  Term sum = a;
+  sum.constant += b.constant;
+  for (const Term::Part& part : b.parts) sum.add(part.kind, part.which, part.coefficient);
+  return sum;
+}
+
+Term operator*(const Term& a, int64_t factor) {
+  if (factor == 0) return Term{};
+  Term product = a;
+  product.constant *= factor;
+  for (Term::Part& part : product.parts) part.coefficient *= factor;
+  return product;
+}
+
+Term operator-(const Term& a, const Term& b) { return a + b * -1; }
+
+namespace {
+
+// A bound that stays unbounded once a part of it is.
+struct Bound {
+  __extension__ typedef __int128 Wide;
+  Wide sum = 0;
+  bool unbounded = false;
+  void add(int64_t coefficient, int64_t value) {
+    if (value >= kUnbounded)
+      unbounded = true;
+    else
+      sum += Wide(coefficient) * value;
+  }
+  int64_t value(int sign) const {
+    if (unbounded) return sign * kUnbounded;
+    return int64_t(std::clamp<Wide>(sum, -kUnbounded, kUnbounded));
+  }
+};
+
+}  // namespace
+
+Interval range(const Term& term, const std::vector<int64_t>& extents, const std::vector<int64_t>& symbol_ranges) {
+  Bound low, high;
+  low.sum = high.sum = term.constant;
+  for (const Term::Part& part : term.parts) {
+    if (part.kind == Term::Part::Kind::load) return {-kUnbounded, kUnbounded};
+    const bool iterator = part.kind == Term::Part::Kind::iterator;
+    const auto& counts = iterator ? extents : symbol_ranges;
+    CARAVAN_CHECK(part.which >= 0 && size_t(part.which) < counts.size(),
+                  "a term names " + std::string(iterator ? "iterator " : "symbol ") + std::to_string(part.which) +
+                      " of " + std::to_string(counts.size()));
+    const int64_t count = counts[size_t(part.which)];
+    const int64_t largest = count > 0 ? count - 1 : iterator ? 0 : kUnbounded;  // the least value is 0
+    (part.coefficient > 0 ? high : low).add(part.coefficient, largest);
+  }
+  return {low.value(-1), high.value(+1)};
+}
+
+std::string to_string(const Term& term, const std::vector<std::string>& iterators,
+                      const std::vector<std::string>& symbols, const std::vector<std::string>& operands) {
+  auto variable = [&](const Term::Part& part) {
+    const bool load = part.kind == Term::Part::Kind::load, iterator = part.kind == Term::Part::Kind::iterator;
+    const auto& names = load ? operands : iterator ? iterators : symbols;
+    if (part.which >= 0 && size_t(part.which) < names.size()) return names[size_t(part.which)];
+    return (load ? "operand" : iterator ? "iterator" : "symbol") + std::to_string(part.which);
+  };
+  // Positive parts first: "i - j", never "-j + i".
+  auto ordered = term.parts;
+  std::stable_partition(ordered.begin(), ordered.end(), [](const Term::Part& part) { return part.coefficient > 0; });
+  const bool constant_first = term.constant > 0 && (ordered.empty() || ordered.front().coefficient < 0);
+
+  std::string out;
+  auto append = [&](int64_t coefficient, const std::string& text) {
+    const uint64_t magnitude = coefficient < 0 ? 0 - uint64_t(coefficient) : uint64_t(coefficient);
+    out += out.empty() ? (coefficient < 0 ? "-" : "") : (coefficient < 0 ? " - " : " + ");
+    if (text.empty())
+      out += std::to_string(magnitude);
+    else
+      out += (magnitude == 1 ? "" : std::to_string(magnitude) + "*") + text;
+  };
+  if (constant_first) append(term.constant, "");
+  for (const Term::Part& part : ordered) append(part.coefficient, variable(part));
+  if (!constant_first && (term.constant != 0 || out.empty())) append(term.constant, "");
+  return out;
+}
+
+}  // namespace caravan::ir

@@ -1,0 +1,119 @@
+// Programs as text. One line an accumulation:
+//
+//     y[b, o] += w[o, i] * x[b, i]   for b < 10, o < 16, i < 2   # w(x), main.cpp:12
+//     p[o] max= x[2*o + k - 1]   for o < 4, k < 3 where 2*o + k - 1 >= 0   # pool
+//     e[b, d] += table[ids[b], d]   for b < 32, d < 64   # gather
+//     n[b] argmax= x[b, c]   for b < 32, c < 10 counting c   # argmax
+//
+// Indices are in memory order: batch, output, input.
+#include "caravan/ir/program.h"
+#include "caravan/ir/text.h"
+
+namespace caravan::ir {
+
+namespace {
+
+std::vector<std::string> symbol_names(const Program& program) {
+  std::vector<std::string> names;
+  for (const Symbol& symbol : program.symbols) names.push_back(symbol.name);
+  return names;
+}
+
+std::string name_of(const Program& program, BufferId buffer) {
+  if (buffer >= 0 && size_t(buffer) < program.buffers.size()) return program.buffers[size_t(buffer)].name;
+  return "buffer" + std::to_string(buffer);
+}
+
+template <class Items, class Text>
+std::string joined(const Items& items, const char* between, Text text) {
+  std::string out;
+  for (const auto& item : items) out += (out.empty() ? "" : between) + text(item);
+  return out;
+}
+
+std::string kind_text(const Program& program, const BufferKind& kind) {
+  struct Visitor {
+    const Program& program;
+    std::string operator()(const StateLeaf&) const { return "state"; }
+    std::string operator()(const DataLeaf&) const { return "data"; }
+    std::string operator()(const NumberLeaf& leaf) const { return "number " + number_text(leaf.value); }
+    std::string operator()(const SymbolLeaf& leaf) const {
+      const size_t k = size_t(leaf.symbol);
+      return "symbol " + (k < program.symbols.size() ? program.symbols[k].name : std::to_string(leaf.symbol));
+    }
+    std::string operator()(const IotaLeaf&) const { return "iota"; }
+    std::string operator()(const RandomLeaf& leaf) const {
+      return "random \"" + leaf.stream + "\", word " + std::to_string(leaf.lane) + ", " + std::to_string(leaf.width) +
+             " bits, step " + name_of(program, leaf.step);
+    }
+    std::string operator()(const Computed&) const { return "computed"; }
+  };
+  return std::visit(Visitor{program}, kind);
+}
+
+}  // namespace
+
+std::string to_string(const Program& program, const Accumulation& accumulation) {
+  const Accumulation& a = accumulation;
+  const auto symbols = symbol_names(program);
+  // An operand's text may need another's (an index tensor), whatever their order: texts are made on demand, and one
+  // that is still being made (an ill-formed cycle) stays a name.
+  std::vector<std::string> texts(a.operands.size());
+  std::vector<bool> begun(a.operands.size(), false);
+  auto term_text = [&](const Term& term) { return to_string(term, a.iterators, symbols, texts); };
+  auto access = [&](BufferId buffer, const std::vector<Term>& map) {
+    return name_of(program, buffer) + (map.empty() ? "" : "[" + joined(map, ", ", term_text) + "]");
+  };
+  auto make = [&](auto& self, size_t k) -> void {
+    if (begun[k]) return;
+    begun[k] = true;
+    texts[k] = name_of(program, a.operands[k].buffer);
+    for (const Term& term : a.operands[k].map)
+      for (const Term::Part& part : term.parts)
+        if (part.kind == Term::Part::Kind::load && part.which >= 0 && size_t(part.which) < texts.size())
+          self(self, size_t(part.which));
+    texts[k] = access(a.operands[k].buffer, a.operands[k].map);
+  };
+  for (size_t k = 0; k < a.operands.size(); ++k) make(make, k);
+
+  const AccumulatorRow& facts = row(a.accumulator);
+  std::string out = access(a.target, a.write) + " " + std::string(facts.symbol) + " " + to_string(a.body, texts);
+
+  std::string box, counting;
+  for (size_t k = 0; k < a.iterators.size(); ++k) {
+    box += (box.empty() ? "" : ", ") + a.iterators[k] + " < " +
+           (k < a.extents.size() ? std::to_string(a.extents[k]) : "?");
+    if (k < a.counted.size() && a.counted[k]) counting += (counting.empty() ? "" : ", ") + a.iterators[k];
+  }
+  std::string domain;
+  if (!box.empty()) domain += " for " + box;
+  if (!a.where.empty())
+    domain += " where " + joined(a.where, " and ", [&](const Term& t) { return term_text(t) + " >= 0"; });
+  if (!counting.empty()) domain += " counting " + counting;
+  if (!domain.empty()) out += "  " + domain;
+
+  const std::string line = a.source.known() ? to_string(a.source) : "";
+  if (!a.label.empty() || !line.empty())
+    out += "   # " + a.label + (a.label.empty() || line.empty() ? "" : ", ") + line;
+  return out;
+}
+
+std::string to_string(const Program& program) {
+  std::string out = "program" + (program.name.empty() ? "" : " " + program.name) + "\n";
+  for (const Symbol& symbol : program.symbols)
+    out += "symbol " + symbol.name + (symbol.range > 0 ? " < " + std::to_string(symbol.range) : "") + "\n";
+  for (const Buffer& buffer : program.buffers) {
+    if (std::holds_alternative<Computed>(buffer.kind)) continue;
+    const std::string shape = to_string(buffer.shape);
+    out += buffer.name + ": " + (shape.empty() ? "scalar" : shape) + " " + std::string(name(buffer.dtype)) + " " +
+           kind_text(program, buffer.kind) + "\n";
+  }
+  for (const Accumulation& accumulation : program.accumulations) out += to_string(program, accumulation) + "\n";
+  for (const Assignment& assignment : program.assignments)
+    out += name_of(program, assignment.state) + " := " + name_of(program, assignment.value) + "\n";
+  if (!program.observed.empty())
+    out += "observe " + joined(program.observed, ", ", [&](BufferId id) { return name_of(program, id); }) + "\n";
+  return out;
+}
+
+}  // namespace caravan::ir

@@ -1,0 +1,108 @@
+// The intermediate representation between the front (tensors, inference, gradients) and the back (loops, devices).
+//
+// Meaning. A program is a list of accumulations followed by simultaneous assignments to state.
+//
+//     for i in D:   y[L(i)]  (+)=  body( a[A(i)], b[B(i)], ... )
+//
+// * Buffers. Every buffer is written by exactly one accumulation, or is a leaf (state, data, number, ...).
+//   Accumulations stand in an order in which operands come before their readers.
+// * Domain. D is the box of the iterators, restricted to the points where every term of `where` is >= 0. Inside D every
+//   read and write is in range: the verifier proves it from intervals and `where`; only terms with a load
+//   (an index tensor) are checked at run time, and a point outside contributes nothing on a device and is an error on the host.
+// * Initial value. Before its accumulation every element of y holds the accumulator's neutral element.
+// * Order. Points of D may be visited in any order, except that argmax and argmin keep the first winner in iterator
+//   order (the last iterator runs fastest) and that a sum's rounding belongs to the backend's fixed order.
+// * Precision. Operands are read at their buffer's precision, the body computes as type_of says, the total is kept in
+//   at least the precision of y. The interpreter computes floats in double, whatever the precision.
+// * State. All accumulations read the old state; then all assignments take effect.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "caravan/array/array.h"
+#include "caravan/base/source.h"
+#include "caravan/ir/body.h"
+#include "caravan/ir/index.h"
+
+namespace caravan::ir {
+
+using BufferId = int;
+
+struct StateLeaf {};                  // lives in the Context under the buffer's name
+struct DataLeaf { Array array; };     // of the buffer's sizes and precision
+struct NumberLeaf { double value = 0; };
+struct SymbolLeaf { int symbol = 0; };  // the value of a static index
+struct IotaLeaf {};                   // the position along the only axis
+struct RandomLeaf {                   // the top `width` bits of word `lane` of the element's random words
+  std::string stream;                 // with the Context's seed and the step, the key
+  int lane = 0, width = 32;
+  BufferId step = -1;                 // a scalar buffer
+};
+struct Computed {};                   // written by an accumulation
+
+using BufferKind = std::variant<StateLeaf, DataLeaf, NumberLeaf, SymbolLeaf, IotaLeaf, RandomLeaf, Computed>;
+
+struct Buffer {
+  std::string name;                   // unique in the program
+  Shape shape;
+  DType dtype = DType::f32;
+  BufferKind kind;
+  Source where;
+};
+
+struct Operand {
+  BufferId buffer = -1;
+  std::vector<Term> map;              // one term per axis, in memory order
+  bool operator==(const Operand&) const = default;
+};
+
+struct Accumulation {
+  BufferId target = -1;
+  Accumulator accumulator{};
+  std::vector<std::string> iterators;  // names, outermost first
+  std::vector<int64_t> extents;
+  std::vector<Term> where;             // each >= 0
+  std::vector<Term> write;             // one term per axis of the target, in memory order
+  std::vector<Operand> operands;
+  Body body;
+  // For argmax and argmin: the iterators whose linear position is kept (true = counted), in an i32 or i64 target.
+  // Empty for the others.
+  std::vector<bool> counted;
+  std::string label;                   // what the user wrote: an op or a spec
+  Source source;
+};
+
+struct Symbol {
+  std::string name;
+  int64_t range = 0;                   // 0: any value >= 0
+};
+
+struct Assignment {
+  BufferId state = -1, value = -1;
+};
+
+struct Program {
+  std::string name;
+  std::vector<Symbol> symbols;
+  std::vector<Buffer> buffers;
+  std::vector<Accumulation> accumulations;
+  std::vector<Assignment> assignments;
+  std::vector<BufferId> observed;
+};
+
+// One line an accumulation, in the notation of this page. See print.cpp for an example.
+std::string to_string(const Program& program);
+std::string to_string(const Program& program, const Accumulation& accumulation);
+
+// Structural: names, labels and lines aside. Buffers count by their sizes and precision and by which operands are one
+// buffer, so equal layers are equal.
+bool equal(const Program& p, const Accumulation& a, const Program& q, const Accumulation& b);
+size_t hash(const Program& program, const Accumulation& accumulation);
+
+// Throws InternalError naming the accumulation if an invariant of this page does not hold.
+void verify(const Program& program);
+
+}  // namespace caravan::ir

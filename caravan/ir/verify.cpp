@@ -1,0 +1,262 @@
+// Proves the invariants on the first page of program.h, or names the first that does not hold.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "caravan/base/error.h"
+#include "caravan/ir/program.h"
+
+namespace caravan::ir {
+
+namespace {
+
+using PartKind = Term::Part::Kind;
+
+std::string quoted(const std::string& name) { return "`" + name + "`"; }
+std::string number(int64_t value) { return std::to_string(value); }
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program) {
+    for (const Symbol& symbol : program.symbols) symbol_ranges_.push_back(symbol.range);
+    ready_.assign(program.buffers.size(), false);
+    for (size_t id = 0; id < ready_.size(); ++id) ready_[id] = !is<Computed>(BufferId(id));
+  }
+
+  void run() {
+    check_symbols();
+    check_buffers();
+    for (const Accumulation& accumulation : program_.accumulations) check(accumulation);
+    for (size_t id = 0; id < ready_.size(); ++id)
+      require(ready_[id], buffer_text(BufferId(id)), "is computed but never written");
+    check_assignments();
+    for (BufferId id : program_.observed) require(exists(id), "observed buffer " + number(id), "does not exist");
+  }
+
+ private:
+  void require(bool holds, const std::string& subject, const std::string& problem) const {
+    if (!holds)
+      throw InternalError("ill-formed program" + (program_.name.empty() ? "" : " " + quoted(program_.name)) + ": " +
+                          subject + " " + problem + ". This is a mistake in Caravan; please report it.");
+  }
+
+  bool exists(BufferId id) const { return id >= 0 && size_t(id) < program_.buffers.size(); }
+  const Buffer& buffer(BufferId id) const { return program_.buffers[size_t(id)]; }
+  template <class Kind>
+  bool is(BufferId id) const {
+    return std::holds_alternative<Kind>(buffer(id).kind);
+  }
+  std::string buffer_text(BufferId id) const { return "buffer " + quoted(buffer(id).name); }
+
+  void check_symbols() const {
+    for (size_t k = 0; k < program_.symbols.size(); ++k)
+      require(program_.symbols[k].range >= 0, "symbol " + quoted(program_.symbols[k].name), "has a negative range");
+  }
+
+  void check_buffers() const {
+    std::map<std::string, size_t> names;
+    for (size_t id = 0; id < program_.buffers.size(); ++id) {
+      const Buffer& b = program_.buffers[id];
+      const std::string subject = buffer_text(BufferId(id));
+      require(!b.name.empty(), "buffer " + number(int64_t(id)), "has no name");
+      require(names.emplace(b.name, id).second, subject, "has the name of another buffer");
+      const auto sizes = b.shape.sizes();
+      require(std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }), subject, "has a negative size");
+
+      if (const auto* data = std::get_if<DataLeaf>(&b.kind)) {
+        require(data->array.shape().sizes() == sizes, subject,
+                "has shape " + to_string(b.shape) + " but its data has " + to_string(data->array.shape()));
+        require(data->array.dtype() == b.dtype, subject,
+                "is " + std::string(name(b.dtype)) + " but its data is " + std::string(name(data->array.dtype())));
+      } else if (const auto* symbol = std::get_if<SymbolLeaf>(&b.kind)) {
+        require(symbol->symbol >= 0 && size_t(symbol->symbol) < program_.symbols.size(), subject,
+                "names symbol " + number(symbol->symbol) + ", which does not exist");
+        require(sizes.empty(), subject, "is a symbol but not a scalar");
+      } else if (std::holds_alternative<IotaLeaf>(b.kind)) {
+        require(sizes.size() == 1, subject, "is an iota but has " + number(int64_t(sizes.size())) + " axes, not one");
+      } else if (const auto* random = std::get_if<RandomLeaf>(&b.kind)) {
+        require(random->lane >= 0 && random->lane < 4, subject, "reads random word " + number(random->lane) + " of 4");
+        require(random->width >= 1 && random->width <= 32, subject,
+                "reads " + number(random->width) + " bits of a random word of 32");
+        require(exists(random->step) && random->step != BufferId(id), subject, "has no step buffer");
+        require(buffer(random->step).shape.rank() == 0, subject,
+                "has the step buffer " + quoted(buffer(random->step).name) + ", which is not a scalar");
+        require(!is<RandomLeaf>(random->step), subject, "has a random step buffer");
+      }
+    }
+  }
+
+  // --- one accumulation ---
+
+  std::string subject_of(const Accumulation& a) const {
+    std::string detail = a.label;
+    if (a.source.known()) detail += (detail.empty() ? "" : ", ") + to_string(a.source);
+    return "accumulation of " + (exists(a.target) ? quoted(buffer(a.target).name) : "buffer " + number(a.target)) +
+           (detail.empty() ? "" : " (" + detail + ")");
+  }
+
+  void check(const Accumulation& a) {
+    const std::string subject = subject_of(a);
+    require(exists(a.target), subject, "writes a buffer that does not exist");
+    require(is<Computed>(a.target), subject, "writes a leaf");
+    require(!ready_[size_t(a.target)], subject, "writes a buffer that is written before");
+    const AccumulatorRow& facts = row(a.accumulator);
+
+    require(a.iterators.size() == a.extents.size(), subject,
+            "has " + number(int64_t(a.iterators.size())) + " iterators but " + number(int64_t(a.extents.size())) +
+                " extents");
+    for (size_t k = 0; k < a.extents.size(); ++k)
+      require(a.extents[k] >= 0, subject,
+              "has the negative extent " + number(a.extents[k]) + " of " + quoted(a.iterators[k]));
+
+    for (const Operand& operand : a.operands) {
+      require(exists(operand.buffer), subject, "reads buffer " + number(operand.buffer) + ", which does not exist");
+      require_ready(operand.buffer, subject);
+    }
+
+    for (const Term& term : a.where) check_term(a, term, subject);
+    check_map(a, a.write, a.target, "writes", subject);
+    for (const Operand& operand : a.operands) check_map(a, operand.map, operand.buffer, "reads", subject);
+    check_index_tensors(a, subject);
+    require(facts.indexed_write || std::ranges::none_of(a.write, &Term::has_load), subject,
+            "writes through an index tensor, which `" + std::string(facts.name) + "` does not allow");
+
+    if (keeps_position(a.accumulator)) {
+      require(a.counted.size() == a.iterators.size(), subject,
+              "keeps a position but says for " + number(int64_t(a.counted.size())) + " of " +
+                  number(int64_t(a.iterators.size())) + " iterators whether they are counted");
+      const DType dtype = buffer(a.target).dtype;
+      require(dtype == DType::i32 || dtype == DType::i64, subject,
+              "keeps a position in " + std::string(name(dtype)) + ", which must be i32 or i64");
+    } else {
+      require(a.counted.empty(), subject, "counts iterators but does not keep a position");
+    }
+    check_body(a, subject);
+    ready_[size_t(a.target)] = true;
+  }
+
+  void require_ready(BufferId id, const std::string& subject) const {
+    require(ready_[size_t(id)], subject, "reads " + quoted(buffer(id).name) + " before it is written");
+    if (const auto* random = std::get_if<RandomLeaf>(&buffer(id).kind)) require_ready(random->step, subject);
+  }
+
+  void check_term(const Accumulation& a, const Term& term, const std::string& subject) const {
+    const Term::Part* previous = nullptr;
+    for (const Term::Part& part : term.parts) {
+      const bool iterator = part.kind == PartKind::iterator, symbol = part.kind == PartKind::symbol;
+      const size_t count = iterator ? a.iterators.size() : symbol ? program_.symbols.size() : a.operands.size();
+      require(part.which >= 0 && size_t(part.which) < count, subject,
+              std::string("has a term that names ") +
+                  (iterator ? "iterator "
+                   : symbol ? "symbol "
+                            : "operand ") +
+                  number(part.which) + ", which does not exist");
+      require(part.coefficient != 0 &&
+                  (!previous || std::tie(previous->kind, previous->which) < std::tie(part.kind, part.which)),
+              subject, "has a term that is not in normal form");
+      previous = &part;
+    }
+  }
+
+  void check_map(const Accumulation& a, const std::vector<Term>& map, BufferId id, const std::string& verb,
+                 const std::string& subject) const {
+    const auto sizes = buffer(id).shape.sizes();
+    require(map.size() == sizes.size(), subject,
+            verb + " " + quoted(buffer(id).name) + ", which has " + number(int64_t(sizes.size())) + " axes, with " +
+                number(int64_t(map.size())) + " indices");
+    for (const Term& term : map) check_term(a, term, subject);
+    if (std::ranges::find(a.extents, 0) != a.extents.end()) return;  // nothing is visited
+    for (size_t axis = 0; axis < map.size(); ++axis) {
+      const Term& term = map[axis];
+      if (term.has_load()) continue;  // checked at run time
+      const Interval span = range(term, a.extents, symbol_ranges_);
+      const bool low = span.low >= 0 || implied(a, term);
+      const bool high = span.high < sizes[axis] || implied(a, Term::number(sizes[axis] - 1) - term);
+      require(low && high, subject,
+              verb + " " + quoted(buffer(id).name) + " out of range: the index " + text(a, term) + " of axis " +
+                  number(int64_t(axis)) + " goes " +
+                  (low ? "up to " + bound(span.high) + " where the size is " + number(sizes[axis])
+                       : "down to " + bound(span.low)) +
+                  " and no condition of the domain prevents it");
+    }
+  }
+
+  // Does a condition of the domain say term >= 0? One that is smaller by a constant does too.
+  static bool implied(const Accumulation& a, const Term& term) {
+    return std::ranges::any_of(a.where, [&](const Term& condition) {
+      const Term more = term - condition;
+      return more.is_constant() && more.constant >= 0;
+    });
+  }
+
+  static std::string bound(int64_t value) {
+    return value >= kUnbounded || value <= -kUnbounded ? "any value" : number(value);
+  }
+
+  std::string text(const Accumulation& a, const Term& term) const {
+    std::vector<std::string> symbols, operands;
+    for (const Symbol& symbol : program_.symbols) symbols.push_back(symbol.name);
+    for (const Operand& operand : a.operands) operands.push_back(buffer(operand.buffer).name);
+    return to_string(term, a.iterators, symbols, operands);
+  }
+
+  // The position of an index tensor may come from another, but not from itself.
+  void check_index_tensors(const Accumulation& a, const std::string& subject) const {
+    enum : uint8_t { unseen, open, done };
+    std::vector<uint8_t> seen(a.operands.size(), unseen);
+    auto visit = [&](auto& self, size_t k) -> void {
+      require(seen[k] != open, subject,
+              "reads the index tensor " + quoted(buffer(a.operands[k].buffer).name) + " at its own value");
+      if (seen[k] == done) return;
+      seen[k] = open;
+      for (const Term& term : a.operands[k].map)
+        for (const Term::Part& part : term.parts)
+          if (part.kind == PartKind::load) self(self, size_t(part.which));
+      seen[k] = done;
+    };
+    for (size_t k = 0; k < a.operands.size(); ++k) visit(visit, k);
+  }
+
+  void check_body(const Accumulation& a, const std::string& subject) const {
+    const auto& entries = a.body.entries();
+    require(!entries.empty(), subject, "has an empty body");
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const Scalar& entry = entries[i];
+      if (entry.kind == Scalar::Kind::load)
+        require(entry.operand >= 0 && size_t(entry.operand) < a.operands.size(), subject,
+                "has a body that reads operand " + number(entry.operand) + " of " + number(int64_t(a.operands.size())));
+      const int args = entry.kind == Scalar::Kind::apply  ? row(entry.op).arity
+                       : entry.kind == Scalar::Kind::cast ? 1
+                                                          : 0;
+      for (int k = 0; k < args; ++k)
+        require(entry.args[k] >= 0 && size_t(entry.args[k]) < i, subject, "has a body whose entries are not in order");
+    }
+  }
+
+  void check_assignments() const {
+    std::vector<bool> assigned(program_.buffers.size(), false);
+    for (const Assignment& assignment : program_.assignments) {
+      require(exists(assignment.state) && exists(assignment.value),
+              "assignment of buffer " + number(assignment.value) + " to buffer " + number(assignment.state),
+              "names a buffer that does not exist");
+      const Buffer &state = buffer(assignment.state), &value = buffer(assignment.value);
+      const std::string subject = "assignment " + quoted(state.name + " := " + value.name);
+      require(is<StateLeaf>(assignment.state), subject, "assigns to something that is not a state");
+      require(!assigned[size_t(assignment.state)], subject, "is the second of its state");
+      assigned[size_t(assignment.state)] = true;
+      require(
+          same_sizes(state.shape, value.shape), subject,
+          "gives shape " + quoted(to_string(value.shape)) + " to a state of shape " + quoted(to_string(state.shape)));
+    }
+  }
+
+  const Program& program_;
+  std::vector<int64_t> symbol_ranges_;
+  std::vector<bool> ready_;  // a leaf, or written by an accumulation already seen
+};
+
+}  // namespace
+
+void verify(const Program& program) { Verifier(program).run(); }
+
+}  // namespace caravan::ir

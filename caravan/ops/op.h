@@ -1,0 +1,138 @@
+// What the rest of the system may ask about an op or an accumulator. The facts are in table.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "caravan/ops/dtype.h"
+
+namespace caravan {
+
+enum class Op : uint8_t;           // defined in table.h, beside its row
+enum class Accumulator : uint8_t;  // likewise
+
+// What precision a result has, given the promoted precision p of the operands (dtype.h, rules 2-4).
+enum class ResultType : uint8_t {
+  same,     // p, but bool gives i32           (arithmetic)
+  real,     // p if it is a float, else f32    (functions of the reals)
+  logic,    // bool                            (comparisons)
+  select,   // p of all but the first operand  (where)
+};
+
+// A scalar formula compiled from the text of a row: a list in which each entry reads earlier ones;
+// the last entry is the result.
+struct Formula {
+  enum class Leaf : uint8_t { none, constant, variable };
+  struct Entry {
+    Leaf leaf = Leaf::none;
+    Op op{};             // for none
+    uint8_t args[3]{};   // for none: earlier entries
+    uint8_t variable = 0;  // for variable: its index among the names the formula was compiled with
+    double constant = 0;
+  };
+  std::array<Entry, 40> entries{};
+  uint8_t size = 0;
+};
+
+// The interval from which finite-difference checks draw an operand; the row also names the kinks and poles
+// whose neighbourhood they avoid.
+struct CheckDomain {
+  double low = -2, high = 2;
+};
+
+// A function of a row, written as a lambda, or none. (A plain pointer would do, but under -fsanitize=undefined GCC 12
+// cannot compare its address with null in the static_asserts of table.h.)
+template <class... Doubles>
+class RowFunction {
+ public:
+  using Pointer = double (*)(Doubles...);
+  constexpr RowFunction() = default;
+  template <class Lambda>
+    requires std::is_convertible_v<Lambda, Pointer>
+  constexpr RowFunction(Lambda lambda) : pointer_(lambda), given_(!std::is_null_pointer_v<Lambda>) {}
+  constexpr explicit operator bool() const { return given_; }
+  constexpr operator Pointer() const { return pointer_; }
+  double operator()(Doubles... arguments) const { return pointer_(arguments...); }
+
+ private:
+  Pointer pointer_ = nullptr;
+  bool given_ = false;
+};
+
+// One row per op: everything known about it.
+struct OpRow {
+  Op op{};
+  std::string_view name;
+  int arity = 0;
+  std::string_view doc;                       // one sentence
+  RowFunction<double, double, double> eval{};  // of a, b, c; operands beyond the arity are ignored
+  // C and CUDA spelling over a, b, c, all of type T, the type of the computation. Functions are type-generic (tgmath.h
+  // in C, overloads in CUDA); constants with a fraction are written (T)0.5, so that a float stays a float.
+  std::string_view c;
+  std::string_view c_integer{};               // the spelling where T is an integer, where it differs
+  // The pullback: what operand a, b, c receives when the result receives g, as a formula over g, a, b, c
+  // and y (the result). Selections are written with `where`, never as a product with a 0/1 mask.
+  std::array<std::string_view, 3> pullback{};
+  ResultType result = ResultType::same;
+  std::string_view infix{};                   // "+" where the op is written between its operands
+  // The C++ function's name, set iff `name` is a C++ keyword (not, and, or); the enumerator is then `name` with a trailing _.
+  std::string_view function{};
+  bool commutative = false, associative = false;
+  std::optional<double> neutral{};            // x op neutral = x (right)
+  int monotone = 0;                           // +1 nondecreasing in a, -1 nonincreasing, 0 neither or unknown
+  bool zero_preserving = false;               // op(0, b, c) = 0 for all finite b, c other than poles
+  std::array<CheckDomain, 3> domain{};        // for gradient checks
+  std::array<std::optional<double>, 3> avoid{};  // kinks and poles in a
+  bool avoid_ties = false;                    // equal operands are a kink too
+  bool avoid_integers = false;                // multiples of 1/2 are kinks (floor, round): of a, or of a / b if arity is 2 (mod)
+};
+
+std::span<const OpRow> op_rows();
+const OpRow& row(Op op);
+std::optional<Op> find_op(std::string_view name);
+const Formula& pullback(Op op, int operand);  // compiled over the variables g, a, b, c, y in this order
+bool pullback_is_zero(Op op, int operand);
+
+// One row per accumulator: y[L(i)] (+)= body(i).
+struct AccumulatorRow {
+  Accumulator accumulator{};
+  std::string_view name;
+  std::string_view doc;
+  std::string_view symbol;       // "+=", "max=" ...
+  double neutral = 0;
+  RowFunction<double, double> combine{};  // of total, value; none for argmax, argmin, which keep a position
+  std::optional<Op> op{};        // the pointwise op that joins two partial results; none for argmax, argmin
+  bool indexed_write = false;    // may the write map hold an index tensor
+  // What one point's operand receives is `gradient` of: chain (the pullback of the body with the result's cotangent),
+  // body (the body's value), position (of this point) and the auxiliaries, which accumulate over the same relation.
+  struct Auxiliary {
+    std::string_view accumulator;  // its name
+    std::string_view body;         // a formula over `body`
+  };
+  std::array<Auxiliary, 2> auxiliaries{};
+  std::string_view gradient;     // a formula over chain, body, position, first, second; "0" where nothing flows
+  std::string_view refuse_second{};  // why a second derivative is refused, if it is
+};
+
+std::span<const AccumulatorRow> accumulator_rows();
+const AccumulatorRow& row(Accumulator accumulator);
+std::optional<Accumulator> find_accumulator(std::string_view name);
+const Formula& gradient(Accumulator accumulator);                 // over chain, body, position, first, second
+const Formula& auxiliary_body(Accumulator accumulator, int which);  // over body
+// Is the accumulated value a position (argmax, argmin) rather than a combination of body values?
+bool keeps_position(Accumulator accumulator);
+
+// Does `value` beat `best` in a max or min? NaN beats everything but NaN, the first of equals stays. So an argmax that
+// starts without a best takes its first point unasked, whatever its value: nothing beats -inf with -inf.
+bool beats(Accumulator max_or_min_or_arg, double value, double best);
+
+// The precision of op(operands...); `weak[i]` marks C++ numbers, whose DType says how they were written: a float for
+// a fraction or a double, an integer for an integer.
+DType result_type(Op op, std::span<const DType> operands, std::span<const bool> weak);
+DType result_type(Accumulator accumulator, DType body);  // argmax, argmin give i64; or, and give bool
+
+}  // namespace caravan

@@ -1,0 +1,219 @@
+#include "caravan/runtime/context.h"
+
+#include <cmath>
+
+#include "caravan/backend/interp/interp.h"
+#include "caravan/base/error.h"
+#include "caravan/base/random.h"
+#include "caravan/tensor/infer.h"
+
+namespace caravan {
+
+struct Context::Impl {
+  struct Info {
+    Shape shape;
+    DType dtype = DType::f32;
+  };
+  ContextOptions options;
+  std::map<std::string, Info> info;
+  interp::State values;
+
+  KnownShapes known() const {
+    KnownShapes out;
+    for (const auto& [name, i] : info)
+      if (values.count(name)) out[name] = i.shape;
+    return out;
+  }
+  Array array(const std::string& name) const {
+    const Info& i = info.at(name);
+    Array out(i.shape, i.dtype);
+    const interp::Values& from = values.at(name);
+    // The interpreter keeps floats in double; so does what it hands out, or a read and a write would round.
+    if (is_float(i.dtype)) out = Array(i.shape, DType::f64);
+    for (size_t e = 0; e < from.size(); ++e) out.set(int64_t(e), from[e]);
+    return out;
+  }
+};
+
+struct Routine::Impl {
+  std::shared_ptr<Context::Impl> context;
+  ir::Program program;
+  std::vector<Tensor> observed;
+  std::vector<std::string> indices;
+  std::vector<interp::Values> results;
+  bool ran = false;
+};
+
+namespace {
+
+Array to_array(const ir::Buffer& buffer, const interp::Values& values) {
+  return Array(buffer.shape, values, is_float(buffer.dtype) ? DType::f64 : buffer.dtype);
+}
+
+// Values over all axes, keyed by the state's name: element e depends on (seed, name, e) alone.
+interp::Values initial_values(const StateNode& state, Init init, const Shape& shape, DType dtype, uint64_t seed) {
+  double fan_in = 1, fan_out = 1;
+  for (const Axis& axis : shape.input) fan_in *= double(axis.size);
+  for (const Axis& axis : shape.output) fan_out *= double(axis.size);
+  if (init.kind == Init::Kind::automatic) init = shape.input.empty() ? zeros() : kaiming_normal();
+  const uint64_t stream = hash_name(state.name);
+  auto words = [&](size_t element) { return random_words(seed, stream, 0, element); };
+  auto uniform = [&](size_t e, double low, double high) { return low + (high - low) * unit_uniform(words(e)[0]); };
+  auto normal = [&](size_t e, double deviation) {
+    Word4 w = words(e);
+    return deviation * unit_normal(w[0], w[1]);
+  };
+  auto value = [&](size_t e) -> double {
+    switch (init.kind) {
+      case Init::Kind::constant: return init.a;
+      case Init::Kind::uniform: return uniform(e, init.a, init.b);
+      case Init::Kind::normal: return init.a + normal(e, init.b);
+      case Init::Kind::kaiming_normal: return normal(e, init.a / std::sqrt(fan_in));
+      case Init::Kind::kaiming_uniform: return uniform(e, -1, 1) * init.a * std::sqrt(3 / fan_in);
+      case Init::Kind::xavier_normal: return normal(e, init.a * std::sqrt(2 / (fan_in + fan_out)));
+      case Init::Kind::xavier_uniform: return uniform(e, -1, 1) * init.a * std::sqrt(6 / (fan_in + fan_out));
+      case Init::Kind::values: return init.array->at(int64_t(e));
+      case Init::Kind::automatic:
+      case Init::Kind::none: break;
+    }
+    return 0;
+  };
+  if (init.kind == Init::Kind::values && !same_sizes(init.array->shape(), shape))
+    throw ShapeError("`" + state.name + "` has the shape " + to_string(shape) + ", but its initial values have the shape " + to_string(init.array->shape()) + ".");
+  interp::Values out(size_t(shape.elements()));
+  for (size_t e = 0; e < out.size(); ++e) out[e] = convert(dtype, value(e));
+  return out;
+}
+
+}  // namespace
+
+Context::Context(const ContextOptions& options) : impl_(std::make_shared<Impl>()) {
+  impl_->options = options;
+  std::string& device = impl_->options.device;
+  if (device == "auto") device = "interp";
+  if (device != "interp" && device != "interp:0")
+    throw ConfigError("device `" + device + "` is not built into this library; it has: interp.");
+}
+
+uint64_t Context::seed() const { return impl_->options.seed; }
+std::string Context::device() const { return impl_->options.device; }
+
+Routine Context::compile(const Program& program) {
+  Inference inference(program, impl_->known());
+  auto routine = std::make_shared<Routine::Impl>();
+  std::vector<Tensor> tensors;
+  routine->program = to_ir(program, inference, &tensors);
+  ir::verify(routine->program);
+  routine->context = impl_;
+  routine->observed = program.observed();
+  for (const ir::Symbol& symbol : routine->program.symbols) routine->indices.push_back(symbol.name);
+
+  std::map<std::string, Impl::Info> info;
+  interp::State fresh;
+  for (const Tensor& t : tensors) {
+    const StateNode* state = t.node().state();
+    if (!state) continue;
+    auto at = impl_->info.find(state->name);
+    if (at != impl_->info.end() && at->second.dtype != t.dtype())
+      throw DTypeError("`" + state->name + "` is " + std::string(name(at->second.dtype)) + " in the Context, but the program (" + to_string(t.node().where) +
+                       ") has it as " + std::string(name(t.dtype())) + ".");
+    Shape shape = inference.shape(t);
+    info[state->name] = {shape, t.dtype()};
+    if (impl_->values.count(state->name)) continue;
+    Init init = state->init;
+    if (init.kind == Init::Kind::automatic) init = impl_->options.init;
+    if (init.kind != Init::Kind::none) fresh[state->name] = initial_values(*state, init, shape, t.dtype(), impl_->options.seed);
+  }
+  for (auto& [name, i] : info) impl_->info[name] = i;  // nothing throws from here on
+  for (auto& [name, v] : fresh) impl_->values[name] = std::move(v);
+  return Routine(std::move(routine));
+}
+
+void Routine::run(const IndexValues& values) {
+  const ir::Program& program = impl_->program;
+  std::vector<int64_t> symbols(program.symbols.size());
+  for (size_t s = 0; s < symbols.size(); ++s) {
+    bool bound = false;
+    for (const auto& [index, value] : values)
+      if (index.name() == program.symbols[s].name) bound = true, symbols[s] = value;
+    if (!bound) throw StateError("the index `" + program.symbols[s].name + "` is not bound; run it with {{" + program.symbols[s].name + ", value}}.");
+  }
+  impl_->results = interp::run(program, impl_->context->values, symbols, impl_->context->options.seed);
+  impl_->ran = true;
+}
+
+Array Routine::read(const Tensor& observed) const {
+  for (size_t i = 0; i < impl_->observed.size(); ++i) {
+    if (!impl_->observed[i].same_as(observed)) continue;
+    if (!impl_->ran) throw StateError("`" + observed.node().label + "` has no value yet: run the routine before reading it.");
+    return to_array(impl_->program.buffers[size_t(impl_->program.observed[i])], impl_->results[i]);
+  }
+  throw StateError("`" + observed.node().label + "` (" + caravan::to_string(observed.node().where) +
+                   ") is not observed by this program; add `& observe(tensor)` to it, or use Context::read for a state.");
+}
+
+const std::vector<std::string>& Routine::indices() const { return impl_->indices; }
+std::string Routine::to_string() const { return ir::to_string(impl_->program); }
+
+Array Context::eval(const Tensor& tensor, const IndexValues& values) { return eval(std::vector<Tensor>{tensor}, values)[0]; }
+std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const IndexValues& values) {
+  Routine routine = compile(observe(tensors));
+  routine.run(values);
+  std::vector<Array> out;
+  for (const Tensor& t : tensors) out.push_back(routine.read(t));
+  return out;
+}
+
+Shape Context::shape(const Tensor& tensor) { return Inference(observe(tensor), impl_->known()).shape(tensor); }
+
+bool Context::has(const std::string& name) const { return impl_->values.count(name) > 0; }
+std::vector<std::string> Context::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : impl_->values) out.push_back(name);
+  return out;
+}
+
+Array Context::read(const std::string& name) const {
+  if (!has(name)) {
+    std::string known;
+    for (const std::string& n : names()) known += (known.empty() ? " It has: " : ", ") + n;
+    throw StateError("the Context has no state `" + name + "`; it exists after a program that uses it was compiled, or after a write." + (known.empty() ? "" : known + "."));
+  }
+  return impl_->array(name);
+}
+Array Context::read(const Tensor& state) const {
+  if (const StateNode* s = state.node().state()) return read(s->name);
+  throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) + ") is computed, not state: observe it in a program, or use eval.");
+}
+
+void Context::write(const std::string& name, const Array& value) {
+  auto at = impl_->info.find(name);
+  if (at != impl_->info.end() && !same_sizes(at->second.shape, value.shape()))
+    throw ShapeError("`" + name + "` has the shape " + to_string(at->second.shape) + "; an array of shape " + to_string(value.shape()) + " cannot be written to it.");
+  if (at == impl_->info.end()) at = impl_->info.emplace(name, Impl::Info{value.shape(), value.dtype()}).first;
+  DType dtype = at->second.dtype;
+  interp::Values values = value.values();
+  for (double& v : values) {
+    if (!is_float(dtype) && !can_hold(dtype, v))
+      throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) + " does not fit.");
+  }
+  impl_->values[name] = std::move(values);
+}
+void Context::write(const Tensor& state, const Array& value) {
+  const StateNode* s = state.node().state();
+  if (!s) throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) + ") is computed, not state: it cannot be written.");
+  if (!impl_->info.count(s->name)) {
+    Impl::Info info{value.shape(), state.dtype()};
+    impl_->info.emplace(s->name, info);
+    try {
+      write(s->name, value);
+    } catch (...) {
+      impl_->info.erase(s->name);
+      throw;
+    }
+    return;
+  }
+  write(s->name, value);
+}
+
+}  // namespace caravan

@@ -1,0 +1,75 @@
+// A Context holds named state and runs programs on a device. It is the only mutable thing of the library.
+//
+//     Context ctx({.seed = 1});
+//     Routine step = ctx.compile(train_step(loss, sgd({.lr = 0.1})));
+//     step.run({{batch, 3}});
+//     double now = step.read(loss).item();
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caravan/tensor/program.h"
+#include "caravan/tensor/tensor.h"
+
+namespace caravan {
+
+struct ContextOptions {
+  uint64_t seed = 0;
+  std::string device = "auto";  // auto, interp
+  Init init{};                  // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
+};
+
+using IndexValues = std::vector<std::pair<Index, int64_t>>;
+
+class Context;
+
+// A program ready to run in one Context. Observed values are those of the last run.
+class Routine {
+ public:
+  void run(const IndexValues& values = {});  // every index of the program must be bound, inside its range
+  Array read(const Tensor& observed) const;   // refused for a tensor that the program does not observe, and before a run
+
+  const std::vector<std::string>& indices() const;  // the names to bind
+  std::string to_string() const;                     // the assignments
+
+ private:
+  friend class Context;
+  struct Impl;
+  explicit Routine(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+};
+
+class Context {
+ public:
+  explicit Context(const ContextOptions& options = {});
+
+  // Infers shapes, initialises the states that have an initialiser, and prepares the program. On failure nothing changes.
+  Routine compile(const Program& program);
+
+  Array eval(const Tensor& tensor, const IndexValues& values = {});
+  std::vector<Array> eval(const std::vector<Tensor>& tensors, const IndexValues& values = {});
+  void run(const Program& program, const IndexValues& values = {}) { compile(program).run(values); }
+  Shape shape(const Tensor& tensor);  // inferred with the Context's states; computes nothing
+
+  // State by tensor or by name.
+  Array read(const Tensor& state) const;
+  Array read(const std::string& name) const;
+  void write(const Tensor& state, const Array& value);  // shape and precision must fit
+  void write(const std::string& name, const Array& value);
+  bool has(const std::string& name) const;
+  std::vector<std::string> names() const;
+
+  uint64_t seed() const;
+  std::string device() const;
+
+ private:
+  friend class Routine;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace caravan

@@ -1,0 +1,146 @@
+#include "caravan/runtime/see.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <ostream>
+#include <unordered_map>
+
+#include "caravan/autodiff/grad.h"
+#include "caravan/tensor/infer.h"
+
+namespace caravan {
+
+namespace {
+
+// The nodes whose values `root` needs, numbered from 1, operands first.
+struct Listing {
+  std::vector<Tensor> nodes;
+  std::unordered_map<const Node*, int> number;
+
+  explicit Listing(const Tensor& root) : nodes(topological({root}, true)) {
+    for (size_t i = 0; i < nodes.size(); ++i) number[&nodes[i].node()] = int(i) + 1;
+  }
+  std::string line(const Tensor& t) const {
+    std::string operands;
+    for_each_read(t.node(), [&](const Tensor& o) { operands += (operands.empty() ? "" : "; ") + std::to_string(number.at(&o.node())); });
+    return "[" + std::to_string(number.at(&t.node())) + "] " + t.node().label + " <- [" + operands + "]";
+  }
+};
+
+std::string value_text(const Array& array) {
+  if (array.size() == 1) return to_string(array.reshaped({}));
+  std::string text = to_string(array, 4);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text.size() <= 60 ? text : to_string(array.shape()) + " ..";
+}
+
+}  // namespace
+
+void print_graph(std::ostream& out, const Tensor& root, Context& ctx, const IndexValues& values) {
+  Listing listing(root);
+  std::vector<Tensor> floats, all = listing.nodes;
+  for (const Tensor& t : listing.nodes)
+    if (is_float(t.dtype()) && !t.node().weak) floats.push_back(t);
+  std::vector<Tensor> gradients = is_float(root.dtype()) ? grad(root, floats, {.allow_unused = true}) : std::vector<Tensor>{};
+  all.insert(all.end(), gradients.begin(), gradients.end());
+  std::vector<Array> results = ctx.eval(all, values);
+  std::unordered_map<const Node*, size_t> gradient_at;
+  for (size_t i = 0; i < gradients.size(); ++i) gradient_at[&floats[i].node()] = listing.nodes.size() + i;
+  for (size_t i = 0; i < listing.nodes.size(); ++i) {
+    out << listing.line(listing.nodes[i]) << ": data=" << value_text(results[i]);
+    if (auto at = gradient_at.find(&listing.nodes[i].node()); at != gradient_at.end()) out << ", grad=" << value_text(results[at->second]);
+    out << '\n';
+  }
+}
+
+void print_graph(std::ostream& out, const Tensor& root) {
+  Listing listing(root);
+  for (const Tensor& t : listing.nodes) out << listing.line(t) << (t.node().accumulate() ? "  " + describe(t) : "") << '\n';
+}
+
+void print_shapes(std::ostream& out, const Program& program) {
+  Inference inference(program);
+  std::vector<Tensor> roots = program.observed();
+  for (const auto& a : program.assignments()) roots.push_back(a.value);
+  size_t width = 0;
+  std::vector<Tensor> order = topological(roots, true);
+  for (const Tensor& t : order) width = std::max(width, std::min<size_t>(t.node().label.size(), 24));
+  for (const Tensor& t : order) {
+    std::string shape = to_string(inference.shape(t));
+    out << std::left << std::setw(int(width)) << t.node().label << "  " << std::setw(14) << (shape.empty() ? "()" : shape) << "  " << std::setw(4) << name(t.dtype())
+        << (t.node().accumulate() ? "  " + describe(t) : "") << '\n';
+  }
+}
+
+void print_constraints(std::ostream& out, const Program& program) { out << shape::to_string(Inference(program).system()); }
+void print_assignments(std::ostream& out, const Program& program) { out << ir::to_string(to_ir(program, Inference(program))); }
+
+std::string graphviz(const Tensor& root) {
+  auto quoted = [](const std::string& text) {
+    std::string out = "\"";
+    for (char c : text) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    return out + "\"";
+  };
+  Listing listing(root);
+  std::string out = "digraph graph_of_" + std::to_string(listing.nodes.size()) + "_nodes {\n  rankdir=BT;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
+  for (const Tensor& t : listing.nodes) {
+    int id = listing.number.at(&t.node());
+    const StateNode* state = t.node().state();
+    out += "  n" + std::to_string(id) + " [label=" + quoted(t.node().accumulate() ? describe(t) : t.node().label) +
+           (state ? ", style=\"rounded,filled\", fillcolor=\"#dde8f8\"" : t.node().accumulate() ? "" : ", shape=plaintext") + "];\n";
+    for_each_read(t.node(), [&](const Tensor& o) { out += "  n" + std::to_string(listing.number.at(&o.node())) + " -> n" + std::to_string(id) + ";\n"; });
+  }
+  return out + "}\n";
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  if (!tensor.defined()) return out << "an undefined tensor";
+  return out << describe(tensor) << ": " << name(tensor.dtype()) << ", " << to_string(tensor.node().where);
+}
+
+GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& params, Context& ctx, const CheckOptions& options) {
+  std::vector<Tensor> gradients = grad(loss, params, {.allow_unused = true});
+  Routine forward = ctx.compile(observe(loss)), backward = ctx.compile(observe(gradients));
+  backward.run(options.indices);
+  auto total = [&] {
+    forward.run(options.indices);
+    double out = 0;
+    for (double v : forward.read(loss).values()) out += v;  // a loss of many elements counts as their sum, as in grad
+    return out;
+  };
+  GradientCheck out;
+  for (size_t p = 0; p < params.size(); ++p) {
+    const Array before = ctx.read(params[p]), analytic = backward.read(gradients[p]);
+    int64_t n = before.size(), stride = std::max<int64_t>(1, n / options.max_per_parameter);
+    for (int64_t i = 0; i < n; i += stride) {
+      double x = before.at(i), h = options.step * std::max(1.0, std::abs(x));
+      auto at = [&](double value) {
+        Array moved = before;
+        moved.set(i, value);
+        ctx.write(params[p], moved);
+        return total();
+      };
+      GradientCheck::Element e{params[p].node().label, i, 0, analytic.at(i), 0};
+      e.numeric = (8 * (at(x + h) - at(x - h)) - (at(x + 2 * h) - at(x - 2 * h))) / (12 * h);
+      e.error = std::abs(e.numeric - e.analytic) / std::max({1.0, std::abs(e.numeric), std::abs(e.analytic)});
+      if (!(e.error <= out.worst)) out.worst = e.error;  // NaN counts as the worst
+      out.elements.push_back(e);
+    }
+    ctx.write(params[p], before);
+  }
+  return out;
+}
+
+std::ostream& operator<<(std::ostream& out, const GradientCheck& check) {
+  out << "parameter          index        numeric       analytic     error\n";
+  for (const auto& e : check.elements)
+    out << std::left << std::setw(16) << e.parameter << std::right << std::setw(8) << e.index << std::setw(15) << std::setprecision(8) << e.numeric << std::setw(15)
+        << e.analytic << std::setw(10) << std::setprecision(2) << e.error << '\n';
+  return out << "worst error " << std::setprecision(3) << check.worst << '\n';
+}
+
+}  // namespace caravan

@@ -1,0 +1,347 @@
+// Row equations by weighted union-find (rank(r) = rank(root) + offset(r)), joins by a worklist to a fixpoint, then closing
+// of what nothing determines, always from a quiet state and all at once. Ranks never depend on sizes, every value is set
+// once, lower bounds only grow and are bounded by kMaxRank: so it terminates, and no order matters.
+#include "caravan/shape/ranks.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+
+#include "caravan/base/error.h"
+
+namespace caravan::shape {
+
+std::string describe(const Origin& origin) {
+  return "`" + origin.text + "`" + (origin.where.known() ? " (" + to_string(origin.where) + ")" : "");
+}
+
+std::string describe_row(const System& system, RowId row) {
+  const RowInfo& info = system.rows[size_t(row)];
+  return "the " + std::string(name(info.kind)) + " row of " + describe(system.origins[size_t(info.origin)]);
+}
+
+namespace {
+
+constexpr int kMaxRank = 32;
+
+class RankSolver {
+ public:
+  explicit RankSolver(const System& system) : system_(system), nodes_(system.rows.size()) {
+    for (size_t r = 0; r < nodes_.size(); ++r) nodes_[r].parent = int(r);
+  }
+
+  std::vector<int> solve() {
+    unite_equations();
+    for (size_t j = 0; j < system_.joins.size(); ++j) {
+      const JoinConstraint& join = system_.joins[j];
+      attach(join.result, int(j));
+      for (RowId r : join.operands) attach(r, int(j));
+      enqueue(int(j));
+    }
+    propagate();
+    while (close_computed() || close_leaves() || close_rest()) propagate();
+
+    std::vector<int> ranks(nodes_.size());
+    for (size_t r = 0; r < nodes_.size(); ++r) ranks[r] = *value(RowId(r));
+    return ranks;
+  }
+
+ private:
+  struct Node {
+    int parent = 0, offset = 0, size = 1;
+    // Of a root:
+    std::optional<int> value;
+    int low = 0;              // the rank is at least this
+    OriginId setter = -1;     // who gave the value
+    std::vector<int> joins;   // that mention the class
+  };
+
+  // --- weighted union-find ---
+  struct Place {
+    RowId root;
+    int offset;  // rank(row) = rank(root) + offset
+  };
+  Place find(RowId row) {
+    int offset = 0;
+    RowId root = row;
+    while (nodes_[size_t(root)].parent != root) offset += nodes_[size_t(root)].offset, root = nodes_[size_t(root)].parent;
+    for (int rest = offset; nodes_[size_t(row)].parent != root && row != root;) {  // compress
+      Node& node = nodes_[size_t(row)];
+      RowId next = node.parent;
+      int step = node.offset;
+      node.parent = root, node.offset = rest;
+      rest -= step, row = next;
+    }
+    return {root, offset};
+  }
+  std::optional<int> value(RowId row) {
+    Place at = find(row);
+    const auto& v = nodes_[size_t(at.root)].value;
+    return v ? std::optional(*v + at.offset) : std::nullopt;
+  }
+  int low(RowId row) {
+    Place at = find(row);
+    return std::max(0, nodes_[size_t(at.root)].low + at.offset);
+  }
+  void attach(RowId row, int join) { nodes_[size_t(find(row).root)].joins.push_back(join); }
+  void requeue(const Node& root) {
+    for (int j : root.joins) enqueue(j);
+  }
+
+  // rank(a) = rank(b) + difference
+  void unite(RowId a, RowId b, int difference, OriginId origin) {
+    Place x = find(a), y = find(b);
+    int gap = y.offset + difference - x.offset;  // rank(x.root) = rank(y.root) + gap
+    if (x.root == y.root) {
+      if (gap == 0) return;
+      if (auto known = value(a)) refuse_ranks(a, *known, *value(b) + difference, origin);
+      refuse_infinite(origin);
+    }
+    if (nodes_[size_t(x.root)].size > nodes_[size_t(y.root)].size) std::swap(x, y), gap = -gap;
+    Node &small = nodes_[size_t(x.root)], &large = nodes_[size_t(y.root)];
+    if (small.value && large.value && *small.value != *large.value + gap)
+      refuse_ranks(a, *value(a), *value(b) + difference, origin);
+    bool changed = (small.value && !large.value) || small.low - gap > large.low;
+    if (small.value && !large.value) large.value = *small.value - gap, large.setter = small.setter;
+    large.low = std::max(large.low, small.low - gap);
+    requeue(small);
+    if (changed) requeue(large);  // the large side only if it learnt something: otherwise the cost is quadratic
+    large.joins.insert(large.joins.end(), small.joins.begin(), small.joins.end());
+    small.joins.clear(), small.joins.shrink_to_fit();
+    large.size += small.size;
+    small.parent = y.root, small.offset = gap;
+    check_root(y.root, origin);
+  }
+  void set(RowId row, int rank, OriginId origin) {
+    Place at = find(row);
+    Node& root = nodes_[size_t(at.root)];
+    if (root.value) {
+      if (*root.value + at.offset != rank) refuse_ranks(row, *root.value + at.offset, rank, origin);
+      return;
+    }
+    root.value = rank - at.offset, root.setter = origin;
+    check_root(at.root, origin);
+    requeue(root);
+  }
+  void raise(RowId row, int least, OriginId origin) {
+    Place at = find(row);
+    Node& root = nodes_[size_t(at.root)];
+    if (least - at.offset <= root.low) return;
+    root.low = least - at.offset;
+    check_root(at.root, origin);
+    requeue(root);
+  }
+  void check_root(RowId root, OriginId origin) {
+    const Node& node = nodes_[size_t(root)];
+    if (node.low > kMaxRank) refuse_infinite(origin);
+    if (node.value && *node.value < node.low) refuse_ranks(root, *node.value, node.low, origin);
+  }
+
+  // --- R1: row equations ---
+  void unite_equations() {
+    for (const KnownRow& known : system_.known) set(known.row, int(known.axes.size()), known.origin);
+    for (size_t e = 0; e < system_.equations.size(); ++e) {
+      const Equation& equation = system_.equations[e];
+      int named = int(equation.before.size() + equation.after.size());
+      if (equation.variable < 0)
+        set(equation.row, named, equation.origin);
+      else if (equation.second < 0)
+        raise(equation.row, named, equation.origin), unite(equation.row, equation.variable, named, equation.origin);
+      else
+        pairs_.push_back(int(e));
+    }
+  }
+  // row = A . B, once the rank of one of the two is known.
+  void unite_pairs() {
+    for (size_t i = 0; i < pairs_.size();) {
+      const Equation& equation = system_.equations[size_t(pairs_[i])];
+      std::optional<int> first = value(equation.variable), second = value(equation.second);
+      if (!first && !second) {
+        ++i;
+        continue;
+      }
+      pairs_.erase(pairs_.begin() + long(i));
+      if (first)
+        unite(equation.row, equation.second, *first, equation.origin);
+      else
+        unite(equation.row, equation.variable, *second, equation.origin);
+    }
+  }
+
+  // --- R2: joins ---
+  void enqueue(int join) {
+    if (size_t(join) >= queued_.size()) queued_.resize(system_.joins.size(), false);
+    if (queued_[size_t(join)]) return;
+    queued_[size_t(join)] = true;
+    queue_.push_back(join);
+  }
+  void propagate() {
+    do {
+      while (!queue_.empty()) {
+        int join = queue_.front();
+        queue_.pop_front();
+        queued_[size_t(join)] = false;
+        visit(system_.joins[size_t(join)]);
+      }
+      unite_pairs();
+    } while (!queue_.empty());
+  }
+  void visit(const JoinConstraint& join) {
+    int longest = 0;            // of the known operands
+    std::vector<RowId> open;    // one per class: the one with the largest offset
+    for (RowId r : join.operands) {
+      raise(join.result, low(r), join.origin);
+      if (auto v = value(r)) {
+        longest = std::max(longest, *v);
+        continue;
+      }
+      Place at = find(r);
+      auto same = std::find_if(open.begin(), open.end(), [&](RowId o) { return find(o).root == at.root; });
+      if (same == open.end()) open.push_back(r);
+      else if (find(*same).offset < at.offset) *same = r;
+    }
+    if (open.empty()) return set(join.result, longest, join.origin);
+    raise(join.result, longest, join.origin);
+    if (open.size() == 1 && low(open[0]) >= longest) return unite(join.result, open[0], 0, join.origin);
+    if (auto result = value(join.result)) {
+      if (open.size() == 1 && longest < *result) return set(open[0], *result, join.origin);
+      for (RowId r : open)  // no operand is longer than the result
+        if (low(r) >= *result) set(r, *result, join.origin);
+    }
+  }
+
+  // --- R3: computed rows that meet rows of one axis ---
+  bool close_computed() {
+    std::vector<int> tentative(nodes_.size(), -1);  // by root, in the root's rank + kBias
+    constexpr int kBias = 1000;
+    auto rank_of = [&](RowId r) -> int {
+      Place at = find(r);
+      const Node& root = nodes_[size_t(at.root)];
+      if (root.value) return *root.value + at.offset;
+      int t = tentative[size_t(at.root)];
+      return t < 0 ? -1 : t - kBias + at.offset;
+    };
+    std::deque<int> work;
+    for (size_t j = 0; j < system_.joins.size(); ++j)
+      if (has_open(system_.joins[j])) work.push_back(int(j));
+    auto suggest = [&](RowId r, int m) {
+      if (m < low(r)) return;
+      Place at = find(r);
+      int& t = tentative[size_t(at.root)];
+      if (t >= m - at.offset + kBias) return;
+      t = m - at.offset + kBias;
+      for (int j : nodes_[size_t(at.root)].joins) work.push_back(j);
+    };
+    while (!work.empty()) {
+      const JoinConstraint& join = system_.joins[size_t(work.front())];
+      work.pop_front();
+      int m = rank_of(join.result);
+      for (RowId r : join.operands) m = std::max(m, rank_of(r));
+      if (m < 1 || m > kMaxRank) continue;
+      RowId result_root = find(join.result).root;
+      if (!value(join.result)) suggest(join.result, m);
+      if (m != 1) continue;  // two axes or more are never guessed
+      for (size_t i = 0; i < join.operands.size(); ++i) {
+        RowId r = join.operands[i];
+        if (!value(r) && join.roles[i] != Role::leaf && find(r).root != result_root) suggest(r, m);
+      }
+    }
+    bool any = false;
+    for (size_t r = 0; r < nodes_.size(); ++r)
+      if (tentative[r] >= 0) any = true, set(RowId(r), tentative[r] - kBias, system_.rows[r].origin);
+    return any;
+  }
+  bool has_open(const JoinConstraint& join) {
+    if (!value(join.result)) return true;
+    return std::any_of(join.operands.begin(), join.operands.end(), [&](RowId r) { return !value(r); });
+  }
+
+  // --- R4: leaves take what they meet ---
+  bool close_leaves() {
+    std::vector<int> wanted(nodes_.size(), INT32_MIN);
+    for (const JoinConstraint& join : system_.joins) {
+      std::optional<int> m = value(join.result);
+      if (join.kind != RowKind::output || !m) continue;
+      for (size_t i = 0; i < join.operands.size(); ++i) {
+        if (join.roles[i] != Role::leaf || value(join.operands[i])) continue;
+        bool whole = true;  // does everything else it meets come from linear maps?
+        for (size_t k = 0; k < join.operands.size(); ++k)
+          if (k != i && join.roles[k] == Role::other) whole = false;
+        Place at = find(join.operands[i]);
+        int rank = std::max(whole ? *m : std::min(1, *m), low(join.operands[i]));
+        wanted[size_t(at.root)] = std::max(wanted[size_t(at.root)], rank - at.offset);
+      }
+    }
+    bool any = false;
+    for (size_t r = 0; r < nodes_.size(); ++r)
+      if (wanted[r] != INT32_MIN) any = true, set(RowId(r), wanted[r], system_.rows[r].origin);
+    return any;
+  }
+
+  // --- R5: what is left ---
+  bool close_rest() {
+    struct Open {
+      bool only_inputs = true, parameter = false, meets_inputs = false;
+    };
+    std::map<RowId, Open> classes;
+    for (size_t r = 0; r < nodes_.size(); ++r) {
+      if (value(RowId(r))) continue;
+      Open& c = classes[find(RowId(r)).root];
+      c.only_inputs = c.only_inputs && system_.rows[r].kind == RowKind::input;
+      c.parameter = c.parameter || system_.rows[r].owner == Owner::parameter;
+    }
+    if (classes.empty()) return false;
+    for (const JoinConstraint& join : system_.joins) {
+      std::optional<int> m = value(join.result);
+      if (join.kind != RowKind::input || !m || *m < 1) continue;
+      for (size_t i = 0; i < join.operands.size(); ++i)
+        if (join.roles[i] == Role::leaf && !value(join.operands[i])) classes[find(join.operands[i]).root].meets_inputs = true;
+    }
+    std::vector<RowId> closable;
+    for (const auto& [root, c] : classes)
+      if (!c.parameter || (c.only_inputs && !c.meets_inputs)) closable.push_back(root);
+    if (closable.empty()) refuse_undetermined();
+    for (RowId root : closable) set(root, nodes_[size_t(root)].low, system_.rows[size_t(root)].origin);
+    return true;
+  }
+
+  // --- messages ---
+  [[noreturn]] void refuse_undetermined() {
+    std::string out;
+    for (size_t r = 0; r < nodes_.size(); ++r) {
+      const RowInfo& info = system_.rows[r];
+      if (info.owner != Owner::parameter || value(RowId(r))) continue;
+      const Origin& origin = system_.origins[size_t(info.origin)];
+      std::string kind(name(info.kind));
+      out += (out.empty() ? "" : "\n") + ("parameter `" + origin.text + "`: its " + kind + " axes are not determined; give `." + kind +
+             " = {...}` here (" + to_string(origin.where) + ")");
+    }
+    throw ShapeError(out);
+  }
+  [[noreturn]] void refuse_infinite(OriginId origin) {
+    throw ShapeError("infinite row in " + describe(system_.origins[size_t(origin)]) +
+                     ": a row of axes would have to contain itself and more; check which tensors share a row variable.");
+  }
+  [[noreturn]] void refuse_ranks(RowId row, int a, int b, OriginId origin) {
+    const Origin& op = system_.origins[size_t(origin)];
+    std::string text = "in " + describe(op) + ": " + std::to_string(std::min(a, b)) + " against " + std::to_string(std::max(a, b)) + " " +
+                       std::string(name(system_.rows[size_t(row)].kind)) + " axes";
+    OriginId setter = nodes_[size_t(find(row).root)].setter;
+    if (setter >= 0 && setter != origin) text += "; the number was set by " + describe(system_.origins[size_t(setter)]);
+    if (system_.rows[size_t(row)].origin != origin) text += "; " + describe_row(system_, row);
+    if (op.text.find(" * ") != op.text.npos || op.text == "mul") text += ". To apply a linear map write w(x), not w * x";
+    throw ShapeError(text + ".");
+  }
+
+  const System& system_;
+  std::vector<Node> nodes_;
+  std::vector<int> pairs_;
+  std::deque<int> queue_;
+  std::vector<bool> queued_;
+};
+
+}  // namespace
+
+std::vector<int> solve_ranks(const System& system) { return RankSolver(system).solve(); }
+
+}  // namespace caravan::shape

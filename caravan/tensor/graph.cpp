@@ -1,0 +1,436 @@
+#include "caravan/tensor/graph.h"
+
+#include <unordered_set>
+
+#include "caravan/base/error.h"
+#include "caravan/ops/table.h"
+
+namespace caravan {
+
+const Node& Tensor::node() const {
+  if (!node_) throw UserError("an undefined Tensor was used; assign it before (Tensor x = param(\"x\"), ...).");
+  return *node_;
+}
+DType Tensor::dtype() const { return node().dtype; }
+
+// Children are handed to a list that the outermost destructor empties, so that the depth of the graph is not the depth
+// of the stack.
+Node::~Node() {
+  thread_local std::vector<std::shared_ptr<const Node>>* pending = nullptr;
+  auto give = [](std::vector<std::shared_ptr<const Node>>& list, Tensor& tensor) {
+    if (tensor.defined()) list.push_back(tensor.handle()), tensor = Tensor();
+  };
+  auto give_all = [&](std::vector<std::shared_ptr<const Node>>& list) {
+    for (Tensor& t : shape_operands) give(list, t);
+    match(
+        kind, [&](AccumulateNode& n) { for (auto& o : n.operands) give(list, o.tensor); },
+        [&](StateNode& n) { give(list, n.like); }, [&](RandomNode& n) { give(list, n.like), give(list, n.step); }, [](auto&) {});
+  };
+  if (pending) {
+    give_all(*pending);
+    return;
+  }
+  std::vector<std::shared_ptr<const Node>> list;
+  pending = &list;
+  give_all(list);
+  custom.reset();
+  while (!list.empty()) {
+    std::shared_ptr<const Node> next = std::move(list.back());
+    list.pop_back();
+    next.reset();
+  }
+  pending = nullptr;
+}
+
+void for_each_child(const Node& node, const std::function<void(const Tensor&)>& visit) {
+  for (const Tensor& t : node.shape_operands) visit(t);
+  if (node.custom)
+    for (const Tensor& t : node.custom->inputs) visit(t);
+  match(
+      node.kind, [&](const AccumulateNode& n) { for (const auto& o : n.operands) visit(o.tensor); },
+      [&](const StateNode& n) { if (n.like.defined()) visit(n.like); },
+      [&](const RandomNode& n) {
+        if (n.like.defined()) visit(n.like);
+        if (n.step.defined()) visit(n.step);
+      },
+      [](const auto&) {});
+}
+
+std::vector<bool> values_needed(const AccumulateNode& node) {
+  std::vector<bool> out;
+  std::vector<bool> slot_used(node.link->relation->slots.size(), false);
+  slot_used[size_t(node.written)] = true;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    out.push_back(node.body->reads(int(i)));
+    if (out.back()) slot_used[size_t(node.operands[i].slot)] = true;
+  }
+  for (size_t s = 0; s < slot_used.size(); ++s) {  // index tensors of the slots in use
+    if (!slot_used[s]) continue;
+    for (const shape::RowPattern& row : node.link->relation->slots[s].rows)
+      for (auto* axes : {&row.before, &row.after})
+        for (const shape::AxisPattern& axis : *axes)
+          if (axis.kind == shape::AxisPattern::Kind::gathered)
+            for (size_t i = 0; i < node.operands.size(); ++i)
+              if (node.operands[i].slot == axis.slot) out[i] = true;
+  }
+  return out;
+}
+
+void for_each_read(const Node& node, const std::function<void(const Tensor&)>& visit) {
+  if (const AccumulateNode* n = node.accumulate()) {
+    std::vector<bool> needed = values_needed(*n);
+    for (size_t i = 0; i < needed.size(); ++i)
+      if (needed[i]) visit(n->operands[i].tensor);
+  } else if (auto* random = std::get_if<RandomNode>(&node.kind); random && random->step.defined()) {
+    visit(random->step);
+  }
+}
+
+std::vector<Tensor> topological(const std::vector<Tensor>& roots, bool values_only) {
+  std::vector<Tensor> order;
+  std::unordered_set<const Node*> entered, done;
+  std::vector<std::pair<Tensor, bool>> stack;  // the tensor; have its children been pushed?
+  for (auto root = roots.rbegin(); root != roots.rend(); ++root) root->node(), stack.push_back({*root, false});
+  std::vector<Tensor> children;
+  while (!stack.empty()) {
+    auto [tensor, expanded] = stack.back();
+    stack.pop_back();
+    if (expanded) {
+      if (done.insert(&tensor.node()).second) order.push_back(tensor);
+      continue;
+    }
+    if (!entered.insert(&tensor.node()).second) continue;
+    stack.push_back({tensor, true});
+    children.clear();
+    (values_only ? for_each_read : for_each_child)(tensor.node(), [&](const Tensor& child) { children.push_back(child); });
+    for (auto child = children.rbegin(); child != children.rend(); ++child)
+      if (!entered.count(&child->node())) stack.push_back({*child, false});
+  }
+  return order;
+}
+
+Tensor make(NodeKind kind, DType dtype, std::string label, Source where) {
+  auto node = std::make_shared<Node>();
+  node->kind = std::move(kind);
+  node->dtype = dtype;
+  node->label = std::move(label);
+  node->where = where;
+  return Tensor(std::move(node));
+}
+
+Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator accumulator, std::shared_ptr<const ir::Body> body,
+                       std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where,
+                       std::optional<DType> dtype) {
+  if (!dtype) {
+    std::vector<DType> dtypes;
+    auto weak = std::make_unique<bool[]>(operands.size());
+    for (size_t i = 0; i < operands.size(); ++i) dtypes.push_back(operands[i].tensor.dtype()), weak[i] = operands[i].tensor.node().weak;
+    dtype = result_type(accumulator, ir::type_of(*body, dtypes, {weak.get(), operands.size()}));
+  }
+  AccumulateNode node{std::move(link), clause, written, accumulator, false, std::move(body), std::move(operands)};
+  return make(std::move(node), *dtype, std::move(label), where);
+}
+
+namespace {
+
+std::shared_ptr<const Link> link_to(shape::RelationRef relation, Source where) {
+  return std::make_shared<const Link>(Link{std::move(relation), where});
+}
+
+// Pointwise relations and the bodies of single ops are patterns that all graphs share.
+const shape::RelationRef& shared_pointwise(size_t operands) {
+  static const std::array<shape::RelationRef, 4> kRelations = {nullptr, shape::pointwise_relation(1), shape::pointwise_relation(2),
+                                                               shape::pointwise_relation(3)};
+  return kRelations.at(operands);
+}
+const std::shared_ptr<const ir::Body>& body_of(Op op) {
+  static const std::vector<std::shared_ptr<const ir::Body>> kBodies = [] {
+    std::vector<std::shared_ptr<const ir::Body>> out;
+    for (const OpRow& row : op_rows()) out.push_back(std::make_shared<const ir::Body>(ir::Body::op(row.op)));
+    return out;
+  }();
+  return kBodies.at(size_t(op));
+}
+std::shared_ptr<const ir::Body> shared(ir::Body body) { return std::make_shared<const ir::Body>(std::move(body)); }
+
+std::vector<AccumulateNode::Attached> attach(const std::vector<Operand>& operands) {
+  std::vector<AccumulateNode::Attached> out;
+  for (size_t i = 0; i < operands.size(); ++i) operands[i].tensor.node(), out.push_back({operands[i].tensor, int(i)});
+  return out;
+}
+
+// Two C++ numbers give a C++ number.
+bool all_weak(const std::vector<Operand>& operands) {
+  for (const Operand& o : operands)
+    if (!o.tensor.node().weak) return false;
+  return true;
+}
+
+shape::DimRef dim_variable(const Dim& dim, const std::string& name, Source where) {
+  Dim::State& state = *dim.state();
+  if (state.variable->name.empty()) state.variable->name = name, state.variable->where = where;
+  return state.variable;
+}
+
+std::vector<shape::Binding> to_bindings(const Bindings& bindings, Source where) {
+  using Kind = BindingArgument::Kind;
+  std::vector<shape::Binding> out;
+  for (const BindingArgument& b : bindings.list) {
+    switch (b.kind) {
+      case Kind::size: out.push_back({b.name, b.size}); break;
+      case Kind::dim:
+        if (b.dim.state()->size >= 0) out.push_back({b.name, b.dim.state()->size});
+        else out.push_back({b.name, dim_variable(b.dim, b.name, where)});
+        break;
+      case Kind::same: out.push_back({b.name, shape::SameAs{b.other}}); break;
+      case Kind::multiple: out.push_back({b.name, shape::Multiple{b.size, b.other}}); break;
+      case Kind::multiple_dim:
+        if (b.dim.state()->size >= 0) out.push_back({b.name, b.size * b.dim.state()->size});
+        else out.push_back({b.name, shape::Multiple{b.size, dim_variable(b.dim, b.name, where)}});
+        break;
+      case Kind::condition: out.push_back({b.name, std::monostate{}}); break;
+    }
+  }
+  return out;
+}
+
+// One node per clause, joined by the accumulator's op; captured sizes remember the node that knows them.
+Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings,
+                 shape::SpecUse use, std::string label, bool counts_reduced = false) {
+  Source where = spec.where.known() ? spec.where : operands[0].where;
+  shape::SpecSyntax syntax = shape::parse_spec(spec.text);
+  shape::RelationRef relation = shape::relation_of(syntax, to_bindings(bindings, where), use, where);
+  auto link = link_to(relation, where);
+  std::vector<Tensor> sources;  // of sizes captured elsewhere and used here
+  for (const BindingArgument& b : bindings.list)
+    if (b.dim.state()->source.defined()) sources.push_back(b.dim.state()->source);
+
+  auto shared_body = shared(std::move(body));
+  std::vector<Tensor> parts;
+  for (size_t c = 0; c < relation->clauses.size(); ++c) {
+    auto clause_body = use == shape::SpecUse::product ? shared_body : [&] {  // concatenation: clause c is operand c
+      ir::Body load;
+      load.finish(load.load(int(c)));
+      return shared(std::move(load));
+    }();
+    Tensor part = make_accumulate(link, int(c), accumulator, clause_body, attach(operands), relation->result, label, where);
+    if (!sources.empty() || counts_reduced) {
+      auto node = std::make_shared<Node>(part.node());
+      node->shape_operands = sources;
+      std::get<AccumulateNode>(node->kind).counts_reduced = counts_reduced;
+      part = Tensor(std::move(node));
+    }
+    parts.push_back(part);
+  }
+  for (const BindingArgument& b : bindings.list)
+    if (b.dim.state()->size < 0 && !b.dim.state()->source.defined()) b.dim.state()->source = parts[0];
+  if (parts.size() == 1) return parts[0];
+  if (!row(accumulator).op)
+    throw SpecError("spec \"" + relation->text + "\" (" + to_string(where) + "): " + std::string(row(accumulator).name) +
+                    " cannot run over the parts of a concatenation.");
+  return fold_same(*row(accumulator).op, parts, label, where);
+}
+
+ir::Body fold_body(Op op, int operands) {
+  ir::Body body;
+  int total = body.load(0);
+  for (int i = 1; i < operands; ++i) {
+    int args[2] = {total, body.load(i)};
+    total = body.apply(op, args);
+  }
+  body.finish(total);
+  return body;
+}
+ir::Body nonzero_body() {
+  ir::Body body;
+  int args[2] = {body.load(0), body.constant(0)};
+  body.finish(body.apply(Op::ne, args));
+  return body;
+}
+
+}  // namespace
+
+void check_operand_count(SpecRef spec, int operands) {
+  int given = shape::parse_spec(spec.text).operands();
+  if (operands < 0 || given == operands) return;
+  throw SpecError("spec \"" + std::string(spec.text) + "\" (" + to_string(spec.where) + ") has " + std::to_string(given) +
+                  " shapes before `=>`, but the call has " + std::to_string(operands) + " operands.");
+}
+
+Tensor pointwise(Op op, const std::vector<Operand>& operands) {
+  Tensor out = make_accumulate(link_to(shared_pointwise(operands.size()), operands[0].where), 0, Accumulator::add, body_of(op),
+                               attach(operands), int(operands.size()), std::string(row(op).name), operands[0].where);
+  if (!all_weak(operands)) return out;
+  auto node = std::make_shared<Node>(out.node());
+  node->weak = true;
+  return Tensor(std::move(node));
+}
+
+Tensor fold_same(Op op, const std::vector<Tensor>& parts, std::string label, Source where) {
+  if (parts.size() == 1) return parts[0];
+  std::vector<AccumulateNode::Attached> operands;
+  for (size_t i = 0; i < parts.size(); ++i) operands.push_back({parts[i], int(i)});
+  return make_accumulate(link_to(shape::same_relation(int(parts.size())), where), 0, Accumulator::add, shared(fold_body(op, int(parts.size()))),
+                         std::move(operands), int(parts.size()), std::move(label), where);
+}
+
+Tensor add_same(const std::vector<Tensor>& parts, std::string label, Source where) { return fold_same(Op::add, parts, std::move(label), where); }
+
+Tensor constant_like(const Tensor& shape, double value, DType dtype, std::string label, Source where) {
+  static const shape::RelationRef kSame = shape::same_relation(1);
+  return make_accumulate(link_to(kSame, where), 0, Accumulator::add, shared(ir::Body::number(value)), {{shape, 0}}, 1, std::move(label), where, dtype);
+}
+
+Tensor with_gradient(Operand value, CustomGradient gradient, std::string label) {
+  Tensor out = make_accumulate(link_to(shared_pointwise(1), value.where), 0, Accumulator::add, shared(ir::Body::identity()), attach({value}), 1, std::move(label), value.where);
+  auto node = std::make_shared<Node>(out.node());
+  node->custom = std::make_shared<const CustomGradient>(std::move(gradient));
+  return Tensor(std::move(node));
+}
+
+Tensor accumulate(Op op, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings) {
+  return over_spec(Accumulator::add, ir::Body::op(op), spec, operands, bindings, shape::SpecUse::product, std::string(row(op).name));
+}
+
+// --- operators ---
+Tensor operator+(Operand a, Operand b) { return pointwise(Op::add, {a, b}); }
+Tensor operator-(Operand a, Operand b) { return pointwise(Op::sub, {a, b}); }
+Tensor operator*(Operand a, Operand b) { return pointwise(Op::mul, {a, b}); }
+Tensor operator/(Operand a, Operand b) { return pointwise(Op::div, {a, b}); }
+Tensor operator-(Operand a) { return pointwise(Op::neg, {a}); }
+Tensor operator<(Operand a, Operand b) { return pointwise(Op::lt, {a, b}); }
+Tensor operator<=(Operand a, Operand b) { return pointwise(Op::le, {a, b}); }
+Tensor operator>(Operand a, Operand b) { return pointwise(Op::gt, {a, b}); }
+Tensor operator>=(Operand a, Operand b) { return pointwise(Op::ge, {a, b}); }
+Tensor operator==(Operand a, Operand b) { return pointwise(Op::eq, {a, b}); }
+Tensor operator!=(Operand a, Operand b) { return pointwise(Op::ne, {a, b}); }
+Tensor operator&&(Operand a, Operand b) { return pointwise(Op::and_, {a, b}); }
+Tensor operator||(Operand a, Operand b) { return pointwise(Op::or_, {a, b}); }
+Tensor operator!(Operand a) { return pointwise(Op::not_, {a}); }
+
+Tensor cast(Operand a, DType dtype) {
+  ir::Body body;
+  body.finish(body.cast(dtype, body.load(0)));
+  return make_accumulate(link_to(shared_pointwise(1), a.where), 0, Accumulator::add, shared(std::move(body)), attach({a}), 1,
+                         "cast " + std::string(name(dtype)), a.where);
+}
+
+Tensor Tensor::operator()(Operand x) const {
+  static const shape::RelationRef kApply = shape::apply_relation();
+  return make_accumulate(link_to(kApply, x.where), 0, Accumulator::add, body_of(Op::mul), attach({Operand(*this), x}), 2, "apply", x.where);
+}
+
+Tensor Tensor::operator[](const Index& index) const {
+  Source where = node().where;
+  return make_accumulate(link_to(shape::slice_relation(index.symbol()), where), 0, Accumulator::add, shared(ir::Body::identity()), {{*this, 0}}, 1,
+                         "slice " + index.name(), where);
+}
+Tensor slice(const Array& array, const Index& index) { return tensor(array)[index]; }
+
+Tensor Tensor::batches(int64_t size, Source where) const {
+  if (auto* leaf = std::get_if<DataNode>(&node().kind)) return tensor(leaf->array.batches(size), node().label, where);
+  return einsum("n&size, ... | ... -> ... => n, size, ... | ... -> ...", Operand(*this, where), {{"size", size}});
+}
+
+Tensor Tensor::named(std::string label) const {
+  auto copy = std::make_shared<Node>(node());
+  copy->label = std::move(label);
+  return Tensor(std::move(copy));
+}
+
+Tensor stop_gradient(Operand a) { return with_gradient(a, {}, "stop_gradient"); }
+
+// --- the einsum family ---
+namespace {
+Tensor products(Accumulator accumulator, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings, const char* label) {
+  return over_spec(accumulator, fold_body(Op::mul, int(operands.size())), spec, operands, bindings, shape::SpecUse::product, label);
+}
+}  // namespace
+
+Tensor einsum(Spec<1> spec, Operand a, const Bindings& bindings) { return products(Accumulator::add, spec.syntax_ref(), {a}, bindings, "einsum"); }
+Tensor einsum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return products(Accumulator::add, spec.syntax_ref(), {a, b}, bindings, "einsum"); }
+Tensor einsum(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) { return products(Accumulator::add, spec.syntax_ref(), {a, b, c}, bindings, "einsum"); }
+Tensor einmax(Spec<1> spec, Operand a, const Bindings& bindings) { return products(Accumulator::max, spec.syntax_ref(), {a}, bindings, "einmax"); }
+Tensor einmax(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return products(Accumulator::max, spec.syntax_ref(), {a, b}, bindings, "einmax"); }
+Tensor einmax(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) { return products(Accumulator::max, spec.syntax_ref(), {a, b, c}, bindings, "einmax"); }
+Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings) { return products(Accumulator::min, spec.syntax_ref(), {a}, bindings, "einmin"); }
+Tensor einmin(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return products(Accumulator::min, spec.syntax_ref(), {a, b}, bindings, "einmin"); }
+Tensor einmin(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) { return products(Accumulator::min, spec.syntax_ref(), {a, b, c}, bindings, "einmin"); }
+Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings) { return products(Accumulator::mul, spec.syntax_ref(), {a}, bindings, "einprod"); }
+Tensor einany(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return over_spec(Accumulator::or_, nonzero_body(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product, "einany");
+}
+Tensor einall(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return over_spec(Accumulator::and_, nonzero_body(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product, "einall");
+}
+Tensor tropical(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) {
+  return over_spec(Accumulator::max, ir::Body::op(Op::add), spec.syntax_ref(), {a, b}, bindings, shape::SpecUse::product, "tropical");
+}
+Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return accumulate(Op::add, spec.syntax_ref(), {a, b}, bindings); }
+Tensor argmax(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return over_spec(Accumulator::argmax, ir::Body::identity(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product, "argmax", true);
+}
+Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return over_spec(Accumulator::argmin, ir::Body::identity(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product, "argmin", true);
+}
+
+namespace {
+Tensor concatenate(SpecRef spec, const std::vector<Operand>& parts, const Bindings& bindings) {
+  return over_spec(Accumulator::add, {}, spec, parts, bindings, shape::SpecUse::concatenate, "concat");
+}
+}  // namespace
+Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return concatenate(spec.syntax_ref(), {a, b}, bindings); }
+Tensor concat(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) { return concatenate(spec.syntax_ref(), {a, b, c}, bindings); }
+Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& bindings) {
+  SpecRef ref = spec.syntax_ref();
+  check_operand_count(ref, int(parts.size()));
+  std::vector<Operand> operands;
+  for (const Tensor& t : parts) operands.push_back(Operand(t, ref.where));
+  return concatenate(ref, operands, bindings);
+}
+
+Tensor stack(const std::vector<Tensor>& parts, RowKind kind, Source where) {
+  if (parts.empty()) throw SpecError("stack (" + to_string(where) + ") needs at least one tensor.");
+  auto link = link_to(shape::stack_relation(int(parts.size()), kind), where);
+  std::vector<AccumulateNode::Attached> operands;
+  for (size_t i = 0; i < parts.size(); ++i) operands.push_back({parts[i], int(i)});
+  std::vector<Tensor> written;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ir::Body body;
+    body.finish(body.load(int(i)));
+    written.push_back(make_accumulate(link, int(i), Accumulator::add, shared(std::move(body)), operands, int(parts.size()), "stack", where));
+  }
+  return fold_same(Op::add, written, "stack", where);
+}
+
+namespace {
+void check_ids(const char* call, const Operand& ids) {
+  if (ids.tensor.dtype() == DType::i32 || ids.tensor.dtype() == DType::i64 || ids.tensor.dtype() == DType::u8) return;
+  throw DTypeError(std::string(call) + " (" + to_string(ids.where) + "): the ids are " + std::string(name(ids.tensor.dtype())) +
+                   "; they must be integers (cast(ids, DType::i32)).");
+}
+}  // namespace
+
+Tensor gather(Operand table, Operand ids) {
+  check_ids("gather", ids);
+  return make_accumulate(link_to(shape::gather_relation(0), table.where), 0, Accumulator::add, shared(ir::Body::identity()), attach({table, ids}), 2, "gather", table.where);
+}
+Tensor scatter_add(Operand values, Operand ids, int64_t size) {
+  check_ids("scatter_add", ids);
+  return make_accumulate(link_to(shape::gather_relation(size), values.where), 0, Accumulator::add, shared(ir::Body::identity()),
+                         {{values.tensor, 2}, {ids.tensor, 1}}, 0, "scatter_add", values.where);
+}
+
+// --- reductions ---
+Tensor sum(Operand a) { return einsum("...|...->... => ", a).named("sum"); }
+Tensor mean(Operand a) {
+  Dim batch, input, output;
+  Tensor total = einsum("..b..|..i..->..o.. => ", a, {{"b", batch}, {"i", input}, {"o", output}}).named("sum");
+  return (Operand(total, a.where) / (Operand(batch) * input * output)).named("mean");
+}
+Tensor product(Operand a) { return einprod("...|...->... => ", a).named("product"); }
+Tensor largest(Operand a) { return einmax("...|...->... => ", a).named("largest"); }
+Tensor smallest(Operand a) { return einmin("...|...->... => ", a).named("smallest"); }
+Tensor dot(Operand a, Operand b) { return einsum("...|...->...; ...|...->... => ", a, b).named("dot"); }
+
+}  // namespace caravan

@@ -1,0 +1,127 @@
+// The graph behind the handles. A node is immutable; a graph a million nodes deep is built and dropped without recursion.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "caravan/ir/body.h"
+#include "caravan/shape/relation.h"
+#include "caravan/tensor/tensor.h"
+
+namespace caravan {
+
+// What a Dim is: a variable of inference, and the tensor whose spec first captured it (or a number).
+struct Dim::State {
+  std::shared_ptr<shape::DimVariable> variable;
+  Tensor source;
+  int64_t size = -1;
+};
+
+// One use of a relation. All nodes of one link (an operation and its gradients) share rows and iterators.
+struct Link {
+  shape::RelationRef relation;
+  Source where;
+};
+
+struct StateNode {  // a parameter, a moment, a running mean, an input buffer
+  std::string name;
+  bool parameter = false;
+  GivenRow batch, input, output;
+  Tensor like;  // if defined, the shape is this tensor's
+  Init init;
+};
+struct DataNode { Array array; };
+struct NumberNode { double value = 0; };
+struct IndexNode { shape::SymbolRef symbol; };
+struct SizeNode { shape::DimRef dim; };  // a captured size; Node::shape_operands holds the tensor that captures it
+struct IotaNode { GivenRow output; };
+struct RandomNode {
+  std::string stream;
+  int lane = 0, width = 32;
+  GivenRow batch, input, output;
+  Tensor like, step;
+};
+struct AccumulateNode {
+  std::shared_ptr<const Link> link;
+  int clause = 0, written = 0;    // which clause of the relation, which of its slots
+  Accumulator accumulator{};
+  bool counts_reduced = false;    // argmax, argmin: count the reduced iterators only
+  std::shared_ptr<const ir::Body> body;
+  struct Attached {
+    Tensor tensor;
+    int slot = 0;
+  };
+  std::vector<Attached> operands;  // those the body does not read give their shape alone
+};
+using NodeKind = std::variant<StateNode, DataNode, NumberNode, IndexNode, SizeNode, IotaNode, RandomNode, AccumulateNode>;
+
+// What a node's cotangent g gives to `inputs`, in place of differentiating the node. Empty inputs: nothing flows.
+struct CustomGradient {
+  std::vector<Tensor> inputs;
+  std::function<std::vector<Tensor>(const Tensor& g)> rule;
+};
+
+struct Node {
+  NodeKind kind;
+  DType dtype = DType::f32;
+  bool weak = false;                     // a C++ number: takes the precision of what it meets
+  std::string label;                     // a name, an op or "einsum"
+  Source where;
+  std::vector<Tensor> shape_operands;    // needed to know sizes, never for values
+  std::shared_ptr<const CustomGradient> custom;
+
+  Node() = default;
+  Node(const Node&) = default;  // shares operands
+  ~Node();
+
+  const AccumulateNode* accumulate() const { return std::get_if<AccumulateNode>(&kind); }
+  const StateNode* state() const { return std::get_if<StateNode>(&kind); }
+};
+
+template <class... Cases>
+struct Match : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Match(Cases...) -> Match<Cases...>;
+template <class Variant, class... Cases>
+decltype(auto) match(Variant&& v, Cases&&... cases) {
+  return std::visit(Match{std::forward<Cases>(cases)...}, std::forward<Variant>(v));
+}
+
+// Every tensor a node refers to: operands read or not, steps, shapes, inputs of custom gradients.
+void for_each_child(const Node& node, const std::function<void(const Tensor&)>& visit);
+// Only those whose values the node needs.
+void for_each_read(const Node& node, const std::function<void(const Tensor&)>& visit);
+
+// Children first; each node once. Without recursion.
+std::vector<Tensor> topological(const std::vector<Tensor>& roots, bool values_only);
+
+// --- making nodes ---
+Tensor make(NodeKind kind, DType dtype, std::string label, Source where);
+// An operation over a new link: operand i in slot i, the relation's result slot written. The precision is inferred from the body.
+Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator accumulator, std::shared_ptr<const ir::Body> body,
+                       std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where,
+                       std::optional<DType> dtype = std::nullopt);
+
+Tensor pointwise(Op op, const std::vector<Operand>& operands);  // with broadcasting
+// The op folded over tensors of equal shapes, without broadcasting: partial results, sums of cotangents.
+Tensor fold_same(Op op, const std::vector<Tensor>& parts, std::string label, Source where);
+Tensor add_same(const std::vector<Tensor>& parts, std::string label, Source where);
+// A constant of the shape of a tensor whose value is not read.
+Tensor constant_like(const Tensor& shape, double value, DType dtype, std::string label, Source where);
+// add-accumulation of the op over a spec.
+Tensor accumulate(Op op, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings);
+
+// Which operands does the node need the values of? By operand; index tensors of slots in use included.
+std::vector<bool> values_needed(const AccumulateNode& node);
+
+// The same value; gradients are those of the rule.
+Tensor with_gradient(Operand value, CustomGradient gradient, std::string label);
+
+}  // namespace caravan

@@ -1,0 +1,50 @@
+// Programs are functions from state to state: simultaneous assignments `state := expression`, and observed outputs.
+// All right-hand sides read the old state; then all assignments take effect.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "caravan/tensor/tensor.h"
+
+namespace caravan {
+
+class Program {
+ public:
+  Program() = default;
+
+  struct Assignment {
+    Tensor state, value;
+    Source where;
+  };
+  const std::vector<Assignment>& assignments() const { return assignments_; }
+  const std::vector<Tensor>& observed() const { return observed_; }
+
+  // One assignment per state: a second is refused, naming both lines.
+  Program& add(Assignment assignment);
+  Program& add_observed(const Tensor& tensor);
+
+ private:
+  std::vector<Assignment> assignments_;
+  std::vector<Tensor> observed_;
+};
+
+Program assign(const Tensor& state, Operand value);
+Program observe(const Tensor& tensor);
+Program observe(const std::vector<Tensor>& tensors);
+Program operator&(const Program& p, const Program& q);            // simultaneous
+Program then(const Program& p, const Program& q);                 // q sees p's new state
+Program add_to(const Tensor& state, Operand value);               // state := state + value
+Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings& bindings = {});  // ... + einsum(spec, value)
+Program update(const Tensor& state, const Index& at, Operand value);  // replaces the slice `state[at]`
+Program when(Operand condition, const Program& program);          // every assignment only where the scalar condition holds
+
+// `root` with every use of `from[i]` replaced by `to[i]`; shapes must agree.
+std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vector<Tensor>& from, const std::vector<Tensor>& to);
+
+// The parameters that the tensors' values depend on, each once, in the order of their first use.
+std::vector<Tensor> parameters(const std::vector<Tensor>& roots);
+std::vector<Tensor> parameters(const Tensor& root);
+
+}  // namespace caravan

@@ -1,0 +1,44 @@
+// A spec as an argument: checked when the C++ is compiled if it is a literal, when it is called otherwise.
+#pragma once
+
+#include <string>
+
+#include "caravan/base/source.h"
+#include "caravan/shape/parse.h"
+
+namespace caravan {
+
+// A spec made at run time: einsum(spec(text), a, b).
+struct RuntimeSpec {
+  std::string text;
+  Source where;
+};
+inline RuntimeSpec spec(std::string text, Source where = Source::here()) { return {std::move(text), where}; }
+
+struct SpecRef {
+  std::string_view text;
+  Source where;
+};
+
+void check_operand_count(SpecRef spec, int operands);  // parses; throws SpecError
+
+// A spec for a given number of operands (-1: any). Lives no longer than the call it is an argument of.
+template <int Operands>
+class Spec {
+ public:
+  template <size_t N>
+  consteval Spec(const char (&text)[N], const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : text_(text, N - 1), where_{file, line} {
+    if (shape::parse_spec(text_).operands() != Operands && Operands >= 0)
+      shape::refuse_spec(text_, 1, "the number of shapes before `=>` is not the number of operands");
+  }
+  Spec(const RuntimeSpec& spec) : text_(spec.text), where_(spec.where) { check_operand_count(syntax_ref(), Operands); }
+
+  SpecRef syntax_ref() const { return {text_, where_}; }
+
+ private:
+  std::string_view text_;
+  Source where_;
+};
+
+}  // namespace caravan

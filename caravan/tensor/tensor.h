@@ -1,0 +1,273 @@
+// Tensors: cheap handles on immutable nodes of a graph. Building computes nothing and knows no sizes.
+//
+//     Tensor x = param("x", 2.0), y = param("y", 3.0);
+//     Tensor z = (x + y) * y;
+//
+// `+ - * /` and functions are pointwise, `w(x)` applies a linear map, `einsum` does the rest.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "caravan/array/array.h"
+#include "caravan/tensor/spec.h"
+
+namespace caravan {
+
+namespace shape {
+struct Symbol;
+}
+struct Node;
+class Operand;
+class Index;
+
+class Tensor {
+ public:
+  Tensor() = default;  // stands for nothing; using it is refused
+  explicit Tensor(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+
+  Tensor operator()(Operand x) const;                   // w(x): contracts w's input axes with x's output axes
+  Tensor operator[](const Index& index) const;          // removes the leftmost batch axis
+  Tensor batches(int64_t size, Source where = Source::here()) const;  // the leftmost batch axis n becomes n/size, size
+  Tensor named(std::string label) const;                // the same value under a name that dumps show
+
+  bool defined() const { return node_ != nullptr; }
+  const Node& node() const;                             // refused if undefined
+  const std::shared_ptr<const Node>& handle() const { return node_; }
+  DType dtype() const;
+  bool same_as(const Tensor& other) const { return node_ == other.node_; }
+
+ private:
+  std::shared_ptr<const Node> node_;
+};
+
+// A static index: a number bound at each run, usable as a number and to slice batch axes.
+class Index {
+ public:
+  explicit Index(std::string name, int64_t range = 0, Source where = Source::here());
+  const std::string& name() const;
+  int64_t range() const;  // 0: any value
+  const std::shared_ptr<const shape::Symbol>& symbol() const { return symbol_; }
+
+ private:
+  std::shared_ptr<const shape::Symbol> symbol_;
+};
+
+// A size captured from a spec, then usable as a number and as an extent.
+class Dim {
+ public:
+  Dim();
+  Dim(int64_t size);  // a size that is known already
+  struct State;
+  const std::shared_ptr<State>& state() const { return state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// An operand of an operation: a tensor or something that becomes one, and the line where it was written.
+// (A template, so that a braced list of bindings never looks like an operand.)
+template <class T>
+concept Operandable = std::is_arithmetic_v<T> || std::is_same_v<T, Tensor> || std::is_same_v<T, Index> || std::is_same_v<T, Dim> || std::is_same_v<T, Array>;
+
+class Operand {
+ public:
+  template <Operandable T>
+  Operand(const T& value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : where{file, line} {
+    if constexpr (std::is_arithmetic_v<T>)
+      set_number(double(value), std::is_integral_v<T>);
+    else
+      set(value);
+  }
+  template <Operandable T>
+  Operand(const T& value, Source source) : Operand(value, source.file, source.line) {}
+
+  Tensor tensor;
+  Source where;
+
+ private:
+  void set_number(double value, bool integral);
+  void set(const Tensor& value) { tensor = value; }
+  void set(const Index& value);
+  void set(const Dim& value);
+  void set(const Array& value);
+};
+
+// What a call adds to a spec: {"h", 8} binds, {"d", dim} captures, {"a", "b"} equates, {"f", times(4, "c")} relates,
+// {"j <= i"} restricts the points that count.
+struct Times {
+  int64_t factor;
+  std::string name;
+  Dim dim;
+  bool by_name;
+};
+Times times(int64_t factor, std::string name);
+Times times(int64_t factor, const Dim& dim);
+
+struct BindingArgument {
+  template <class Number>
+    requires std::is_integral_v<Number>
+  BindingArgument(std::string name, Number size) : name(std::move(name)), kind(Kind::size), size(int64_t(size)) {}
+  BindingArgument(std::string name, const Dim& dim) : name(std::move(name)), kind(Kind::dim), dim(dim) {}
+  BindingArgument(std::string name, const char* same) : name(std::move(name)), kind(Kind::same), other(same) {}
+  BindingArgument(std::string name, const Times& times)
+      : name(std::move(name)), kind(times.by_name ? Kind::multiple : Kind::multiple_dim), size(times.factor), other(times.name), dim(times.dim) {}
+  BindingArgument(const char* condition) : name(condition), kind(Kind::condition) {}
+
+  enum class Kind : uint8_t { size, dim, same, multiple, multiple_dim, condition };
+  std::string name;
+  Kind kind;
+  int64_t size = 0;
+  std::string other;
+  Dim dim{int64_t(0)};
+};
+
+class Bindings {
+ public:
+  Bindings() = default;
+  Bindings(std::initializer_list<BindingArgument> list) : list(list) {}
+  std::vector<BindingArgument> list;
+};
+
+// --- operators ---
+Tensor operator+(Operand a, Operand b);
+Tensor operator-(Operand a, Operand b);
+Tensor operator*(Operand a, Operand b);
+Tensor operator/(Operand a, Operand b);
+Tensor operator-(Operand a);
+Tensor operator<(Operand a, Operand b);
+Tensor operator<=(Operand a, Operand b);
+Tensor operator>(Operand a, Operand b);
+Tensor operator>=(Operand a, Operand b);
+Tensor operator==(Operand a, Operand b);
+Tensor operator!=(Operand a, Operand b);
+Tensor operator&&(Operand a, Operand b);
+Tensor operator||(Operand a, Operand b);
+Tensor operator!(Operand a);
+Tensor cast(Operand a, DType dtype);
+
+// --- the einsum family: what is accumulated, and how ---
+Tensor einsum(Spec<1> spec, Operand a, const Bindings& bindings = {});  // sum of products
+Tensor einsum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
+Tensor einsum(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
+Tensor einmax(Spec<1> spec, Operand a, const Bindings& bindings = {});  // max of products
+Tensor einmax(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
+Tensor einmax(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
+Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings = {});
+Tensor einmin(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
+Tensor einmin(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
+Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings = {});  // product
+Tensor einany(Spec<1> spec, Operand a, const Bindings& bindings = {});   // or, of a != 0
+Tensor einall(Spec<1> spec, Operand a, const Bindings& bindings = {});   // and
+Tensor tropical(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});   // max of a + b
+Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});  // sum of a + b
+Tensor argmax(Spec<1> spec, Operand a, const Bindings& bindings = {});  // position in the box of the reduced axes; the first of equals
+Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings = {});
+
+Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
+Tensor concat(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
+Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& bindings = {});
+Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output, Source where = Source::here());  // a new first axis
+
+Tensor gather(Operand table, Operand ids);                          // table `v -> ...`; out-of-range ids are refused on the host
+Tensor scatter_add(Operand values, Operand ids, int64_t size);      // the transpose of gather: `size -> ...`
+
+// --- reductions over all axes ---
+Tensor sum(Operand a);
+Tensor mean(Operand a);
+Tensor product(Operand a);
+Tensor largest(Operand a);
+Tensor smallest(Operand a);
+Tensor dot(Operand a, Operand b);  // sum of a * b, equal shapes
+
+// --- leaves ---
+struct Extent {  // the size of an axis: a number, perhaps with a basis tag, or a captured size
+  template <class Number>
+    requires std::is_integral_v<Number>
+  Extent(Number size, std::string basis = "") : size(int64_t(size)), basis(std::move(basis)) {}
+  Extent(const Dim& dim) : dim(dim), captured(true) {}
+  int64_t size = 0;
+  std::string basis;
+  Dim dim{int64_t(0)};
+  bool captured = false;
+};
+using Extents = std::vector<Extent>;
+struct GivenRow {  // a row that is given, or left to inference
+  GivenRow() = default;
+  GivenRow(std::initializer_list<Extent> list) : given(true), extents(list) {}
+  GivenRow(Extents list) : given(true), extents(std::move(list)) {}
+  bool given = false;
+  Extents extents;
+};
+
+// How a state is filled at its first use in a Context: over all its axes, from the Context's seed and the state's name.
+struct Init {
+  enum class Kind : uint8_t { automatic, constant, uniform, normal, kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, values, none };
+  Kind kind = Kind::automatic;  // Kaiming-normal over all input axes; zeros without input axes (a Context can set another)
+  double a = 0, b = 0;          // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
+  std::shared_ptr<const Array> array{};
+};
+Init zeros();
+Init ones();
+Init constant(double value);
+Init uniform_init(double low, double high);
+Init normal_init(double mean = 0, double deviation = 1);
+Init kaiming_normal(double gain = 1.4142135623730951);   // deviation gain / sqrt(fan in)
+Init kaiming_uniform(double gain = 1.4142135623730951);  // within gain * sqrt(3 / fan in)
+Init xavier_normal(double gain = 1);                     // deviation gain * sqrt(2 / (fan in + fan out))
+Init xavier_uniform(double gain = 1);
+Init from(Array array);
+
+struct ParamOptions {
+  GivenRow batch{}, input{}, output{};  // what is not given is inferred; the batch row of a parameter is empty unless given
+  Init init{};
+  DType dtype = DType::f32;
+};
+Tensor param(std::string name, const ParamOptions& options = {}, Source where = Source::here());
+Tensor param(std::string name, double value, Source where = Source::here());               // a scalar
+Tensor param(std::string name, const Array& value, Source where = Source::here());
+Tensor param(std::string name, std::initializer_list<double> values, Source where = Source::here());  // one output axis
+
+struct StateOptions {
+  GivenRow batch{}, input{}, output{};
+  Init init{Init::Kind::none, 0, 0, nullptr};  // without one, the first use before a write is refused
+  DType dtype = DType::f32;
+};
+Tensor state(std::string name, const StateOptions& options = {}, Source where = Source::here());
+Tensor state_like(const Tensor& shape, std::string name, Init init, Source where = Source::here());
+Tensor input(std::string name, const StateOptions& options = {}, Source where = Source::here());  // a state that is written from the host
+
+Tensor tensor(const Array& array, std::string label = "data", Source where = Source::here());
+Tensor tensor(std::initializer_list<double> values, Source where = Source::here());
+Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Source where = Source::here());
+Tensor number(double value, DType dtype, Source where = Source::here());  // refused if dtype cannot hold it
+Tensor iota(Extent size, Source where = Source::here());                   // 0, 1, 2, ... on one output axis
+Tensor ones_like(const Tensor& shape, Source where = Source::here());
+Tensor zeros_like(const Tensor& shape, Source where = Source::here());
+Tensor full_like(const Tensor& shape, double value, Source where = Source::here());
+Tensor slice(const Array& array, const Index& index);                      // so that array[index] works
+
+// Random values keyed by (seed, stream, step): the same on every backend and whatever else the program does.
+struct RandomOptions {
+  GivenRow batch{}, input{}, output{};  // rows that are not given are empty; `like` gives all three
+  Tensor like{};
+  Tensor step{};                  // a scalar: a different value, a different draw; without one always the same
+};
+Tensor random_bits(std::string stream, const RandomOptions& options = {}, Source where = Source::here());  // 32 bits
+Tensor uniform(std::string stream, const RandomOptions& options = {}, Source where = Source::here());      // [0, 1)
+Tensor normal(std::string stream, const RandomOptions& options = {}, Source where = Source::here());
+Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& options = {}, Source where = Source::here());
+
+// --- gradients (autodiff/ has grad itself) ---
+Tensor stop_gradient(Operand a);
+
+}  // namespace caravan
+
+#include "caravan/tensor/functions.h"  // one function per row of the op table

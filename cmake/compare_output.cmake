@@ -1,0 +1,26 @@
+# cmake -Dexpected=FILE -Dactual=FILE -P compare_output.cmake -- COMMAND ARG...
+# Runs the command and fails unless it succeeds and its standard output is the expected file, byte for byte.
+# With UPDATE_GOLDEN=1 in the environment the expected file becomes the output.
+set(command "")
+set(after_dashes FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(after_dashes)
+    list(APPEND command "${CMAKE_ARGV${i}}")
+  elseif(CMAKE_ARGV${i} STREQUAL "--")
+    set(after_dashes TRUE)
+  endif()
+endforeach()
+
+execute_process(COMMAND ${command} OUTPUT_FILE ${actual} ERROR_VARIABLE errors RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${command} ended with ${status}:\n${errors}")
+endif()
+if("$ENV{UPDATE_GOLDEN}" STREQUAL "1")
+  configure_file(${actual} ${expected} COPYONLY)
+endif()
+execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${expected} ${actual} RESULT_VARIABLE different ERROR_QUIET)
+if(different)
+  execute_process(COMMAND diff -u ${expected} ${actual})
+  message(FATAL_ERROR "The output is not ${expected}. If the new one is right: UPDATE_GOLDEN=1 ctest")
+endif()

@@ -1,0 +1,52 @@
+# One static library per folder of the library: caravan_<name>, for users caravan::<name>.
+
+# The target of a layer is named by the last part of its folder: backend/interp is caravan_interp.
+function(caravan_layer_target out layer)
+  get_filename_component(name ${layer} NAME)
+  set(${out} caravan_${name} PARENT_SCOPE)
+endfunction()
+
+# Reads layers.txt into CARAVAN_LAYERS and, for each layer, CARAVAN_LAYER_<layer> (the layers it uses).
+macro(caravan_read_layers)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/layers.txt)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/layers.txt rows REGEX "^[a-z]")
+  set(CARAVAN_LAYERS "")
+  foreach(row IN LISTS rows)
+    string(REGEX MATCH "^([a-z_/]+):(.*)$" matched "${row}")
+    set(layer ${CMAKE_MATCH_1})
+    separate_arguments(CARAVAN_LAYER_${layer} UNIX_COMMAND "${CMAKE_MATCH_2}")
+    list(APPEND CARAVAN_LAYERS ${layer})
+  endforeach()
+endmacro()
+
+# Flags of our own targets, which are not the flags of those who link to them.
+function(caravan_own_target target)
+  target_compile_options(${target} PRIVATE ${CARAVAN_WARNINGS})
+endfunction()
+
+# caravan_layer([generated sources...]): the layer of the current folder, from its *.cpp.
+# A folder that has only headers is an INTERFACE library until its first source arrives.
+function(caravan_layer)
+  file(RELATIVE_PATH layer ${PROJECT_SOURCE_DIR}/caravan ${CMAKE_CURRENT_SOURCE_DIR})
+  caravan_layer_target(target ${layer})
+  get_filename_component(name ${layer} NAME)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  list(APPEND sources ${ARGN})
+
+  if(sources)
+    set(scope PUBLIC)
+    add_library(${target} STATIC ${sources})
+    target_link_libraries(${target} PRIVATE fmt::fmt)
+    caravan_own_target(${target})
+  else()
+    set(scope INTERFACE)
+    add_library(${target} INTERFACE)
+  endif()
+  add_library(caravan::${name} ALIAS ${target})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(${target} ${scope} ${PROJECT_SOURCE_DIR})
+  foreach(used IN LISTS CARAVAN_LAYER_${layer})
+    caravan_layer_target(used_target ${used})
+    target_link_libraries(${target} ${scope} ${used_target})
+  endforeach()
+endfunction()
