@@ -281,7 +281,7 @@ class RankSolver {
   // --- R5: what is left ---
   bool close_rest() {
     struct Open {
-      bool only_inputs = true, parameter = false, meets_inputs = false;
+      bool only_inputs = true, parameter = false, state = false, meets_inputs = false;
     };
     std::map<RowId, Open> classes;
     for (size_t r = 0; r < nodes_.size(); ++r) {
@@ -289,6 +289,7 @@ class RankSolver {
       Open& c = classes[find(RowId(r)).root];
       c.only_inputs = c.only_inputs && system_.rows[r].kind == RowKind::input;
       c.parameter = c.parameter || system_.rows[r].owner == Owner::parameter;
+      c.state = c.state || system_.rows[r].owner == Owner::state;
     }
     if (classes.empty()) return false;
     for (const JoinConstraint& join : system_.joins) {
@@ -298,9 +299,14 @@ class RankSolver {
         if (join.roles[i] == Role::leaf && !value(join.operands[i])) classes[find(join.operands[i]).root].meets_inputs = true;
     }
     std::vector<RowId> closable;
-    for (const auto& [root, c] : classes)
-      if (!c.parameter || (c.only_inputs && !c.meets_inputs)) closable.push_back(root);
-    if (closable.empty()) refuse_undetermined();
+    bool parameter = false;
+    for (const auto& [root, c] : classes) {
+      parameter = parameter || c.parameter;
+      if ((c.only_inputs && !c.meets_inputs) || (c.state && !c.parameter)) closable.push_back(root);
+    }
+    if (closable.empty() && parameter) refuse_undetermined();
+    if (closable.empty())  // rows of nothing but computed tensors
+      for (const auto& [root, c] : classes) closable.push_back(root);
     for (RowId root : closable) set(root, nodes_[size_t(root)].low, system_.rows[size_t(root)].origin);
     return true;
   }
