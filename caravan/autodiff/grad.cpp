@@ -2,10 +2,12 @@
 
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/ops/table.h"
 #include "caravan/tensor/graph.h"
+#include "caravan/tensor/program.h"
 
 namespace caravan {
 
@@ -15,36 +17,51 @@ using Attached = AccumulateNode::Attached;
 
 class Backward {
  public:
-  Backward(const Tensor& y, const std::vector<Tensor>& xs) : order_(topological({y}, false)) {
-    for (const Tensor& x : xs) leads_.insert(&x.node()), wanted_.insert(&x.node());
-    for (const Tensor& t : order_) {
-      bool any = false;
-      each_differentiable(t.node(), [&](const Tensor& child) { any = any || leads_.count(&child.node()); });
-      if (any) leads_.insert(&t.node());
-    }
+  Backward(const Tensor& y, const std::vector<Tensor>& xs) : order_(topological({y}, false)), steps_(order_.size()) {
+    at_.reserve(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) at_[&order_[i].node()] = i;
+    for (const Tensor& x : xs)
+      if (Step* s = step(x)) s->leads = true;
+    for (size_t i = 0; i < order_.size(); ++i)
+      each_differentiable(order_[i].node(), [&](const Tensor& child) { steps_[i].leads = steps_[i].leads || step(child)->leads; });
   }
 
-  bool reaches(const Tensor& y) const { return leads_.count(&y.node()) > 0; }
+  // Everything that y depends on through float operands that are read and are not cut off.
+  static std::unordered_set<const Node*> reached(const Tensor& y) {
+    std::unordered_set<const Node*> out = {&y.node()};
+    std::vector<const Node*> open = {&y.node()};
+    while (!open.empty()) {
+      const Node* node = open.back();
+      open.pop_back();
+      each_differentiable(*node, [&](const Tensor& child) {
+        if (out.insert(&child.node()).second) open.push_back(&child.node());
+      });
+    }
+    return out;
+  }
 
   void run(const Tensor& y, const Tensor& seed) {
-    give(y, seed);
-    for (auto t = order_.rbegin(); t != order_.rend(); ++t) {
-      auto at = cotangents_.find(&t->node());
-      if (at == cotangents_.end() || !leads_.count(&t->node())) continue;
-      Tensor g = add_same(at->second, "d " + t->node().label, t->node().where);
-      at->second = {g};
-      if (t->node().custom)
-        apply_custom(*t, g);
-      else if (const AccumulateNode* n = t->node().accumulate())
-        apply_accumulation(*t, *n, g);
+    give(*step(y), seed);
+    for (size_t i = order_.size(); i-- > 0;) {
+      if (steps_[i].cotangents.empty() || !steps_[i].leads) continue;
+      const Tensor& t = order_[i];
+      Tensor g = add_same(steps_[i].cotangents, "d " + t.node().label, t.node().where);
+      steps_[i].cotangents = {g};
+      if (t.node().custom)
+        apply_custom(t, g);
+      else if (const AccumulateNode* n = t.node().accumulate())
+        apply_accumulation(t, *n, g);
     }
   }
 
   // Was x met on the way from y? Then its cotangent, zeros if nothing flowed.
-  bool met(const Tensor& x) const { return met_.count(&x.node()) > 0; }
+  bool met(const Tensor& x) const {
+    const Step* s = step(x);
+    return s && s->met;
+  }
   Tensor cotangent(const Tensor& x) const {
-    auto at = cotangents_.find(&x.node());
-    return at == cotangents_.end() ? zeros_like(x, x.node().where) : add_same(at->second, "d " + x.node().label, x.node().where);
+    const Step* s = step(x);
+    return !s || s->cotangents.empty() ? zeros_like(x, x.node().where) : add_same(s->cotangents, "d " + x.node().label, x.node().where);
   }
 
  private:
@@ -57,22 +74,33 @@ class Backward {
     }
   }
 
-  void give(const Tensor& x, const Tensor& g) {
-    met_.insert(&x.node());
-    cotangents_[&x.node()].push_back(g);
+  struct Step {            // what is known of a node of the graph
+    bool leads = false;    // to one of the xs, in whose cotangents we are interested
+    bool met = false;
+    std::vector<Tensor> cotangents{};
+  };
+  const Step* step(const Tensor& t) const {  // null: not in the graph
+    auto at = at_.find(&t.node());
+    return at == at_.end() ? nullptr : &steps_[at->second];
+  }
+  Step* step(const Tensor& t) { return const_cast<Step*>(std::as_const(*this).step(t)); }
+
+  static void give(Step& x, const Tensor& g) {
+    x.met = true;
+    x.cotangents.push_back(g);
   }
 
   void apply_custom(const Tensor& t, const Tensor& g) {
     const CustomGradient& custom = *t.node().custom;
     if (custom.inputs.empty()) return;
-    std::vector<Tensor> given = custom.rule(g);
+    std::vector<Tensor> given = custom.rule(g, custom.inputs);
     if (given.size() != custom.inputs.size())
       throw GradientError("the gradient rule of `" + t.node().label + "` (" + to_string(t.node().where) + ") gave " + std::to_string(given.size()) +
                           " tensors for " + std::to_string(custom.inputs.size()) + " inputs.");
     for (size_t i = 0; i < given.size(); ++i)
-      if (leads_.count(&custom.inputs[i].node())) {
-        met_.insert(&custom.inputs[i].node());
-        if (given[i].defined()) give(custom.inputs[i], given[i]);
+      if (Step& x = *step(custom.inputs[i]); x.leads) {
+        x.met = true;
+        if (given[i].defined()) give(x, given[i]);
       }
   }
 
@@ -80,9 +108,11 @@ class Backward {
     std::vector<Tensor> auxiliaries;
     bool made = false;
     for (size_t k = 0; k < n.operands.size(); ++k) {
-      const Tensor& x = n.operands[k].tensor;
-      if (!n.body->reads(int(k)) || !is_float(x.dtype()) || !leads_.count(&x.node())) continue;
-      met_.insert(&x.node());
+      const Tensor& tensor = n.operands[k].tensor;
+      if (!n.body->reads(int(k)) || !is_float(tensor.dtype())) continue;
+      Step& x = *step(tensor);
+      if (!x.leads) continue;
+      x.met = true;
       if (!made) auxiliaries = make_auxiliaries(t, n), made = true;
       Tensor dx = by_operand(t, n, int(k), g, auxiliaries);
       if (dx.defined()) give(x, dx);
@@ -107,7 +137,7 @@ class Backward {
         for (size_t i = 0; i < n.operands.size(); ++i)
           if (n.body->reads(int(i))) refusal.inputs.push_back(n.operands[i].tensor);
         std::string message = "the second derivative of `" + t.node().label + "` (" + to_string(t.node().where) + ") is refused: " + std::string(row_of.refuse_second);
-        refusal.rule = [message](const Tensor&) -> std::vector<Tensor> { throw GradientError(message); };
+        refusal.rule = [message](const Tensor&, const std::vector<Tensor>&) -> std::vector<Tensor> { throw GradientError(message); };
         auxiliary = with_gradient(Operand(auxiliary, t.node().where), std::move(refusal), auxiliary.node().label);
       }
       out.push_back(auxiliary);
@@ -137,9 +167,9 @@ class Backward {
                            n.operands[size_t(k)].slot, "d " + x.node().label, t.node().where, x.dtype());
   }
 
-  std::vector<Tensor> order_;
-  std::unordered_set<const Node*> leads_, wanted_, met_;
-  std::unordered_map<const Node*, std::vector<Tensor>> cotangents_;
+  std::vector<Tensor> order_;  // operands first
+  std::vector<Step> steps_;    // of the same nodes
+  std::unordered_map<const Node*, size_t> at_;
 };
 
 std::string called(const Tensor& t) { return "`" + t.node().label + "` (" + to_string(t.node().where) + ")"; }
@@ -150,6 +180,8 @@ std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const G
   for (const Tensor& x : xs)
     if (!is_float(x.dtype()))
       throw GradientError("the gradient by " + called(x) + " asked for at " + to_string(where) + " does not exist: it is " + std::string(name(x.dtype())) + ", not a float.");
+  if (!is_float(y.dtype()))
+    throw GradientError("the gradient of " + called(y) + " asked for at " + to_string(where) + " does not exist: it is " + std::string(name(y.dtype())) + ", not a float.");
   Backward backward(y, xs);
   backward.run(y, options.cotangent.defined() ? options.cotangent : ones_like(y, where));
   std::vector<Tensor> out;
@@ -164,6 +196,14 @@ std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const G
 
 Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options, Source where) { return grad(y, std::vector<Tensor>{x}, options, where)[0]; }
 
+std::vector<Tensor> reached_parameters(const Tensor& y) {
+  std::vector<Tensor> out;
+  std::unordered_set<const Node*> reached = Backward::reached(y);
+  for (const Tensor& p : parameters(y))
+    if (reached.count(&p.node())) out.push_back(p);
+  return out;
+}
+
 Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u) { return grad(y, x, {.allow_unused = true, .cotangent = u}); }
 
 // vjp is linear in u, so its own transpose is the jvp; the value of u does not matter.
@@ -176,7 +216,7 @@ Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v) {
   return grad(dot(grad(loss, x), v), x, {.allow_unused = true});
 }
 
-Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, std::function<std::vector<Tensor>(const Tensor&)> rule) {
+Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, GradientRule rule) {
   return with_gradient(value, {std::move(inputs), std::move(rule)}, "custom_gradient");
 }
 

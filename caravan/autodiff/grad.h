@@ -30,6 +30,8 @@ std::array<Tensor, 2 + sizeof...(More)> grad(const Tensor& y, const Tensor& x0, 
   return out;
 }
 
+std::vector<Tensor> reached_parameters(const Tensor& y);  // the parameters that the gradient of y reaches, as parameters(y) orders them
+
 Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u);     // u applied to the Jacobian dy/dx: the shape of x
 Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v);     // the Jacobian applied to v: the shape of y
 Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v);  // the Hessian applied to v: the shape of x
@@ -39,12 +41,15 @@ Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v);  // the Hessia
 template <class Function, class Rule>
 auto custom_gradient(Function f, Rule rule);
 
-Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, std::function<std::vector<Tensor>(const Tensor&)> rule);
+using GradientRule = std::function<std::vector<Tensor>(const Tensor& g, const std::vector<Tensor>& inputs)>;
+Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, GradientRule rule);
 
 template <class Function, class Rule>
 auto custom_gradient(Function f, Rule rule) {
   return [f, rule](const auto&... x) {
-    return attach_gradient(f(x...), {x...}, [rule, x...](const Tensor& g) -> std::vector<Tensor> { return {rule(g, x...)}; });
+    return attach_gradient(f(x...), {x...}, [rule](const Tensor& g, const std::vector<Tensor>& inputs) {
+      return [&]<size_t... i>(std::index_sequence<i...>) -> std::vector<Tensor> { return {rule(g, inputs[i]...)}; }(std::make_index_sequence<sizeof...(x)>());
+    });
   };
 }
 

@@ -10,7 +10,7 @@ void fail_check(const char* condition, const char* file, int line, const std::st
 }
 
 std::string to_string(Source where) {
-  if (!where.known()) return "(unknown line)";
+  if (!where.known()) return "unknown line";
   std::string file = where.file;
   size_t slash = file.find_last_of('/');
   if (slash != std::string::npos) file = file.substr(slash + 1);

@@ -1,6 +1,7 @@
 #include "caravan/base/shape.h"
 
 #include <charconv>
+#include <ostream>
 
 #include "caravan/base/error.h"
 
@@ -86,6 +87,8 @@ std::string to_string(const Shape& shape) {
   if (!shape.input.empty()) out += row_text(shape.input) + "->";
   return out + row_text(shape.output);
 }
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
 
 Shape parse_shape(std::string_view text) {
   Shape shape;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,7 @@ bool same_sizes(const Shape& a, const Shape& b);  // tags and stretching aside
 
 // "2,8|8->4"; a scalar is "". `Shape{}` has no axes and one element.
 std::string to_string(const Shape& shape);
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
 Shape parse_shape(std::string_view text);  // throws SpecError; the inverse of to_string
 
 }  // namespace caravan

@@ -40,52 +40,6 @@ bool neutral_is_exact(const OpRow& row, bool right) {
   return true;
 }
 
-struct Typed {
-  DType dtype;
-  bool weak;
-};
-
-std::vector<Typed> types_of_entries(const Body& body, std::span<const DType> operands, std::span<const bool> weak) {
-  std::vector<Typed> types;
-  types.reserve(body.entries().size());
-  for (const Scalar& entry : body.entries()) {
-    switch (entry.kind) {
-      case Scalar::Kind::constant: types.push_back({weak_type(entry.constant), true}); break;
-      case Scalar::Kind::load: {
-        const size_t k = size_t(entry.operand);
-        CARAVAN_CHECK(k < operands.size(), "a body reads operand " + std::to_string(entry.operand) + " of " +
-                                               std::to_string(operands.size()));
-        types.push_back({operands[k], k < weak.size() && weak[k]});
-        break;
-      }
-      case Scalar::Kind::position: types.push_back({DType::i64, false}); break;
-      case Scalar::Kind::cast: types.push_back({entry.dtype, false}); break;
-      case Scalar::Kind::apply: {
-        const OpRow& facts = row(entry.op);
-        DType dtypes[3];
-        bool weaks[3];
-        bool all_weak = true, any_float = facts.result == ResultType::real;
-        for (int k = 0; k < facts.arity; ++k) {
-          const Typed& arg = types[size_t(entry.args[k])];
-          dtypes[k] = arg.dtype;
-          weaks[k] = arg.weak;
-          if (k == 0 && facts.result == ResultType::select) continue;
-          all_weak = all_weak && arg.weak;
-          any_float = any_float || is_float(arg.dtype);
-        }
-        if (facts.result == ResultType::logic)
-          types.push_back({DType::boolean, false});
-        else if (all_weak)
-          types.push_back({any_float ? DType::f32 : DType::i32, true});
-        else
-          types.push_back({result_type(entry.op, {dtypes, size_t(facts.arity)}, {weaks, size_t(facts.arity)}), false});
-        break;
-      }
-    }
-  }
-  return types;
-}
-
 }  // namespace
 
 bool Scalar::operator==(const Scalar& other) const {
@@ -264,6 +218,21 @@ Body Body::with_operands(std::span<const int> renamed) const {
   return out;
 }
 
+Body Body::with_constants(std::span<const std::optional<double>> values) const {
+  Body out;
+  std::vector<int> moved;
+  for (Scalar entry : entries_) {
+    if (entry.kind == Scalar::Kind::load && values[size_t(entry.operand)]) {
+      moved.push_back(out.constant(*values[size_t(entry.operand)]));
+      continue;
+    }
+    for (size_t k = 0; k < args_of(entry).size(); ++k) entry.args[k] = moved[size_t(entry.args[k])];
+    moved.push_back(out.intern(entry));
+  }
+  if (!moved.empty()) out.finish(moved.back());
+  return out;
+}
+
 Body Body::op(Op op) {
   Body body;
   int args[3] = {};
@@ -310,6 +279,47 @@ double evaluate(const Body& body, std::span<const double> operands, double posit
   return values.back();
 }
 
+std::vector<EntryType> types_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak) {
+  std::vector<EntryType> types;
+  types.reserve(body.entries().size());
+  for (const Scalar& entry : body.entries()) {
+    switch (entry.kind) {
+      case Scalar::Kind::constant: types.push_back({weak_type(entry.constant), true}); break;
+      case Scalar::Kind::load: {
+        const size_t k = size_t(entry.operand);
+        CARAVAN_CHECK(k < operands.size(), "a body reads operand " + std::to_string(entry.operand) + " of " +
+                                               std::to_string(operands.size()));
+        types.push_back({operands[k], k < weak.size() && weak[k]});
+        break;
+      }
+      case Scalar::Kind::position: types.push_back({DType::i64, false}); break;
+      case Scalar::Kind::cast: types.push_back({entry.dtype, false}); break;
+      case Scalar::Kind::apply: {
+        const OpRow& facts = row(entry.op);
+        DType dtypes[3];
+        bool weaks[3];
+        bool all_weak = true, any_float = facts.result == ResultType::real;
+        for (int k = 0; k < facts.arity; ++k) {
+          const EntryType& arg = types[size_t(entry.args[k])];
+          dtypes[k] = arg.dtype;
+          weaks[k] = arg.weak;
+          if (k == 0 && facts.result == ResultType::select) continue;
+          all_weak = all_weak && arg.weak;
+          any_float = any_float || is_float(arg.dtype);
+        }
+        if (facts.result == ResultType::logic)
+          types.push_back({DType::boolean, false});
+        else if (all_weak)
+          types.push_back({any_float ? DType::f32 : DType::i32, true});
+        else
+          types.push_back({result_type(entry.op, {dtypes, size_t(facts.arity)}, {weaks, size_t(facts.arity)}), false});
+        break;
+      }
+    }
+  }
+  return types;
+}
+
 int pull_back(Body& into, const Body& body, int operand, int cotangent, std::span<const DType> operands) {
   // A copy: `body` may be `into` itself.
   const std::vector<Scalar> entries = body.entries();
@@ -322,7 +332,7 @@ int pull_back(Body& into, const Body& body, int operand, int cotangent, std::spa
   for (const Scalar& entry : entries)
     if (entry.kind == Scalar::Kind::load && size_t(entry.operand) >= dtypes.size())
       dtypes.resize(size_t(entry.operand) + 1, DType::f32);
-  const std::vector<Typed> types = types_of_entries(body, dtypes, {});
+  const std::vector<EntryType> types = types_of(body, dtypes, {});
 
   std::vector<bool> leads(entries.size(), false);  // to the operand
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -368,7 +378,7 @@ int pull_back(Body& into, const Body& body, int operand, int cotangent, std::spa
 }
 
 DType type_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak) {
-  const std::vector<Typed> types = types_of_entries(body, operands, weak);
+  const std::vector<EntryType> types = types_of(body, operands, weak);
   CARAVAN_CHECK(!types.empty(), "an empty body has no precision");
   return types.back().weak ? DType::f32 : types.back().dtype;
 }

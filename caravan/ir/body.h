@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ class Body {
 
   // The same body with operand k renamed to renamed[k].
   Body with_operands(std::span<const int> renamed) const;
+  // The same body with the operands that have a value replaced by it.
+  Body with_constants(std::span<const std::optional<double>> values) const;
 
   static Body op(Op op);            // op(load 0, load 1, ...)
   static Body identity();           // load 0
@@ -66,6 +69,13 @@ double evaluate(const Body& body, std::span<const double> operands, double posit
 // A cast between floats lets the cotangent through, cast back; any other stops it. `operands` gives the precisions that
 // this needs; without them operands count as floats and a cotangent is cast back only to what the body itself cast to.
 int pull_back(Body& into, const Body& body, int operand, int cotangent, std::span<const DType> operands = {});
+
+struct EntryType {
+  DType dtype;
+  bool weak;  // takes the precision of what it meets
+};
+// The precision of every entry.
+std::vector<EntryType> types_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak);
 
 // Constants are weak (dtype.h, rule 2), and so is what is computed from weak entries alone; a weak result is f32.
 DType type_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak);

@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "caravan/backend/interp/interp.h"
+#include "caravan/backend/cc/device.h"
+#include "caravan/backend/interp/device.h"
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
 #include "caravan/tensor/infer.h"
@@ -13,24 +14,16 @@ struct Context::Impl {
   struct Info {
     Shape shape;
     DType dtype = DType::f32;
+    bool declared = true;  // by a program; otherwise written by name alone, and any float precision may adopt it
   };
   ContextOptions options;
-  std::map<std::string, Info> info;
-  interp::State values;
+  std::unique_ptr<backend::Device> device;
+  std::map<std::string, Info> info;  // of states that programs use or the user wrote
 
   KnownShapes known() const {
     KnownShapes out;
     for (const auto& [name, i] : info)
-      if (values.count(name)) out[name] = i.shape;
-    return out;
-  }
-  Array array(const std::string& name) const {
-    const Info& i = info.at(name);
-    Array out(i.shape, i.dtype);
-    const interp::Values& from = values.at(name);
-    // The interpreter keeps floats in double; so does what it hands out, or a read and a write would round.
-    if (is_float(i.dtype)) out = Array(i.shape, DType::f64);
-    for (size_t e = 0; e < from.size(); ++e) out.set(int64_t(e), from[e]);
+      if (device->has(name)) out[name] = i.shape;
     return out;
   }
 };
@@ -38,20 +31,17 @@ struct Context::Impl {
 struct Routine::Impl {
   std::shared_ptr<Context::Impl> context;
   ir::Program program;
+  std::unique_ptr<backend::Executable> executable;
   std::vector<Tensor> observed;
   std::vector<std::string> indices;
-  std::vector<interp::Values> results;
+  std::vector<int64_t> symbols;
   bool ran = false;
 };
 
 namespace {
 
-Array to_array(const ir::Buffer& buffer, const interp::Values& values) {
-  return Array(buffer.shape, values, is_float(buffer.dtype) ? DType::f64 : buffer.dtype);
-}
-
 // Values over all axes, keyed by the state's name: element e depends on (seed, name, e) alone.
-interp::Values initial_values(const StateNode& state, Init init, const Shape& shape, DType dtype, uint64_t seed) {
+std::vector<double> initial_values(const StateNode& state, Init init, const Shape& shape, DType dtype, uint64_t seed) {
   double fan_in = 1, fan_out = 1;
   for (const Axis& axis : shape.input) fan_in *= double(axis.size);
   for (const Axis& axis : shape.output) fan_out *= double(axis.size);
@@ -80,23 +70,46 @@ interp::Values initial_values(const StateNode& state, Init init, const Shape& sh
   };
   if (init.kind == Init::Kind::values && !same_sizes(init.array->shape(), shape))
     throw ShapeError("`" + state.name + "` has the shape " + to_string(shape) + ", but its initial values have the shape " + to_string(init.array->shape()) + ".");
-  interp::Values out(size_t(shape.elements()));
+  std::vector<double> out(size_t(shape.elements()));
   for (size_t e = 0; e < out.size(); ++e) out[e] = convert(dtype, value(e));
   return out;
+}
+
+// The first value of a state must have the sizes that the state was declared with.
+void check_given(const StateNode& state, const Shape& shape, Source where) {
+  const GivenRow* rows[] = {&state.batch, &state.input, &state.output};
+  for (RowKind kind : kRowKinds) {
+    const GivenRow& given = *rows[size_t(kind)];
+    if (!given.given) continue;
+    bool fits = given.extents.size() == shape[kind].size();
+    std::string sizes;
+    for (size_t i = 0; i < given.extents.size(); ++i) {
+      const Extent& e = given.extents[i];
+      sizes += (i ? "," : "") + (e.captured ? std::string("?") : std::to_string(e.size));
+      fits = fits && (e.captured || e.size == shape[kind][i].size);
+    }
+    if (!fits)
+      throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " + std::string(name(kind)) + " axes [" + sizes +
+                       "]; an array of shape " + to_string(shape) + " cannot be written to it.");
+  }
 }
 
 }  // namespace
 
 Context::Context(const ContextOptions& options) : impl_(std::make_shared<Impl>()) {
   impl_->options = options;
-  std::string& device = impl_->options.device;
-  if (device == "auto") device = "interp";
-  if (device != "interp" && device != "interp:0")
-    throw ConfigError("device `" + device + "` is not built into this library; it has: interp.");
+  std::string kind = options.device == "auto" ? "interp" : options.device;
+  if (kind.size() > 2 && kind.ends_with(":0")) kind.resize(kind.size() - 2);
+  if (kind == "interp")
+    impl_->device = interp::make_device(options.seed);
+  else if (kind == "cpu")
+    impl_->device = cc::make_device({.seed = options.seed, .compiler = {.cache = options.cache}, .passes = {.off = options.passes_off}, .memory_limit = options.memory_limit});
+  else
+    throw ConfigError("device `" + options.device + "` is not built into this library; it has: cpu, interp.");
 }
 
 uint64_t Context::seed() const { return impl_->options.seed; }
-std::string Context::device() const { return impl_->options.device; }
+std::string Context::device() const { return impl_->device->name(); }
 
 Routine Context::compile(const Program& program) {
   Inference inference(program, impl_->known());
@@ -105,40 +118,46 @@ Routine Context::compile(const Program& program) {
   routine->program = to_ir(program, inference, &tensors);
   ir::verify(routine->program);
   routine->context = impl_;
-  routine->observed = program.observed();
+  routine->observed = program.observed_as();
   for (const ir::Symbol& symbol : routine->program.symbols) routine->indices.push_back(symbol.name);
 
   std::map<std::string, Impl::Info> info;
-  interp::State fresh;
+  std::map<std::string, Array> fresh;
   for (const Tensor& t : tensors) {
     const StateNode* state = t.node().state();
     if (!state) continue;
     auto at = impl_->info.find(state->name);
-    if (at != impl_->info.end() && at->second.dtype != t.dtype())
+    auto adopts = [&](const Impl::Info& known) { return !known.declared && is_float(known.dtype) && is_float(t.dtype()); };
+    if (at != impl_->info.end() && at->second.dtype != t.dtype() && !adopts(at->second))
       throw DTypeError("`" + state->name + "` is " + std::string(name(at->second.dtype)) + " in the Context, but the program (" + to_string(t.node().where) +
                        ") has it as " + std::string(name(t.dtype())) + ".");
     Shape shape = inference.shape(t);
     info[state->name] = {shape, t.dtype()};
-    if (impl_->values.count(state->name)) continue;
+    if (impl_->device->has(state->name)) {
+      if (at != impl_->info.end() && at->second.dtype != t.dtype()) fresh[state->name] = impl_->device->read(state->name);  // adopted
+      continue;
+    }
     Init init = state->init;
     if (init.kind == Init::Kind::automatic) init = impl_->options.init;
-    if (init.kind != Init::Kind::none) fresh[state->name] = initial_values(*state, init, shape, t.dtype(), impl_->options.seed);
+    if (init.kind != Init::Kind::none) fresh[state->name] = Array(shape, initial_values(*state, init, shape, t.dtype(), impl_->options.seed), DType::f64);
   }
-  for (auto& [name, i] : info) impl_->info[name] = i;  // nothing throws from here on
-  for (auto& [name, v] : fresh) impl_->values[name] = std::move(v);
+  routine->executable = impl_->device->prepare(routine->program);
+  routine->symbols.resize(routine->indices.size());
+  for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
+  for (auto& [name, value] : fresh) impl_->device->write(name, value, info.at(name).dtype);
   return Routine(std::move(routine));
 }
 
 void Routine::run(const IndexValues& values) {
   const ir::Program& program = impl_->program;
-  std::vector<int64_t> symbols(program.symbols.size());
+  std::vector<int64_t>& symbols = impl_->symbols;
   for (size_t s = 0; s < symbols.size(); ++s) {
     bool bound = false;
     for (const auto& [index, value] : values)
       if (index.name() == program.symbols[s].name) bound = true, symbols[s] = value;
     if (!bound) throw StateError("the index `" + program.symbols[s].name + "` is not bound; run it with {{" + program.symbols[s].name + ", value}}.");
   }
-  impl_->results = interp::run(program, impl_->context->values, symbols, impl_->context->options.seed);
+  impl_->executable->run(symbols);
   impl_->ran = true;
 }
 
@@ -146,7 +165,7 @@ Array Routine::read(const Tensor& observed) const {
   for (size_t i = 0; i < impl_->observed.size(); ++i) {
     if (!impl_->observed[i].same_as(observed)) continue;
     if (!impl_->ran) throw StateError("`" + observed.node().label + "` has no value yet: run the routine before reading it.");
-    return to_array(impl_->program.buffers[size_t(impl_->program.observed[i])], impl_->results[i]);
+    return impl_->executable->observed(i);
   }
   throw StateError("`" + observed.node().label + "` (" + caravan::to_string(observed.node().where) +
                    ") is not observed by this program; add `& observe(tensor)` to it, or use Context::read for a state.");
@@ -166,12 +185,8 @@ std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const Index
 
 Shape Context::shape(const Tensor& tensor) { return Inference(observe(tensor), impl_->known()).shape(tensor); }
 
-bool Context::has(const std::string& name) const { return impl_->values.count(name) > 0; }
-std::vector<std::string> Context::names() const {
-  std::vector<std::string> out;
-  for (const auto& [name, value] : impl_->values) out.push_back(name);
-  return out;
-}
+bool Context::has(const std::string& name) const { return impl_->device->has(name); }
+std::vector<std::string> Context::names() const { return impl_->device->names(); }
 
 Array Context::read(const std::string& name) const {
   if (!has(name)) {
@@ -179,7 +194,7 @@ Array Context::read(const std::string& name) const {
     for (const std::string& n : names()) known += (known.empty() ? " It has: " : ", ") + n;
     throw StateError("the Context has no state `" + name + "`; it exists after a program that uses it was compiled, or after a write." + (known.empty() ? "" : known + "."));
   }
-  return impl_->array(name);
+  return impl_->device->read(name);
 }
 Array Context::read(const Tensor& state) const {
   if (const StateNode* s = state.node().state()) return read(s->name);
@@ -190,19 +205,18 @@ void Context::write(const std::string& name, const Array& value) {
   auto at = impl_->info.find(name);
   if (at != impl_->info.end() && !same_sizes(at->second.shape, value.shape()))
     throw ShapeError("`" + name + "` has the shape " + to_string(at->second.shape) + "; an array of shape " + to_string(value.shape()) + " cannot be written to it.");
-  if (at == impl_->info.end()) at = impl_->info.emplace(name, Impl::Info{value.shape(), value.dtype()}).first;
+  if (at == impl_->info.end()) at = impl_->info.emplace(name, Impl::Info{value.shape(), value.dtype(), false}).first;
   DType dtype = at->second.dtype;
-  interp::Values values = value.values();
-  for (double& v : values) {
-    if (!is_float(dtype) && !can_hold(dtype, v))
-      throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) + " does not fit.");
-  }
-  impl_->values[name] = std::move(values);
+  if (!is_float(dtype))
+    for (double v : value.values())
+      if (!can_hold(dtype, v)) throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) + " does not fit.");
+  impl_->device->write(name, value, dtype);
 }
 void Context::write(const Tensor& state, const Array& value) {
   const StateNode* s = state.node().state();
   if (!s) throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) + ") is computed, not state: it cannot be written.");
   if (!impl_->info.count(s->name)) {
+    check_given(*s, value.shape(), state.node().where);
     Impl::Info info{value.shape(), state.dtype()};
     impl_->info.emplace(s->name, info);
     try {

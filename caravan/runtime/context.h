@@ -19,8 +19,11 @@ namespace caravan {
 
 struct ContextOptions {
   uint64_t seed = 0;
-  std::string device = "auto";  // auto, interp
+  std::string device = "auto";  // auto, cpu, interp; auto is interp
   Init init{};                  // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
+  std::string cache{};          // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
+  int64_t memory_limit = 0;     // bytes for one program's buffers; 0: none
+  std::vector<std::string> passes_off{};  // names of optimisations to leave out
 };
 
 using IndexValues = std::vector<std::pair<Index, int64_t>>;

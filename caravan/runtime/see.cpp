@@ -41,7 +41,7 @@ void print_graph(std::ostream& out, const Tensor& root, Context& ctx, const Inde
   Listing listing(root);
   std::vector<Tensor> floats, all = listing.nodes;
   for (const Tensor& t : listing.nodes)
-    if (is_float(t.dtype()) && !t.node().weak) floats.push_back(t);
+    if (is_float(t.dtype()) && !t.node().weak && !std::holds_alternative<DataNode>(t.node().kind)) floats.push_back(t);
   std::vector<Tensor> gradients = is_float(root.dtype()) ? grad(root, floats, {.allow_unused = true}) : std::vector<Tensor>{};
   all.insert(all.end(), gradients.begin(), gradients.end());
   std::vector<Array> results = ctx.eval(all, values);
@@ -102,8 +102,15 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   return out << describe(tensor) << ": " << name(tensor.dtype()) << ", " << to_string(tensor.node().where);
 }
 
+std::ostream& operator<<(std::ostream& out, const Program& program) {
+  for (const auto& a : program.assignments()) out << a.state.node().label << " := " << describe(a.value) << "   # " << to_string(a.where) << '\n';
+  for (const Tensor& t : program.observed()) out << "observe " << describe(t) << '\n';
+  return out;
+}
+
 GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& params, Context& ctx, const CheckOptions& options) {
   std::vector<Tensor> gradients = grad(loss, params, {.allow_unused = true});
+  ctx.compile(observe(params) & observe(loss));  // parameters that the loss does not read exist too
   Routine forward = ctx.compile(observe(loss)), backward = ctx.compile(observe(gradients));
   backward.run(options.indices);
   auto total = [&] {

@@ -16,6 +16,7 @@ void print_constraints(std::ostream& out, const Program& program);       // the 
 void print_assignments(std::ostream& out, const Program& program);       // the solved program
 std::string graphviz(const Tensor& root);                                // for `dot -Tsvg`
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);       // what it is, not its value
+std::ostream& operator<<(std::ostream& out, const Program& program);     // its assignments, unsolved: `w := w - ..`
 
 struct GradientCheck {
   struct Element {

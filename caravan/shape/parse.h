@@ -96,6 +96,7 @@ class SpecParser {
     out.column = column();
     out.first = int(spec_.axes.size());
     bool separated = true;  // may an axis follow directly?
+    bool after_number = false;
     while (!row_ends()) {
       if (next_is("..")) {
         if (out.open) refuse("at most one ellipsis in a row");
@@ -106,11 +107,13 @@ class SpecParser {
           if (!take("..")) refuse("a row variable is written `..name..`");
         }
         take(",");
-        separated = true;
+        separated = true, after_number = false;
         continue;
       }
       if (next_is(",")) refuse("expected an axis before `,`");
       if (!separated) refuse("expected `,` between axes (this spec has names of many letters)");
+      if (letters_ && after_number && next_is_number()) refuse("white space means nothing, so this would be one number; write `,` between two indices");
+      after_number = next_is_number();
       spec_.axes.push_back(axis());
       ++(out.open ? out.after : out.before);
       separated = letters_ || take(",");

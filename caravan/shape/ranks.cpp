@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "caravan/base/error.h"
 
@@ -38,6 +40,12 @@ class RankSolver {
       for (RowId r : join.operands) attach(r, int(j));
       enqueue(int(j));
     }
+    for (size_t p = 0; p < pairs_.size(); ++p) {
+      const Equation& equation = system_.equations[size_t(pairs_[p])];
+      const int id = int(system_.joins.size() + p);
+      attach(equation.variable, id), attach(equation.second, id);
+      enqueue(id);
+    }
     propagate();
     while (close_computed() || close_leaves() || close_rest()) propagate();
 
@@ -53,7 +61,7 @@ class RankSolver {
     std::optional<int> value;
     int low = 0;              // the rank is at least this
     OriginId setter = -1;     // who gave the value
-    std::vector<int> joins;   // that mention the class
+    std::vector<int> joins;   // that mention the class; numbers from joins.size() on are pairs
   };
 
   // --- weighted union-find ---
@@ -151,40 +159,35 @@ class RankSolver {
         pairs_.push_back(int(e));
     }
   }
-  // row = A . B, once the rank of one of the two is known.
-  void unite_pairs() {
-    for (size_t i = 0; i < pairs_.size();) {
-      const Equation& equation = system_.equations[size_t(pairs_[i])];
-      std::optional<int> first = value(equation.variable), second = value(equation.second);
-      if (!first && !second) {
-        ++i;
-        continue;
-      }
-      pairs_.erase(pairs_.begin() + long(i));
-      if (first)
-        unite(equation.row, equation.second, *first, equation.origin);
-      else
-        unite(equation.row, equation.variable, *second, equation.origin);
-    }
-  }
-
-  // --- R2: joins ---
-  void enqueue(int join) {
-    if (size_t(join) >= queued_.size()) queued_.resize(system_.joins.size(), false);
-    if (queued_[size_t(join)]) return;
-    queued_[size_t(join)] = true;
-    queue_.push_back(join);
+  // --- R2: joins and pairs ---
+  void enqueue(int id) {
+    if (queued_.empty()) queued_.resize(system_.joins.size() + pairs_.size(), false);
+    if (queued_[size_t(id)]) return;
+    queued_[size_t(id)] = true;
+    queue_.push_back(id);
   }
   void propagate() {
-    do {
-      while (!queue_.empty()) {
-        int join = queue_.front();
-        queue_.pop_front();
-        queued_[size_t(join)] = false;
-        visit(system_.joins[size_t(join)]);
+    while (!queue_.empty()) {
+      int id = queue_.front();
+      queue_.pop_front();
+      queued_[size_t(id)] = false;
+      if (size_t(id) >= system_.joins.size()) {
+        visit_pair(system_.equations[size_t(pairs_[size_t(id) - system_.joins.size()])]);
+        continue;
       }
-      unite_pairs();
-    } while (!queue_.empty());
+      for (Touched* touched : {&for_computed_, &for_leaves_}) touched->add(id, system_.joins.size());
+      visit(system_.joins[size_t(id)]);
+    }
+  }
+  // row = A . B: once the rank of one of the two is known, an equation like the others.
+  void visit_pair(const Equation& equation) {
+    std::optional<int> first = value(equation.variable), second = value(equation.second);
+    if (first)
+      unite(equation.row, equation.second, *first, equation.origin);
+    else if (second)
+      unite(equation.row, equation.variable, *second, equation.origin);
+    else
+      raise(equation.row, low(equation.variable) + low(equation.second), equation.origin);
   }
   void visit(const JoinConstraint& join) {
     int longest = 0;            // of the known operands
@@ -210,46 +213,74 @@ class RankSolver {
     }
   }
 
+  // The closing rules look only at joins that were visited since they last looked: nothing changed for the others. (So a
+  // long chain that closes link by link costs a link a round, not the whole system.)
+  struct Touched {
+    std::vector<int> joins;
+    std::vector<bool> has;
+    void add(int join, size_t of) {
+      if (has.empty()) has.resize(of, false);
+      if (has[size_t(join)]) return;
+      has[size_t(join)] = true;
+      joins.push_back(join);
+    }
+    std::vector<int> take() {
+      for (int j : joins) has[size_t(j)] = false;
+      return std::exchange(joins, {});
+    }
+  };
+
   // --- R3: computed rows that meet rows of one axis ---
+  // First the results, as long as what is known of their operands (a least fixpoint); then, by these, the computed operands
+  // of joins of one axis. Two steps, because a join of one axis may turn out to have two: two or more are never guessed.
   bool close_computed() {
-    std::vector<int> tentative(nodes_.size(), -1);  // by root, in the root's rank + kBias
-    constexpr int kBias = 1000;
+    constexpr int kBias = 1000;  // tentative_: by root, in the root's rank + kBias; -1 is none
+    if (tentative_.empty()) tentative_.resize(nodes_.size(), -1);
+    std::vector<RowId> suggested;  // roots
     auto rank_of = [&](RowId r) -> int {
       Place at = find(r);
       const Node& root = nodes_[size_t(at.root)];
       if (root.value) return *root.value + at.offset;
-      int t = tentative[size_t(at.root)];
+      int t = tentative_[size_t(at.root)];
       return t < 0 ? -1 : t - kBias + at.offset;
     };
-    std::deque<int> work;
-    for (size_t j = 0; j < system_.joins.size(); ++j)
-      if (has_open(system_.joins[j])) work.push_back(int(j));
     auto suggest = [&](RowId r, int m) {
-      if (m < low(r)) return;
       Place at = find(r);
-      int& t = tentative[size_t(at.root)];
-      if (t >= m - at.offset + kBias) return;
+      int& t = tentative_[size_t(at.root)];
+      if (m < low(r) || t >= m - at.offset + kBias) return false;
+      if (t < 0) suggested.push_back(at.root);
       t = m - at.offset + kBias;
-      for (int j : nodes_[size_t(at.root)].joins) work.push_back(j);
+      return true;
     };
-    while (!work.empty()) {
-      const JoinConstraint& join = system_.joins[size_t(work.front())];
-      work.pop_front();
+    auto longest = [&](const JoinConstraint& join) {
       int m = rank_of(join.result);
       for (RowId r : join.operands) m = std::max(m, rank_of(r));
-      if (m < 1 || m > kMaxRank) continue;
+      return m;
+    };
+    std::vector<int> work;
+    for (int j : for_computed_.take())
+      if (has_open(system_.joins[size_t(j)])) work.push_back(j);
+    for (size_t i = 0; i < work.size(); ++i) {
+      const JoinConstraint& join = system_.joins[size_t(work[i])];
+      const int m = longest(join);
+      if (m < 1 || m > kMaxRank || value(join.result) || !suggest(join.result, m)) continue;
+      for (int j : nodes_[size_t(find(join.result).root)].joins)
+        if (size_t(j) < system_.joins.size()) work.push_back(j);
+    }
+    std::vector<RowId> operands;  // of joins of one axis
+    for (int j : work) {
+      const JoinConstraint& join = system_.joins[size_t(j)];
+      if (longest(join) != 1) continue;
       RowId result_root = find(join.result).root;
-      if (!value(join.result)) suggest(join.result, m);
-      if (m != 1) continue;  // two axes or more are never guessed
       for (size_t i = 0; i < join.operands.size(); ++i) {
         RowId r = join.operands[i];
-        if (!value(r) && join.roles[i] != Role::leaf && find(r).root != result_root) suggest(r, m);
+        if (!value(r) && join.roles[i] != Role::leaf && find(r).root != result_root) operands.push_back(r);
       }
     }
-    bool any = false;
-    for (size_t r = 0; r < nodes_.size(); ++r)
-      if (tentative[r] >= 0) any = true, set(RowId(r), tentative[r] - kBias, system_.rows[r].origin);
-    return any;
+    for (RowId r : operands) suggest(r, 1);
+    std::sort(suggested.begin(), suggested.end());
+    for (RowId r : suggested) set(r, std::exchange(tentative_[size_t(r)], -1) - kBias, system_.rows[size_t(r)].origin);
+    return !suggested.empty();
   }
   bool has_open(const JoinConstraint& join) {
     if (!value(join.result)) return true;
@@ -258,8 +289,9 @@ class RankSolver {
 
   // --- R4: leaves take what they meet ---
   bool close_leaves() {
-    std::vector<int> wanted(nodes_.size(), INT32_MIN);
-    for (const JoinConstraint& join : system_.joins) {
+    std::map<RowId, int> wanted;  // by root
+    for (int j : for_leaves_.take()) {
+      const JoinConstraint& join = system_.joins[size_t(j)];
       std::optional<int> m = value(join.result);
       if (join.kind != RowKind::output || !m) continue;
       for (size_t i = 0; i < join.operands.size(); ++i) {
@@ -268,14 +300,13 @@ class RankSolver {
         for (size_t k = 0; k < join.operands.size(); ++k)
           if (k != i && join.roles[k] == Role::other) whole = false;
         Place at = find(join.operands[i]);
-        int rank = std::max(whole ? *m : std::min(1, *m), low(join.operands[i]));
-        wanted[size_t(at.root)] = std::max(wanted[size_t(at.root)], rank - at.offset);
+        int rank = std::max(whole ? *m : std::min(1, *m), low(join.operands[i])) - at.offset;
+        auto [entry, added] = wanted.try_emplace(at.root, rank);
+        if (!added) entry->second = std::max(entry->second, rank);
       }
     }
-    bool any = false;
-    for (size_t r = 0; r < nodes_.size(); ++r)
-      if (wanted[r] != INT32_MIN) any = true, set(RowId(r), wanted[r], system_.rows[r].origin);
-    return any;
+    for (auto [root, rank] : wanted) set(root, rank, system_.rows[size_t(root)].origin);
+    return !wanted.empty();
   }
 
   // --- R5: what is left ---
@@ -341,9 +372,11 @@ class RankSolver {
 
   const System& system_;
   std::vector<Node> nodes_;
-  std::vector<int> pairs_;
-  std::deque<int> queue_;
+  std::vector<int> pairs_;   // equations row = A . B
+  std::deque<int> queue_;    // joins and pairs to visit
   std::vector<bool> queued_;
+  Touched for_computed_, for_leaves_;
+  std::vector<int> tentative_;
 };
 
 }  // namespace

@@ -287,9 +287,9 @@ struct RelationBuilder {
     out.slots.resize(size_t(slots));
     out.result = slots - 1;
   }
-  RowVariableId variable(RowKind kind, bool iterated) {
+  RowVariableId variable(RowKind kind, bool iterated, const char* name = "...") {
     int id = int(out.row_variables.size());
-    out.row_variables.push_back({"...", kind});
+    out.row_variables.push_back({name, kind});
     if (iterated) out.order.push_back({true, id});
     return id;
   }
@@ -334,7 +334,7 @@ RelationRef apply_relation() {
   b.out.joins.push_back(join);
   w[RowKind::output].variable = c[RowKind::output].variable = b.variable(RowKind::output, true);
   x[RowKind::input].variable = c[RowKind::input].variable = b.variable(RowKind::input, true);
-  w[RowKind::input].variable = x[RowKind::output].variable = b.variable(RowKind::output, true);
+  w[RowKind::input].variable = x[RowKind::output].variable = b.variable(RowKind::output, true, "k");
   return b.finish();
 }
 
@@ -376,7 +376,7 @@ RelationRef gather_relation(int64_t size) {
   SlotPattern &table = b.out.slots[0], &ids = b.out.slots[1], &c = b.out.slots[2];
   ids[RowKind::batch].variable = c[RowKind::batch].variable = b.variable(RowKind::batch, true);
   ids[RowKind::output].variable = c[RowKind::output].variable = b.variable(RowKind::output, true);
-  table[RowKind::output].variable = c[RowKind::output].second = b.variable(RowKind::output, true);
+  table[RowKind::output].variable = c[RowKind::output].second = b.variable(RowKind::output, true, "d");
   ids[RowKind::input].variable = c[RowKind::input].variable = b.variable(RowKind::input, true);
   AxisPattern axis;
   axis.kind = AxisPattern::Kind::gathered;

@@ -160,46 +160,36 @@ class AxisSolver {
     });
   }
 
-  // A class is a broadcastable 1 if it is written by 0 and nothing gives it a size, if a known axis is so, or if
-  // every join into it (there is at least one) has only such operands, its own class aside.
+  // A class is a broadcastable 1 if it is written by 0, or known to be one, or defined by joins; if nothing gives it a
+  // size; and if every operand of every join into it, its own class aside, is one too. The least fixpoint, by counting
+  // the operands that are not (yet) ones: so no order of visits matters, and A5 never unites a one with anything else.
   void find_ones() {
-    std::vector<AxisId> roots;
-    for (AxisId a = 0; a < AxisId(parent_.size()); ++a)
-      if (find(a) == a) {
-        Class& c = classes_[size_t(a)];
-        c.one = !c.given && !c.parameter && ((c.written && c.low == 1) || c.stretchable);
-      }
-    struct Position {
-      AxisId result;
-      std::vector<AxisId> operands;
-    };
-    std::vector<Position> positions;
-    std::vector<std::vector<int>> users(parent_.size()), into(parent_.size());
+    std::vector<int> missing(parent_.size(), 0);
+    std::vector<bool> joined(parent_.size(), false);
+    std::vector<std::vector<AxisId>> users(parent_.size());  // by operand: the results, once per use
     each_position([&](const JoinConstraint&, AxisId result, const std::vector<AxisId>& present) {
       AxisId r = find(result);
-      const Class& c = classes_[size_t(r)];
-      if (c.given || c.parameter || c.low > 1) return;
-      Position position{r, {}};
-      for (AxisId a : present)
-        if (find(a) != r) position.operands.push_back(find(a));
-      if (position.operands.empty()) return;
-      for (AxisId a : position.operands) users[size_t(a)].push_back(int(positions.size()));
-      into[size_t(r)].push_back(int(positions.size()));
-      positions.push_back(std::move(position));
+      for (AxisId a : present) {
+        if (find(a) == r) continue;
+        users[size_t(find(a))].push_back(r);
+        ++missing[size_t(r)];
+        joined[size_t(r)] = true;
+      }
     });
-    std::deque<int> work;
-    for (size_t p = 0; p < positions.size(); ++p) work.push_back(int(p));
-    while (!work.empty()) {
-      const Position& position = positions[size_t(work.front())];
-      work.pop_front();
-      Class& c = classes_[size_t(position.result)];
-      if (c.one) continue;
-      bool all = true;  // over every join that defines the class, so that no order of visits matters
-      for (int p : into[size_t(position.result)])
-        for (AxisId a : positions[size_t(p)].operands) all = all && classes_[size_t(a)].one;
-      if (!all) continue;
+    std::vector<AxisId> work;
+    auto decide = [&](AxisId a) {
+      Class& c = classes_[size_t(a)];
+      if (c.one || c.given || c.parameter || c.low > 1 || missing[size_t(a)] > 0) return;
+      if (!joined[size_t(a)] && !c.written && !c.stretchable) return;
       c.one = true;
-      for (int p : users[size_t(position.result)]) work.push_back(p);
+      work.push_back(a);
+    };
+    for (AxisId a = 0; a < AxisId(parent_.size()); ++a)
+      if (find(a) == a) decide(a);
+    while (!work.empty()) {
+      AxisId a = work.back();
+      work.pop_back();
+      for (AxisId r : users[size_t(a)]) --missing[size_t(r)], decide(r);
     }
   }
 
@@ -240,8 +230,6 @@ class AxisSolver {
                          " has size " + std::to_string(c.low) + " (one more than the largest index that meets it), not " +
                          std::to_string(c.size) + ", which comes from " + describe_setter(c) + ".");
     }
-    for (const IndexFact& i : system_.indices)
-      if (i.range && at(i.axis).size < 0) set(i.axis, at(i.axis).range, i.origin);
     // A join whose operands all stretch gives an axis of size 1.
     each_position([&](const JoinConstraint& join, AxisId result, const std::vector<AxisId>& present) {
       bool all = !present.empty() && std::all_of(present.begin(), present.end(), [&](AxisId a) { return at(a).one; });
@@ -262,7 +250,10 @@ class AxisSolver {
     while (!work_.empty()) {
       int rule = work_.front();
       work_.pop_front();
-      apply(system_.arithmetic[size_t(rule)]);
+      const Arithmetic& arithmetic = system_.arithmetic[size_t(rule)];
+      apply(arithmetic);
+      bool closes = arithmetic.in_result && (arithmetic.kind == Arithmetic::Kind::window || arithmetic.kind == Arithmetic::Kind::strided);
+      if (closes && size(arithmetic.whole) < 0 && least_result(arithmetic)) ready_.push_back(rule);
     }
   }
   std::vector<AxisId> variables(const Arithmetic& rule) {
@@ -308,7 +299,11 @@ class AxisSolver {
     }
     if (rule.stride != 1 || n < 0) return;
     if (same) return set(rule.whole, n, rule.origin);
-    if (k >= 0) return set(rule.whole, n + rule.offset - 2 * rule.pad + rule.dilation * (k - 1), rule.origin);
+    if (k >= 0) {
+      int64_t least = n + rule.offset - 2 * rule.pad + rule.dilation * (k - 1);
+      if (least < 1) refuse(rule, "nothing of the window is left: the axis would have the size " + std::to_string(least) + ".");
+      return set(rule.whole, least, rule.origin);
+    }
     if (in < 0) return;
     int64_t reach = in + 2 * rule.pad - rule.offset - n;  // = d(k-1)
     if (reach < 0 || reach % rule.dilation != 0)
@@ -364,7 +359,7 @@ class AxisSolver {
     int open = 0;
     for (AxisId a : parts) {
       if (size(a) < 0) ++open, unknown = a;
-      else product *= size(a);
+      else if (__builtin_mul_overflow(product, size(a), &product)) refuse(rule, "the product of its factors is too large to be a size.");
     }
     int64_t whole = size(rule.whole);
     if (open == 0) {
@@ -377,16 +372,21 @@ class AxisSolver {
       refuse(rule, "the factor " + std::to_string(product) + " does not divide " + std::to_string(whole) + " (" + describe_setter(at(rule.whole)) + ").");
     set(unknown, whole / product, rule.origin);
   }
+  // From a quiet state, all at once: axes written by windows and strides take the least size that is accepted (a static
+  // index may ask for more); when there are none, sliced axes that nothing else sizes take the range of their index.
   bool close_results() {
     std::map<AxisId, std::pair<int64_t, OriginId>> wanted;
-    for (const Arithmetic& rule : system_.arithmetic) {
-      if (!rule.in_result || (rule.kind != Arithmetic::Kind::window && rule.kind != Arithmetic::Kind::strided)) continue;
+    for (int r : ready_) {
+      const Arithmetic& rule = system_.arithmetic[size_t(r)];
       if (size(rule.whole) >= 0) continue;
-      auto least = least_result(rule);
-      if (!least) continue;
-      auto [at, added] = wanted.try_emplace(find(rule.whole), *least, rule.origin);
-      if (!added && at->second.first < *least) at->second = {*least, rule.origin};
+      int64_t least = std::max(*least_result(rule), at(rule.whole).range);
+      auto [at, added] = wanted.try_emplace(find(rule.whole), least, rule.origin);
+      if (!added && at->second.first < least) at->second = {least, rule.origin};
     }
+    ready_.clear();
+    if (wanted.empty())
+      for (const IndexFact& i : system_.indices)
+        if (i.range && size(i.axis) < 0) wanted.try_emplace(find(i.axis), at(i.axis).range, i.origin);
     for (auto& [axis, size] : wanted) set(axis, size.first, size.second);
     return !wanted.empty();
   }
@@ -519,6 +519,7 @@ class AxisSolver {
   std::vector<std::vector<int>> rules_of_;  // arithmetic by class
   std::vector<int> none_;
   std::deque<int> work_;
+  std::vector<int> ready_;  // written windows and strides whose least size is known
 };
 
 }  // namespace

@@ -12,16 +12,19 @@ const Node& Tensor::node() const {
   return *node_;
 }
 DType Tensor::dtype() const { return node().dtype; }
+const std::string& Tensor::name() const { return node().label; }
 
 // Children are handed to a list that the outermost destructor empties, so that the depth of the graph is not the depth
 // of the stack.
 Node::~Node() {
-  thread_local std::vector<std::shared_ptr<const Node>>* pending = nullptr;
-  auto give = [](std::vector<std::shared_ptr<const Node>>& list, Tensor& tensor) {
+  using Pending = std::vector<std::shared_ptr<const void>>;  // nodes and custom gradients
+  thread_local Pending* pending = nullptr;
+  auto give = [](Pending& list, Tensor& tensor) {
     if (tensor.defined()) list.push_back(tensor.handle()), tensor = Tensor();
   };
-  auto give_all = [&](std::vector<std::shared_ptr<const Node>>& list) {
+  auto give_all = [&](Pending& list) {
     for (Tensor& t : shape_operands) give(list, t);
+    if (custom) list.push_back(std::move(custom));
     match(
         kind, [&](AccumulateNode& n) { for (auto& o : n.operands) give(list, o.tensor); },
         [&](StateNode& n) { give(list, n.like); }, [&](RandomNode& n) { give(list, n.like), give(list, n.step); }, [](auto&) {});
@@ -30,12 +33,11 @@ Node::~Node() {
     give_all(*pending);
     return;
   }
-  std::vector<std::shared_ptr<const Node>> list;
+  Pending list;
   pending = &list;
   give_all(list);
-  custom.reset();
   while (!list.empty()) {
-    std::shared_ptr<const Node> next = std::move(list.back());
+    std::shared_ptr<const void> next = std::move(list.back());
     list.pop_back();
     next.reset();
   }
@@ -51,7 +53,7 @@ void for_each_child(const Node& node, const std::function<void(const Tensor&)>& 
       [&](const StateNode& n) { if (n.like.defined()) visit(n.like); },
       [&](const RandomNode& n) {
         if (n.like.defined()) visit(n.like);
-        if (n.step.defined()) visit(n.step);
+        visit(n.step);
       },
       [](const auto&) {});
 }
@@ -81,22 +83,22 @@ void for_each_read(const Node& node, const std::function<void(const Tensor&)>& v
     std::vector<bool> needed = values_needed(*n);
     for (size_t i = 0; i < needed.size(); ++i)
       if (needed[i]) visit(n->operands[i].tensor);
-  } else if (auto* random = std::get_if<RandomNode>(&node.kind); random && random->step.defined()) {
+  } else if (auto* random = std::get_if<RandomNode>(&node.kind); random) {
     visit(random->step);
   }
 }
 
 std::vector<Tensor> topological(const std::vector<Tensor>& roots, bool values_only) {
   std::vector<Tensor> order;
-  std::unordered_set<const Node*> entered, done;
-  std::vector<std::pair<Tensor, bool>> stack;  // the tensor; have its children been pushed?
+  std::unordered_set<const Node*> entered;
+  std::vector<std::pair<Tensor, bool>> stack;  // the tensor; have its children been pushed? True once for each node
   for (auto root = roots.rbegin(); root != roots.rend(); ++root) root->node(), stack.push_back({*root, false});
   std::vector<Tensor> children;
   while (!stack.empty()) {
-    auto [tensor, expanded] = stack.back();
+    auto [tensor, expanded] = std::move(stack.back());
     stack.pop_back();
     if (expanded) {
-      if (done.insert(&tensor.node()).second) order.push_back(tensor);
+      order.push_back(std::move(tensor));
       continue;
     }
     if (!entered.insert(&tensor.node()).second) continue;
@@ -118,17 +120,25 @@ Tensor make(NodeKind kind, DType dtype, std::string label, Source where) {
   return Tensor(std::move(node));
 }
 
+DType type_of(const ir::Body& body, const std::vector<AccumulateNode::Attached>& operands) {
+  std::vector<DType> dtypes;
+  auto weak = std::make_unique<bool[]>(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) dtypes.push_back(operands[i].tensor.dtype()), weak[i] = operands[i].tensor.node().weak;
+  return ir::type_of(body, dtypes, {weak.get(), operands.size()});
+}
+
 Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator accumulator, std::shared_ptr<const ir::Body> body,
                        std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where,
                        std::optional<DType> dtype) {
-  if (!dtype) {
-    std::vector<DType> dtypes;
-    auto weak = std::make_unique<bool[]>(operands.size());
-    for (size_t i = 0; i < operands.size(); ++i) dtypes.push_back(operands[i].tensor.dtype()), weak[i] = operands[i].tensor.node().weak;
-    dtype = result_type(accumulator, ir::type_of(*body, dtypes, {weak.get(), operands.size()}));
-  }
+  if (!dtype) dtype = result_type(accumulator, type_of(*body, operands));
   AccumulateNode node{std::move(link), clause, written, accumulator, false, std::move(body), std::move(operands)};
   return make(std::move(node), *dtype, std::move(label), where);
+}
+
+Tensor make_store(std::shared_ptr<const Link> link, int clause, std::shared_ptr<const ir::Body> body,
+                  std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where) {
+  DType dtype = type_of(*body, operands);
+  return make_accumulate(std::move(link), clause, Accumulator::add, std::move(body), std::move(operands), written, std::move(label), where, dtype);
 }
 
 namespace {
@@ -164,6 +174,21 @@ bool all_weak(const std::vector<Operand>& operands) {
   for (const Operand& o : operands)
     if (!o.tensor.node().weak) return false;
   return true;
+}
+
+// A C++ number takes the precision of the tensors it meets, which must be able to hold it (dtype.h, rule 6).
+void check_numbers(const std::vector<Operand>& operands) {
+  std::optional<DType> met;
+  for (const Operand& o : operands)
+    if (!o.tensor.node().weak) met = met ? promote(*met, o.tensor.dtype()) : o.tensor.dtype();
+  if (!met || *met == DType::boolean) return;
+  for (const Operand& o : operands) {
+    auto* n = std::get_if<NumberNode>(&o.tensor.node().kind);
+    if (!n || !o.tensor.node().weak || can_hold(*met, n->value)) continue;
+    if (is_integer(*met) && !is_integer(o.tensor.dtype())) continue;  // a fraction against integers: the result is f32
+    throw DTypeError("the number " + o.tensor.node().label + " (" + to_string(o.where) + ") does not fit into " + std::string(name(*met)) +
+                     ", the precision of the tensor it meets; cast the tensor first.");
+  }
 }
 
 shape::DimRef dim_variable(const Dim& dim, const std::string& name, Source where) {
@@ -213,7 +238,8 @@ Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std
       load.finish(load.load(int(c)));
       return shared(std::move(load));
     }();
-    Tensor part = make_accumulate(link, int(c), accumulator, clause_body, attach(operands), relation->result, label, where);
+    Tensor part = use == shape::SpecUse::product ? make_accumulate(link, int(c), accumulator, clause_body, attach(operands), relation->result, label, where)
+                                                 : make_store(link, int(c), clause_body, attach(operands), relation->result, label, where);
     if (!sources.empty() || counts_reduced) {
       auto node = std::make_shared<Node>(part.node());
       node->shape_operands = sources;
@@ -258,7 +284,8 @@ void check_operand_count(SpecRef spec, int operands) {
 }
 
 Tensor pointwise(Op op, const std::vector<Operand>& operands) {
-  Tensor out = make_accumulate(link_to(shared_pointwise(operands.size()), operands[0].where), 0, Accumulator::add, body_of(op),
+  check_numbers(operands);
+  Tensor out = make_store(link_to(shared_pointwise(operands.size()), operands[0].where), 0, body_of(op),
                                attach(operands), int(operands.size()), std::string(row(op).name), operands[0].where);
   if (!all_weak(operands)) return out;
   auto node = std::make_shared<Node>(out.node());
@@ -269,9 +296,10 @@ Tensor pointwise(Op op, const std::vector<Operand>& operands) {
 Tensor fold_same(Op op, const std::vector<Tensor>& parts, std::string label, Source where) {
   if (parts.size() == 1) return parts[0];
   std::vector<AccumulateNode::Attached> operands;
-  for (size_t i = 0; i < parts.size(); ++i) operands.push_back({parts[i], int(i)});
+  DType dtype = parts[0].dtype();
+  for (size_t i = 0; i < parts.size(); ++i) operands.push_back({parts[i], int(i)}), dtype = promote(dtype, parts[i].dtype());
   return make_accumulate(link_to(shape::same_relation(int(parts.size())), where), 0, Accumulator::add, shared(fold_body(op, int(parts.size()))),
-                         std::move(operands), int(parts.size()), std::move(label), where);
+                         std::move(operands), int(parts.size()), std::move(label), where, dtype);
 }
 
 Tensor add_same(const std::vector<Tensor>& parts, std::string label, Source where) { return fold_same(Op::add, parts, std::move(label), where); }
@@ -282,7 +310,7 @@ Tensor constant_like(const Tensor& shape, double value, DType dtype, std::string
 }
 
 Tensor with_gradient(Operand value, CustomGradient gradient, std::string label) {
-  Tensor out = make_accumulate(link_to(shared_pointwise(1), value.where), 0, Accumulator::add, shared(ir::Body::identity()), attach({value}), 1, std::move(label), value.where);
+  Tensor out = make_store(link_to(shared_pointwise(1), value.where), 0, shared(ir::Body::identity()), attach({value}), 1, std::move(label), value.where);
   auto node = std::make_shared<Node>(out.node());
   node->custom = std::make_shared<const CustomGradient>(std::move(gradient));
   return Tensor(std::move(node));
@@ -311,7 +339,7 @@ Tensor operator!(Operand a) { return pointwise(Op::not_, {a}); }
 Tensor cast(Operand a, DType dtype) {
   ir::Body body;
   body.finish(body.cast(dtype, body.load(0)));
-  return make_accumulate(link_to(shared_pointwise(1), a.where), 0, Accumulator::add, shared(std::move(body)), attach({a}), 1,
+  return make_store(link_to(shared_pointwise(1), a.where), 0, shared(std::move(body)), attach({a}), 1,
                          "cast " + std::string(name(dtype)), a.where);
 }
 
@@ -320,21 +348,27 @@ Tensor Tensor::operator()(Operand x) const {
   return make_accumulate(link_to(kApply, x.where), 0, Accumulator::add, body_of(Op::mul), attach({Operand(*this), x}), 2, "apply", x.where);
 }
 
-Tensor Tensor::operator[](const Index& index) const {
-  Source where = node().where;
-  return make_accumulate(link_to(shape::slice_relation(index.symbol()), where), 0, Accumulator::add, shared(ir::Body::identity()), {{*this, 0}}, 1,
-                         "slice " + index.name(), where);
+Tensor Tensor::operator[](const IndexHere& at) const {
+  node();
+  return make_store(link_to(shape::slice_relation(at.index.symbol()), at.where), 0, shared(ir::Body::identity()), {{*this, 0}}, 1,
+                    "slice " + at.index.name(), at.where);
 }
-Tensor slice(const Array& array, const Index& index) { return tensor(array)[index]; }
+Tensor slice(const Array& array, const Index& index) {  // the index's own line: operator[] of an array cannot know another
+  Source where = index.symbol()->where;
+  return tensor(array, "data", where)[{index, where.file, where.line}];
+}
 
 Tensor Tensor::batches(int64_t size, Source where) const {
   if (auto* leaf = std::get_if<DataNode>(&node().kind)) return tensor(leaf->array.batches(size), node().label, where);
-  return einsum("n&size, ... | ... -> ... => n, size, ... | ... -> ...", Operand(*this, where), {{"size", size}});
+  return einsum(spec("n&size, ... | ... -> ... => n, size, ... | ... -> ...", where), Operand(*this, where), {{"size", size}});
 }
 
 Tensor Tensor::named(std::string label) const {
+  if (node().state())  // a state is the only leaf of its name: the new name is that of a copy of its value
+    return make_store(link_to(shared_pointwise(1), node().where), 0, shared(ir::Body::identity()), {{*this, 0}}, 1, std::move(label), node().where);
   auto copy = std::make_shared<Node>(node());
   copy->label = std::move(label);
+  copy->named = true;
   return Tensor(std::move(copy));
 }
 
@@ -398,7 +432,7 @@ Tensor stack(const std::vector<Tensor>& parts, RowKind kind, Source where) {
   for (size_t i = 0; i < parts.size(); ++i) {
     ir::Body body;
     body.finish(body.load(int(i)));
-    written.push_back(make_accumulate(link, int(i), Accumulator::add, shared(std::move(body)), operands, int(parts.size()), "stack", where));
+    written.push_back(make_store(link, int(i), shared(std::move(body)), operands, int(parts.size()), "stack", where));
   }
   return fold_same(Op::add, written, "stack", where);
 }
@@ -413,7 +447,7 @@ void check_ids(const char* call, const Operand& ids) {
 
 Tensor gather(Operand table, Operand ids) {
   check_ids("gather", ids);
-  return make_accumulate(link_to(shape::gather_relation(0), table.where), 0, Accumulator::add, shared(ir::Body::identity()), attach({table, ids}), 2, "gather", table.where);
+  return make_store(link_to(shape::gather_relation(0), table.where), 0, shared(ir::Body::identity()), attach({table, ids}), 2, "gather", table.where);
 }
 Tensor scatter_add(Operand values, Operand ids, int64_t size) {
   check_ids("scatter_add", ids);
@@ -422,15 +456,18 @@ Tensor scatter_add(Operand values, Operand ids, int64_t size) {
 }
 
 // --- reductions ---
-Tensor sum(Operand a) { return einsum("...|...->... => ", a).named("sum"); }
+namespace {
+constexpr const char* kAll = "...|...->... => ";
+}
+Tensor sum(Operand a) { return einsum(spec(kAll, a.where), a).named("sum"); }
 Tensor mean(Operand a) {
   Dim batch, input, output;
-  Tensor total = einsum("..b..|..i..->..o.. => ", a, {{"b", batch}, {"i", input}, {"o", output}}).named("sum");
-  return (Operand(total, a.where) / (Operand(batch) * input * output)).named("mean");
+  Tensor total = einsum(spec("..b..|..i..->..o.. => ", a.where), a, {{"b", batch}, {"i", input}, {"o", output}}).named("sum");
+  return (Operand(total, a.where) / (Operand(batch, a.where) * Operand(input, a.where) * Operand(output, a.where))).named("mean");
 }
-Tensor product(Operand a) { return einprod("...|...->... => ", a).named("product"); }
-Tensor largest(Operand a) { return einmax("...|...->... => ", a).named("largest"); }
-Tensor smallest(Operand a) { return einmin("...|...->... => ", a).named("smallest"); }
-Tensor dot(Operand a, Operand b) { return einsum("...|...->...; ...|...->... => ", a, b).named("dot"); }
+Tensor product(Operand a) { return einprod(spec(kAll, a.where), a).named("product"); }
+Tensor largest(Operand a) { return einmax(spec(kAll, a.where), a).named("largest"); }
+Tensor smallest(Operand a) { return einmin(spec(kAll, a.where), a).named("smallest"); }
+Tensor dot(Operand a, Operand b) { return einsum(spec("...|...->...; ...|...->... => ", a.where), a, b).named("dot"); }
 
 }  // namespace caravan

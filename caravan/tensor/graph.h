@@ -38,7 +38,7 @@ struct StateNode {  // a parameter, a moment, a running mean, an input buffer
 struct DataNode { Array array; };
 struct NumberNode { double value = 0; };
 struct IndexNode { shape::SymbolRef symbol; };
-struct SizeNode { shape::DimRef dim; };  // a captured size; Node::shape_operands holds the tensor that captures it
+struct SizeNode { shape::DimRef dim; };  // a captured size; Node::shape_operands holds the tensor that captures it, if known
 struct IotaNode { GivenRow output; };
 struct RandomNode {
   std::string stream;
@@ -61,9 +61,10 @@ struct AccumulateNode {
 using NodeKind = std::variant<StateNode, DataNode, NumberNode, IndexNode, SizeNode, IotaNode, RandomNode, AccumulateNode>;
 
 // What a node's cotangent g gives to `inputs`, in place of differentiating the node. Empty inputs: nothing flows.
+// The rule is handed the inputs, since a substitution may have replaced them.
 struct CustomGradient {
   std::vector<Tensor> inputs;
-  std::function<std::vector<Tensor>(const Tensor& g)> rule;
+  std::function<std::vector<Tensor>(const Tensor& g, const std::vector<Tensor>& inputs)> rule;
 };
 
 struct Node {
@@ -71,6 +72,7 @@ struct Node {
   DType dtype = DType::f32;
   bool weak = false;                     // a C++ number: takes the precision of what it meets
   std::string label;                     // a name, an op or "einsum"
+  bool named = false;                    // the label says it better than the operation
   Source where;
   std::vector<Tensor> shape_operands;    // needed to know sizes, never for values
   std::shared_ptr<const CustomGradient> custom;
@@ -108,6 +110,10 @@ Tensor make(NodeKind kind, DType dtype, std::string label, Source where);
 Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator accumulator, std::shared_ptr<const ir::Body> body,
                        std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where,
                        std::optional<DType> dtype = std::nullopt);
+
+// The same where each element is written once, so that the precision is the body's: comparisons stay bool, bytes stay bytes.
+Tensor make_store(std::shared_ptr<const Link> link, int clause, std::shared_ptr<const ir::Body> body,
+                  std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where);
 
 Tensor pointwise(Op op, const std::vector<Operand>& operands);  // with broadcasting
 // The op folded over tensors of equal shapes, without broadcasting: partial results, sums of cotangents.

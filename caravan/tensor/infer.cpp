@@ -17,7 +17,7 @@ std::string short_name(const Tensor& tensor) {
 
 std::string describe(const Tensor& tensor) {
   const AccumulateNode* n = tensor.node().accumulate();
-  if (!n) return tensor.node().label;
+  if (!n || tensor.node().named) return tensor.node().label;
   const shape::Relation& relation = *n->link->relation;
   auto operand = [&](int slot) -> std::string {
     for (const auto& o : n->operands)
@@ -51,11 +51,15 @@ Inference::Inference(const Program& program, const KnownShapes& known) {
         throw StateError("two different tensors have the name `" + s->name + "`: one made at " + to_string(at->second->where) + ", one at " +
                          to_string(t.node().where) + "; give each parameter and state a name of its own.");
     }
+  rows_.reserve(order_.size()), roles_.reserve(order_.size()), instances_.reserve(order_.size());
   for (const Tensor& t : order_) add(t, known);
   for (const auto& a : program.assignments()) {
     shape::OriginId origin = system_.add_origin(short_name(a.state) + " := " + describe(a.value), a.where);
     for (RowKind kind : kRowKinds) system_.equate(rows_of(a.state)[size_t(kind)], rows_of(a.value)[size_t(kind)], origin);
   }
+  for (const Tensor& t : order_)
+    if (auto* size = std::get_if<SizeNode>(&t.node().kind); size && !system_.dims.count(size->dim))
+      throw ShapeError("the Dim used at " + to_string(t.node().where) + " is captured by no spec of this program; name it in one, {\"name\", dim}.");
   solution_ = shape::solve(system_);
 }
 
@@ -196,7 +200,11 @@ class Emitter {
     std::vector<Tensor> order = topological(roots, true);
     for (const Tensor& t : order)  // states keep their names
       if (const StateNode* s = t.node().state()) names_.insert(s->name);
-    for (const Tensor& t : order) emit(t);
+    out_.name = program_.observed().empty() ? "update" : program_.observed()[0].node().label;
+    for (const Tensor& t : roots) kept_.insert(&t.node());
+    for (const Tensor& t : order) note_number(t.node());
+    for (const Tensor& t : order)
+      if (!numbers_.count(&t.node()) || kept_.count(&t.node())) emit(t);
     for (const auto& a : program_.assignments()) out_.assignments.push_back({buffer(a.state), buffer(a.value)});
     for (const Tensor& t : program_.observed()) out_.observed.push_back(buffer(t));
     if (tensors) *tensors = std::move(order);
@@ -205,6 +213,19 @@ class Emitter {
 
  private:
   ir::BufferId buffer(const Tensor& t) const { return buffers_.at(&t.node()); }
+
+  // C++ numbers, captured sizes and what is computed from them alone become constants of the bodies that read them.
+  void note_number(const Node& node) {
+    if (auto* random = std::get_if<RandomNode>(&node.kind)) kept_.insert(&random->step.node());
+    if (!node.weak) return;
+    if (auto* n = std::get_if<NumberNode>(&node.kind)) numbers_[&node] = n->value;
+    if (auto* n = std::get_if<SizeNode>(&node.kind)) numbers_[&node] = double(inference_.size(n->dim));
+    if (const AccumulateNode* n = node.accumulate()) {
+      std::vector<double> values;
+      for (const auto& o : n->operands) values.push_back(numbers_.at(&o.tensor.node()));
+      numbers_[&node] = ir::evaluate(*n->body, values, 0);
+    }
+  }
 
   std::string unique(std::string base) {
     if (names_.insert(base).second) return base;
@@ -237,7 +258,7 @@ class Emitter {
         [&](const SizeNode& n) -> ir::BufferKind { return ir::NumberLeaf{double(inference_.size(n.dim))}; },
         [&](const IotaNode&) -> ir::BufferKind { return ir::IotaLeaf{}; },
         [&](const RandomNode& n) -> ir::BufferKind {
-          return ir::RandomLeaf{n.stream, n.lane, n.width, n.step.defined() ? buffer(n.step) : -1};
+          return ir::RandomLeaf{n.stream, n.lane, n.width, buffer(n.step)};
         },
         [&](const AccumulateNode&) -> ir::BufferKind { return ir::Computed{}; });
     buffers_[&node] = ir::BufferId(out_.buffers.size());
@@ -259,8 +280,13 @@ class Emitter {
     std::vector<bool> needed = values_needed(n);
     std::vector<int> renamed(n.operands.size(), -1);  // operand of the node -> operand of the accumulation
     std::vector<int> slot_operand(n.link->relation->slots.size(), -1);
+    std::vector<std::optional<double>> constants(n.operands.size());
     for (size_t i = 0; i < n.operands.size(); ++i) {
       if (!needed[i]) continue;
+      if (auto at = numbers_.find(&n.operands[i].tensor.node()); at != numbers_.end()) {
+        constants[i] = at->second;
+        continue;
+      }
       renamed[i] = int(out.operands.size());
       slot_operand[size_t(n.operands[i].slot)] = renamed[i];
       out.operands.push_back({buffer(n.operands[i].tensor), {}});
@@ -288,7 +314,7 @@ class Emitter {
       if (renamed[i] >= 0)
         out.operands[size_t(renamed[i])].map = localise(projection.slots[size_t(n.operands[i].slot)], inference_.shape(n.operands[i].tensor));
     out.write = localise(projection.slots[size_t(n.written)], inference_.shape(tensor));
-    out.body = n.body->with_operands(renamed);
+    out.body = n.body->with_constants(constants).with_operands(renamed);
     if (keeps_position(n.accumulator))
       out.counted = n.counts_reduced ? projection.reduced : std::vector<bool>(projection.iterators.size(), true);
     out_.accumulations.push_back(std::move(out));
@@ -299,6 +325,8 @@ class Emitter {
   ir::Program out_;
   std::unordered_map<const Node*, ir::BufferId> buffers_;
   std::unordered_map<const shape::Symbol*, int> symbols_;
+  std::unordered_map<const Node*, double> numbers_;
+  std::set<const Node*> kept_;  // numbers that need a buffer all the same: roots and random steps
   std::set<std::string> names_;
   std::map<std::string, int> next_;
 };

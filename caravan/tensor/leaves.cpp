@@ -66,7 +66,8 @@ GivenRow given(const Row& row) {
 }
 
 Tensor random_leaf(std::string stream, int lane, int width, const RandomOptions& options, Source where) {
-  RandomNode random{std::move(stream), lane, width, options.batch, options.input, options.output, options.like, options.step};
+  Tensor step = options.step.defined() ? options.step : weak_number(0, DType::i32, where);
+  RandomNode random{std::move(stream), lane, width, options.batch, options.input, options.output, options.like, step};
   auto node = std::make_shared<Node>();
   node->label = "random " + random.stream;
   node->where = where;
@@ -84,15 +85,15 @@ void Operand::set(const Array& array) { tensor = caravan::tensor(array, "data", 
 void Operand::set(const Dim& dim) {
   const Dim::State& state = *dim.state();
   if (state.size >= 0) return set_number(double(state.size), true);
-  if (!state.source.defined())
-    throw ShapeError("the Dim used at " + to_string(where) + " has not been captured by a spec yet; use it in one first, {\"name\", dim}.");
   auto node = std::make_shared<Node>();
   node->kind = SizeNode{state.variable};
   node->dtype = DType::i32;
   node->weak = true;
-  node->label = "size " + state.variable->name;
+  node->label = state.variable->name.empty() ? "size" : "size " + state.variable->name;
   node->where = where;
-  node->shape_operands = {state.source};
+  // einsum(spec, x, {{"d", d}}) / sqrt(d): C++ may evaluate the size before the spec that captures it. Then the program
+  // that uses it must contain that spec, which inference checks.
+  if (state.source.defined()) node->shape_operands = {state.source};
   tensor = Tensor(std::move(node));
 }
 
@@ -113,7 +114,6 @@ Tensor param(std::string name, const ParamOptions& options, Source where) {
   return make_state(std::move(state), options.dtype, where);
 }
 Tensor param(std::string name, double value, Source where) { return param(std::move(name), Array::scalar(value), where); }
-Tensor param(std::string name, std::initializer_list<double> values, Source where) { return param(std::move(name), Array::vector(values), where); }
 Tensor param(std::string name, const Array& value, Source where) {
   StateNode state{std::move(name), true, given(value.shape().batch), given(value.shape().input), given(value.shape().output), {}, from(value)};
   return make_state(std::move(state), value.dtype(), where);

@@ -13,19 +13,22 @@ Program& Program::add(Assignment assignment) {
   const StateNode* state = assignment.state.node().state();
   if (!state)
     throw StateError("only a parameter or a state can be assigned to, not `" + assignment.state.node().label + "` (" + to_string(assignment.where) + ").");
-  for (const Assignment& other : assignments_)
-    if (other.state.node().state()->name == state->name)
-      throw StateError("`" + state->name + "` is assigned twice in one program: at " + to_string(other.where) + " and at " + to_string(assignment.where) +
-                       "; use then(p, q) if one comes after the other.");
+  auto [at, added] = assigned_.try_emplace(state->name, assignments_.size());
+  if (!added)
+    throw StateError("`" + state->name + "` is assigned twice in one program: at " + to_string(assignments_[at->second].where) + " and at " +
+                     to_string(assignment.where) + "; use then(p, q) if one comes after the other.");
   assignments_.push_back(std::move(assignment));
   return *this;
 }
 
-Program& Program::add_observed(const Tensor& tensor) {
-  tensor.node();
-  for (const Tensor& other : observed_)
-    if (other.same_as(tensor)) return *this;
-  observed_.push_back(tensor);
+Program& Program::add_observed(const Tensor& as, const Tensor& value) {
+  value.node();
+  auto [at, added] = observed_at_.try_emplace(&as.node(), observed_.size());
+  if (!added) {
+    if (observed_[at->second].same_as(value)) return *this;
+    throw StateError("`" + as.node().label + "` (" + to_string(as.node().where) + ") is observed twice in one program, before and after its states change.");
+  }
+  observed_.push_back(value), observed_as_.push_back(as);
   return *this;
 }
 
@@ -37,11 +40,14 @@ Program observe(const std::vector<Tensor>& tensors) {
   return out;
 }
 
-Program operator&(const Program& p, const Program& q) {
-  Program out = p;
-  for (const auto& a : q.assignments()) out.add(a);
-  for (const Tensor& t : q.observed()) out.add_observed(t);
-  return out;
+Program& Program::operator&=(const Program& other) {
+  for (const auto& a : other.assignments_) add(a);
+  for (size_t i = 0; i < other.observed_.size(); ++i) add_observed(other.observed_as_[i], other.observed_[i]);
+  return *this;
+}
+Program operator&(Program p, const Program& q) {
+  p &= q;
+  return p;
 }
 
 Program then(const Program& p, const Program& q) {
@@ -52,15 +58,17 @@ Program then(const Program& p, const Program& q) {
   std::vector<Tensor> replaced = substitute(roots, from, to);
 
   Program out;
-  for (const auto& a : p.assignments()) {
-    bool again = false;
-    for (const auto& b : q.assignments()) again = again || b.state.same_as(a.state);
-    if (!again) out.add(a);
-  }
+  std::unordered_set<const Node*> again;  // assigned or observed by q
+  for (const auto& b : q.assignments()) again.insert(&b.state.node());
+  for (const auto& a : p.assignments())
+    if (!again.count(&a.state.node())) out.add(a);
   size_t i = 0;
   for (const auto& a : q.assignments()) out.add({a.state, replaced[i++], a.where});
-  for (const Tensor& t : p.observed()) out.add_observed(t);
-  for (; i < replaced.size(); ++i) out.add_observed(replaced[i]);
+  for (const Tensor& t : q.observed_as()) out.add_observed(t, replaced[i++]);
+  again.clear();
+  for (const Tensor& t : q.observed_as()) again.insert(&t.node());
+  for (size_t k = 0; k < p.observed().size(); ++k)
+    if (!again.count(&p.observed_as()[k].node())) out.add_observed(p.observed_as()[k], p.observed()[k]);
   return out;
 }
 
@@ -73,7 +81,7 @@ Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings&
 Program update(const Tensor& state, const Index& at, Operand value) {
   auto link = std::make_shared<const Link>(Link{shape::slice_relation(at.symbol()), value.where});
   auto spread = [&](ir::Body body, const char* label) {
-    return make_accumulate(link, 0, Accumulator::add, std::make_shared<const ir::Body>(std::move(body)), {{value.tensor, 1}, {state, 0}}, 0, label, value.where);
+    return make_store(link, 0, std::make_shared<const ir::Body>(std::move(body)), {{value.tensor, 1}, {state, 0}}, 0, label, value.where);
   };
   Tensor mask = spread(ir::Body::number(1), "mask"), placed = spread(ir::Body::identity(), "placed");
   return assign(state, Operand(where(mask, placed, state), value.where));
@@ -83,7 +91,7 @@ Program when(Operand condition, const Program& program) {
   Program out;
   for (const auto& a : program.assignments())
     out.add({a.state, where(condition, Operand(a.value, a.where), Operand(a.state, a.where)), a.where});
-  for (const Tensor& t : program.observed()) out.add_observed(t);
+  for (size_t i = 0; i < program.observed().size(); ++i) out.add_observed(program.observed_as()[i], program.observed()[i]);
   return out;
 }
 
@@ -95,7 +103,7 @@ std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vect
     return at == replaced.end() ? t : at->second;
   };
   for (const Tensor& t : topological(roots, false)) {
-    if (replaced.count(&t.node())) continue;
+    if (replaced.count(&t.node()) || t.node().state()) continue;  // a state shaped like another stays the one of its name
     bool changed = false;
     for_each_child(t.node(), [&](const Tensor& child) { changed = changed || !of(child).same_as(child); });
     if (!changed) continue;
@@ -104,7 +112,7 @@ std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vect
     match(
         node->kind, [&](AccumulateNode& n) { for (auto& o : n.operands) o.tensor = of(o.tensor); },
         [&](RandomNode& n) {
-          if (n.step.defined()) n.step = of(n.step);
+          n.step = of(n.step);
           if (n.like.defined()) n.like = of(n.like);
         },
         [](auto&) {});

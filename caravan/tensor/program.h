@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "caravan/tensor/tensor.h"
@@ -19,22 +20,27 @@ class Program {
     Source where;
   };
   const std::vector<Assignment>& assignments() const { return assignments_; }
-  const std::vector<Tensor>& observed() const { return observed_; }
+  const std::vector<Tensor>& observed() const { return observed_; }        // what is computed
+  const std::vector<Tensor>& observed_as() const { return observed_as_; }  // what it is read by: the user's tensor, one each
 
   // One assignment per state: a second is refused, naming both lines.
   Program& add(Assignment assignment);
-  Program& add_observed(const Tensor& tensor);
+  Program& add_observed(const Tensor& tensor) { return add_observed(tensor, tensor); }
+  Program& add_observed(const Tensor& as, const Tensor& value);  // refused if `as` stands for another value already
+  Program& operator&=(const Program& other);                     // simultaneous
 
  private:
   std::vector<Assignment> assignments_;
-  std::vector<Tensor> observed_;
+  std::vector<Tensor> observed_, observed_as_;
+  std::unordered_map<std::string, size_t> assigned_;       // assignment by the state's name
+  std::unordered_map<const Node*, size_t> observed_at_;
 };
 
 Program assign(const Tensor& state, Operand value);
 Program observe(const Tensor& tensor);
 Program observe(const std::vector<Tensor>& tensors);
-Program operator&(const Program& p, const Program& q);            // simultaneous
-Program then(const Program& p, const Program& q);                 // q sees p's new state
+Program operator&(Program p, const Program& q);                   // simultaneous
+Program then(const Program& p, const Program& q);                 // q sees p's new state; what both observe is read as q sees it
 Program add_to(const Tensor& state, Operand value);               // state := state + value
 Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings& bindings = {});  // ... + einsum(spec, value)
 Program update(const Tensor& state, const Index& at, Operand value);  // replaces the slice `state[at]`

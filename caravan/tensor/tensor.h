@@ -34,7 +34,7 @@ class Tensor {
   explicit Tensor(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
 
   Tensor operator()(Operand x) const;                   // w(x): contracts w's input axes with x's output axes
-  Tensor operator[](const Index& index) const;          // removes the leftmost batch axis
+  Tensor operator[](const struct IndexHere& index) const;  // removes the leftmost batch axis
   Tensor batches(int64_t size, Source where = Source::here()) const;  // the leftmost batch axis n becomes n/size, size
   Tensor named(std::string label) const;                // the same value under a name that dumps show
 
@@ -42,6 +42,7 @@ class Tensor {
   const Node& node() const;                             // refused if undefined
   const std::shared_ptr<const Node>& handle() const { return node_; }
   DType dtype() const;
+  const std::string& name() const;                      // of a parameter or state; of others what dumps call them
   bool same_as(const Tensor& other) const { return node_ == other.node_; }
 
  private:
@@ -58,6 +59,13 @@ class Index {
 
  private:
   std::shared_ptr<const shape::Symbol> symbol_;
+};
+
+// An index and the line where it is used.
+struct IndexHere {
+  IndexHere(const Index& index, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : index(index), where{file, line} {}
+  Index index;
+  Source where;
 };
 
 // A size captured from a spec, then usable as a number and as an extent.
@@ -233,7 +241,10 @@ struct ParamOptions {
 Tensor param(std::string name, const ParamOptions& options = {}, Source where = Source::here());
 Tensor param(std::string name, double value, Source where = Source::here());               // a scalar
 Tensor param(std::string name, const Array& value, Source where = Source::here());
-Tensor param(std::string name, std::initializer_list<double> values, Source where = Source::here());  // one output axis
+template <int = 0>  // a template gives way to the options: GCC 12 would take {.output = {4}} for a list of numbers
+Tensor param(std::string name, std::initializer_list<double> values, Source where = Source::here()) {  // one output axis
+  return param(std::move(name), Array::vector(values), where);
+}
 
 struct StateOptions {
   GivenRow batch{}, input{}, output{};

@@ -19,12 +19,12 @@ Tensor counter(const std::string& name) { return state(name, {.batch = {}, .inpu
 
 Program for_each(const Gradients& gradients, const std::function<Program(const Tensor& p, const Tensor& g)>& update) {
   Program out;
-  for (const auto& [p, g] : gradients) out = out & update(p, g);
+  for (const auto& [p, g] : gradients) out &= update(p, g);
   return out;
 }
 
 Optimizer adam_with(const AdamOptions& o, bool decoupled, const char* name) {
-  return [o, decoupled, name = std::string(name)](const Gradients& gradients) {
+  return [o, decoupled, name = o.name.empty() ? std::string(name) : o.name](const Gradients& gradients) {
     Tensor count = counter(name + ".step"), t = count + 1;
     Tensor correct1 = 1 - pow(o.beta1, cast(t, DType::f32)), correct2 = 1 - pow(o.beta2, cast(t, DType::f32));
     Program updates = for_each(gradients, [&](const Tensor& p, const Tensor& gradient) {
@@ -41,10 +41,10 @@ Optimizer adam_with(const AdamOptions& o, bool decoupled, const char* name) {
 
 }  // namespace
 
-Gradients gradients(const Tensor& loss) { return gradients(loss, parameters(loss)); }
-Gradients gradients(const Tensor& loss, const std::vector<Tensor>& params) {
+Gradients gradients(const Tensor& loss) { return gradients(loss, reached_parameters(loss)); }
+Gradients gradients(const Tensor& loss, const std::vector<Tensor>& params, Source where) {
   if (params.empty()) throw GradientError("the loss `" + loss.node().label + "` (" + to_string(loss.node().where) + ") depends on no parameter.");
-  std::vector<Tensor> values = grad(loss, params);
+  std::vector<Tensor> values = grad(loss, params, {}, where);
   Gradients out;
   for (size_t i = 0; i < params.size(); ++i) out.push_back({params[i], values[i]});
   return out;
@@ -122,7 +122,7 @@ Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const 
   Gradients means;
   for (const auto& [p, g] : gradients(loss)) {
     Tensor total = moment(p, ".accumulated"), now = total + g;
-    sums = sums & assign(total, where(last, 0.0, now));
+    sums &= assign(total, where(last, 0.0, now));
     means.push_back({p, now / double(every)});
   }
   return sums & when(last, optimizer(means)) & observe(loss);
@@ -134,7 +134,7 @@ Program averages(const std::vector<Tensor>& params, double decay) {
   Program out = assign(count, count + 1);
   for (const Tensor& p : params) {
     Tensor average = moment(p, ".average");
-    out = out & assign(average, keep * average + (1 - keep) * p);
+    out &= assign(average, keep * average + (1 - keep) * p);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "caravan/runtime/context.h"
@@ -14,8 +15,8 @@ struct Gradient {
 };
 using Gradients = std::vector<Gradient>;
 
-Gradients gradients(const Tensor& loss);                                        // by all parameters it depends on
-Gradients gradients(const Tensor& loss, const std::vector<Tensor>& parameters);
+Gradients gradients(const Tensor& loss);  // by all parameters that its gradient reaches
+Gradients gradients(const Tensor& loss, const std::vector<Tensor>& parameters, Source where = Source::here());
 
 using Optimizer = std::function<Program(const Gradients&)>;
 using Transform = std::function<Gradients(const Gradients&)>;
@@ -32,6 +33,7 @@ struct AdamOptions {
   Operand lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;  // adam: added to the gradient; adamw: decoupled
+  std::string name{};       // of its count `NAME.step` and moments `w.NAME.mean`; two in one program need two names
 };
 Optimizer adam(const AdamOptions& options);
 Optimizer adamw(AdamOptions options);

@@ -1,0 +1,192 @@
+#include "apps/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "apps/commands.h"
+#include "caravan/base/error.h"
+
+namespace caravan::app {
+
+namespace {
+
+// Everything the options are parsed into.
+struct Parsed {
+  EinsumOptions einsum;
+  GradcheckOptions gradcheck;
+  OpsOptions ops;
+  InspectOptions inspect;
+  TrainOptions train;
+  DoctorOptions doctor;
+  Call call;
+
+  void add_setting(CLI::App& app, const std::string& name, const std::string& type, const std::string& doc) {
+    auto keep = [this, name](const std::string& value) { call.settings[name] = value; };  // Settings checks it
+    app.add_option_function<std::string>("--" + name, keep, doc)->type_name(type);
+  }
+};
+
+CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& doc, const std::string& examples) {
+  CLI::App& out = *app.add_subcommand(name, doc);
+  out.footer("Examples:\n" + examples);
+  return out;
+}
+
+void add_einsum(CLI::App& app, Parsed& parsed) {
+  EinsumOptions& o = parsed.einsum;
+  CLI::App& command = add_command(app, "einsum", "Shapes, iterators and the loop of a spec",
+                                  "  caravan einsum 'ij;jk=>ik' '3,4' '4,5'\n"
+                                  "  caravan einsum '... | 2*o=+k, ic; k, ic -> oc => ... | o, oc' '8|32,3' '5,3->16'\n"
+                                  "  caravan einsum '2*o<1+k => o' 9 --size k=3 --op max\n"
+                                  "  caravan einsum 'a; b => a^b' 3 2 --op concat --json\n"
+                                  "  caravan einsum 'j => i' 6 --size i=6 --where 'j <= i'");
+  command.add_option("SPEC", o.spec, "One shape per operand, then the result: 'ij;jk=>ik'")->required();
+  command.add_option("SHAPE", o.shapes, "The shape of each operand: '2,8|8->4', '' for a scalar")
+      ->required()
+      ->expected(1, -1);
+  command.add_option("--size", o.sizes, "NAME=N binds a name of the spec (may be repeated)")->allow_extra_args(false);
+  command.add_option("--where", o.conditions, "A condition on the points that count (may be repeated)")
+      ->allow_extra_args(false);
+  command.add_option("--op", o.op, "What joins the points: add, max, min or concat")->capture_default_str();
+  command.add_flag("--json", o.json, "One line of JSON instead of text");
+  command.callback([&] { parsed.call.run = [o](const Settings&) { return einsum_command(o); }; });
+}
+
+void add_gradcheck(CLI::App& app, Parsed& parsed) {
+  GradcheckOptions& o = parsed.gradcheck;
+  CLI::App& command =
+      add_command(app, "gradcheck", "Gradients of every op and family of specs against differences",
+                  "  caravan gradcheck\n  caravan gradcheck 'op pow' window\n  caravan gradcheck --json");
+  command.add_option("FILTER", o.filters, "Only cases whose family or name contains one of these");
+  command.add_flag("--json", o.json, "End with one line of JSON");
+  command.callback([&] { parsed.call.run = [o](const Settings&) { return gradcheck_command(o); }; });
+}
+
+void add_ops(CLI::App& app, Parsed& parsed) {
+  OpsOptions& o = parsed.ops;
+  CLI::App& command = add_command(app, "ops", "The table of ops and accumulators",
+                                  "  caravan ops\n  caravan ops gelu\n  caravan ops --json");
+  command.add_option("NAME", o.name, "Everything about one op or accumulator");
+  command.add_flag("--json", o.json, "One line of JSON instead of text");
+  command.callback([&] { parsed.call.run = [o](const Settings&) { return ops_command(o); }; });
+}
+
+void add_inspect(CLI::App& app, Parsed& parsed) {
+  InspectOptions& o = parsed.inspect;
+  CLI::App& command =
+      add_command(app, "inspect", "The stages of a recipe's training step",
+                  "  caravan inspect moons --stage shapes\n  caravan inspect linear --stage assignments\n"
+                  "  caravan inspect moons --stage graph --dot | dot -Tsvg > moons.svg");
+  command.add_option("RECIPE", o.recipe, "linear or moons")->required();
+  command.add_option("--stage", o.stage, "graph, shapes, constraints or assignments")->capture_default_str();
+  command.add_flag("--dot", o.dot, "The graph for Graphviz");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return inspect_command(o, s); }; });
+}
+
+void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
+  TrainOptions& o = parsed.train;
+  CLI::App& command = add_command(
+      train, row.name, row.doc,
+      fmt::format("  caravan train {0}\n  caravan train {0} --epochs 10 --seed 3\n  caravan train {0} --quiet --json",
+                  row.name));
+  CLI::Option* epochs = command.add_option("--epochs", o.wishes.epochs,
+                                           fmt::format("Passes over the {} points [{}]", row.points, row.epochs));
+  command.add_option("--steps", o.wishes.steps, "Training steps, instead of epochs")->excludes(epochs);
+  command.add_option("--batch", o.wishes.batch, fmt::format("Points in a step [{}]", row.batch));
+  command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, row.lr));
+  parsed.add_setting(command, "seed", "INT", "Of the data and the initial values [1]");
+  parsed.add_setting(command, "device", "NAME", "auto or interp [auto]");
+  parsed.add_setting(command, "threads", "INT", "At most so many; the interpreter uses one");
+  command.add_flag("--quiet", o.quiet, "No progress and no pictures");
+  command.add_flag("--json", o.json, "End with one line of JSON");
+  command.callback([&] {
+    o.recipe = row.name;
+    parsed.call.run = [o](const Settings& s) { return train_command(o, s); };
+  });
+}
+
+void add_train(CLI::App& app, Parsed& parsed) {
+  CLI::App& command =
+      add_command(app, "train", "Trains a recipe and shows how it goes",
+                  "  caravan train linear\n  caravan train moons --seed 3\n  caravan train moons --help");
+  command.require_subcommand(1);
+  for (const RecipeRow& row : recipe_rows()) add_recipe(command, row, parsed);
+}
+
+void add_doctor(CLI::App& app, Parsed& parsed) {
+  DoctorOptions& o = parsed.doctor;
+  CLI::App& command = add_command(app, "doctor", "What was built, what is there, and every setting with its source",
+                                  "  caravan doctor\n  CARAVAN_SEED=7 caravan doctor --json");
+  command.add_flag("--json", o.json, "One line of JSON instead of text");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return doctor_command(o, s); }; });
+}
+
+// A spec or a shape may begin with `-` (reversed axes, no input axes). White space means nothing in either, so a space
+// in front keeps the parser from taking it for an option.
+std::vector<std::string> protected_arguments(int argc, const char* const* argv) {
+  std::vector<std::string> out;  // in reverse, as the parser wants them
+  for (int i = argc - 1; i >= 1; --i) {
+    const std::string argument = argv[i];
+    const bool notation =
+        argument.starts_with("->") || (argument.starts_with("-") && argument.find("=>") != std::string::npos);
+    out.push_back((notation ? " " : "") + argument);
+  }
+  return out;
+}
+
+// One sentence for what the parser refused, naming what there is instead.
+std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* at = &app;
+  std::string path = "caravan";
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front(), path += " " + at->get_name();
+
+  std::string choices;
+  for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; }))
+    choices += (choices.empty() ? "" : ", ") + sub->get_name();
+  const std::vector<std::string> unknown = app.remaining(true);
+  const char* kind = at == &app ? "command" : "recipe";
+  if (!unknown.empty() && unknown[0].starts_with("-"))
+    return fmt::format("`{}` has no option `{}`; try `{} --help`.", path, unknown[0], path);
+  if (!unknown.empty() && !choices.empty())
+    return fmt::format("there is no {} `{}`; there are: {}.", kind, unknown[0], choices);
+  if (!unknown.empty()) return fmt::format("`{}` does not expect `{}`; try `{} --help`.", path, unknown[0], path);
+  if (!choices.empty()) return fmt::format("`{}` needs a {}: {}.", path, kind, choices);
+  return fmt::format("`{}`: {}; try `{} --help`.", path, error.what(), path);
+}
+
+}  // namespace
+
+Call parse_command_line(int argc, const char* const* argv) {
+  Parsed parsed;
+  CLI::App app("Tensor notation, differentiated, compiled and shown at every stage.", "caravan");
+  app.set_version_flag("--version", "caravan " + version());
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(
+      "Examples:\n  caravan einsum 'ij;jk=>ik' '3,4' '4,5'\n  caravan train moons\n  caravan inspect moons --stage "
+      "assignments\n\n"
+      "`caravan COMMAND --help` says more. Exit codes: 0 done, 1 a check failed, 2 wrong usage or input, 3 the machine "
+      "failed.\n"
+      "Settings: the command line, then CARAVAN_{DEVICE,THREADS,CACHE,LOG,DATA,SEED}, then caravan.toml, then the "
+      "default.");
+  parsed.add_setting(app, "log", "INT", "1: print every setting with its source");
+  add_einsum(app, parsed);
+  add_gradcheck(app, parsed);
+  add_ops(app, parsed);
+  add_inspect(app, parsed);
+  add_train(app, parsed);
+  add_doctor(app, parsed);
+  try {
+    app.parse(protected_arguments(argc, argv));
+  } catch (const CLI::CallForHelp&) {
+    return {app.help(), {}, {}};
+  } catch (const CLI::CallForVersion&) {
+    return {app.version() + "\n", {}, {}};
+  } catch (const CLI::ParseError& error) {
+    throw ConfigError(sentence(app, error));
+  }
+  return parsed.call;
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,57 @@
+// The commands: what each is asked, and its exit code. A user's mistake is thrown as a UserError.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/recipes/recipe.h"
+#include "apps/settings.h"
+
+namespace caravan::app {
+
+enum ExitCode : int { kDone = 0, kCheckFailed = 1, kWrongInput = 2, kMachineFailed = 3 };
+
+struct EinsumOptions {
+  std::string spec;
+  std::vector<std::string> shapes, sizes, conditions;  // "2,8|8->4", "h=8", "j <= i"
+  std::string op = "add";
+  bool json = false;
+};
+int einsum_command(const EinsumOptions& options);
+
+struct GradcheckOptions {
+  std::vector<std::string> filters;
+  bool json = false;
+};
+int gradcheck_command(const GradcheckOptions& options);
+
+struct OpsOptions {
+  std::string name;
+  bool json = false;
+};
+int ops_command(const OpsOptions& options);
+
+struct InspectOptions {
+  std::string recipe, stage = "graph";
+  bool dot = false;
+};
+int inspect_command(const InspectOptions& options, const Settings& settings);
+
+struct TrainOptions {
+  std::string recipe;
+  Wishes wishes;
+  bool quiet = false, json = false;
+};
+int train_command(const TrainOptions& options, const Settings& settings);
+
+struct DoctorOptions {
+  bool json = false;
+};
+int doctor_command(const DoctorOptions& options, const Settings& settings);
+
+std::string version();  // "0.1.0"
+
+}  // namespace caravan::app

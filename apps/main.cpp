@@ -1,0 +1,42 @@
+// The command `caravan`: parses, resolves settings, runs, and turns what is thrown into an exit code.
+#include <iostream>
+
+#include "apps/command_line.h"
+#include "apps/commands.h"
+#include "caravan/base/error.h"
+
+namespace {
+
+using namespace caravan::app;
+
+int run(int argc, char** argv) {
+  const Call call = parse_command_line(argc, argv);
+  if (!call.text.empty()) {
+    std::cout << call.text;
+    return kDone;
+  }
+  const Settings settings = Settings::resolve(call.settings);
+  if (settings.log() >= 1) std::cerr << settings.to_string();
+  return call.run(settings);
+}
+
+int failed(ExitCode code, const std::exception& error) {
+  std::cout.flush();
+  std::cerr << "caravan: " << error.what() << '\n';
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = run(argc, argv);
+    if (std::cout.flush()) return code;
+    std::cerr << "caravan: the output could not be written.\n";
+    return kMachineFailed;
+  } catch (const caravan::UserError& error) {
+    return failed(kWrongInput, error);
+  } catch (const std::exception& error) {
+    return failed(kMachineFailed, error);
+  }
+}

@@ -1,0 +1,65 @@
+// y = x w + b from noisy points: small enough to read every number of the graph.
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "apps/recipes/recipe.h"
+#include "apps/recipes/show_backward.h"
+#include "caravan/base/random.h"
+#include "caravan/runtime/see.h"
+#include "caravan/train/optimizer.h"
+
+namespace caravan::app {
+
+namespace {
+
+constexpr double kTrueW = 3, kTrueB = -0.5, kNoise = 0.1;
+
+struct Points {
+  Array x, y;  // n|
+};
+Points noisy_line(int64_t n, uint64_t seed) {
+  Shape shape;
+  shape.batch = {{n}};
+  Points out{Array(shape), Array(shape)};
+  for (int64_t i = 0; i < n; ++i) {
+    const Word4 w = random_words(seed, hash_name("linear.points"), 0, uint64_t(i));
+    const double x = 2 * unit_uniform(w[0]) - 1;
+    out.x.set(i, x);
+    out.y.set(i, kTrueW * x + kTrueB + kNoise * unit_normal(w[1], w[2]));
+  }
+  return out;
+}
+
+}  // namespace
+
+Recipe linear_recipe(const Schedule& schedule) {
+  const Points points = noisy_line(schedule.points, schedule.seed);
+  Index batch("batch", schedule.steps_per_epoch()), step("step");
+  Tensor x = points.x.batches(schedule.batch)[batch].named("x"), y = points.y.batches(schedule.batch)[batch].named("y");
+
+  Tensor w = param("w", 0.0), b = param("b", 0.0);
+  Tensor loss = (sum(square(x * w + b - y)) / schedule.batch).named("loss");
+  Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
+
+  Recipe out{schedule, loss, train_step(loss, sgd({.lr = lr})), batch, step, {}, {}, {}};
+  out.before = [=](std::ostream& to, Context& ctx) {
+    to << fmt::format(
+        "The first batch of {} points, before training. Each node with its operands, value and gradient:\n\n",
+        schedule.batch);
+    print_graph(to, loss, ctx, {{batch, 0}});
+    to << "\nThe backward pass, from the loss to what it depends on:\n\n";
+    show_backward(to, loss, ctx, {{batch, 0}});
+    to << '\n';
+  };
+  out.after = [=](std::ostream& to, Context& ctx) {
+    to << fmt::format("     learned     true\nw {:10.4f} {:8.4f}\nb {:10.4f} {:8.4f}\n", ctx.read(w).item(), kTrueW,
+                      ctx.read(b).item(), kTrueB);
+  };
+  out.results = [=](Context& ctx) -> std::map<std::string, double> {
+    return {{"w", ctx.read(w).item()}, {"b", ctx.read(b).item()}, {"true_w", kTrueW}, {"true_b", kTrueB}};
+  };
+  return out;
+}
+
+}  // namespace caravan::app

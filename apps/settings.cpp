@@ -1,0 +1,122 @@
+#include "apps/settings.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "caravan/base/error.h"
+
+namespace caravan::app {
+
+namespace {
+
+std::string environment(const std::string& name, const std::string& otherwise = "") {
+  const char* value = std::getenv(name.c_str());
+  return value ? value : otherwise;
+}
+
+std::string default_cache() {
+  const std::string home = environment("HOME", "."), base = environment("XDG_CACHE_HOME", home + "/.cache");
+  return base + "/caravan";
+}
+
+struct Row {
+  std::string name, variable, otherwise;
+  int64_t low = 0, high = 0;  // of a whole number; both 0 for text
+};
+
+std::vector<Row> rows() {
+  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  return {
+      {"device", "CARAVAN_DEVICE", "auto"},
+      {"threads", "CARAVAN_THREADS", std::to_string(cores), 1, 1024},
+      {"cache", "CARAVAN_CACHE", default_cache()},
+      {"log", "CARAVAN_LOG", "0", 0, 9},
+      {"data", "CARAVAN_DATA", "data"},
+      {"seed", "CARAVAN_SEED", "1", 0, INT64_MAX},
+  };
+}
+
+std::optional<int64_t> whole_number(const std::string& text) {
+  int64_t out = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  return error == std::errc() && stop == end ? std::optional(out) : std::nullopt;
+}
+
+void check(const Row& row, const Setting& setting) {
+  if (row.high == 0) {
+    if (setting.value.empty()) throw ConfigError(fmt::format("{} (from the {}) is empty.", row.name, setting.source));
+    return;
+  }
+  const std::optional<int64_t> number = whole_number(setting.value);
+  if (!number || *number < row.low || *number > row.high)
+    throw ConfigError(
+        fmt::format("{} (from {}) is `{}`; it must be a whole number {}.", row.name, setting.source, setting.value,
+                    row.high == INT64_MAX ? "that is not negative" : fmt::format("from {} to {}", row.low, row.high)));
+}
+
+// The file's top-level keys as text. An unknown key is most likely a misspelt one, so it is refused.
+std::map<std::string, std::string> from_file(const std::vector<Row>& known) {
+  std::map<std::string, std::string> out;
+  if (!std::filesystem::exists("caravan.toml")) return out;
+  toml::table table;
+  try {
+    table = toml::parse_file("caravan.toml");
+  } catch (const toml::parse_error& error) {
+    throw ConfigError(fmt::format("caravan.toml, line {}: {}.", error.source().begin.line, error.description()));
+  }
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    bool is_known = false;
+    for (const Row& row : known) is_known = is_known || row.name == name;
+    if (!is_known)
+      throw ConfigError(fmt::format(
+          "caravan.toml, line {}: there is no setting `{}`; there are device, threads, cache, log, data and seed.",
+          node.source().begin.line, name));
+    if (const auto* text = node.as_string())
+      out[name] = text->get();
+    else if (const auto* number = node.as_integer())
+      out[name] = std::to_string(number->get());
+    else
+      throw ConfigError(
+          fmt::format("caravan.toml, line {}: `{}` must be text or a whole number.", node.source().begin.line, name));
+  }
+  return out;
+}
+
+}  // namespace
+
+Settings Settings::resolve(const CommandLine& command_line) {
+  Settings out;
+  const std::vector<Row> table = rows();
+  const auto file = from_file(table);
+  for (const Row& row : table) {
+    Setting& setting = out.all_[row.name];
+    if (auto given = command_line.find(row.name); given != command_line.end())
+      setting = {given->second, "command line"};
+    else if (std::string value = environment(row.variable); !value.empty())
+      setting = {value, row.variable};
+    else if (auto written = file.find(row.name); written != file.end())
+      setting = {written->second, "caravan.toml"};
+    else
+      setting = {row.otherwise, "default"};
+    check(row, setting);
+  }
+  return out;
+}
+
+int64_t Settings::whole(const std::string& name) const { return *whole_number(all_.at(name).value); }
+
+std::string Settings::to_string() const {
+  std::string out;
+  for (const auto& [name, setting] : all_) out += fmt::format("{:<8} {:<28} {}\n", name, setting.value, setting.source);
+  return out;
+}
+
+}  // namespace caravan::app

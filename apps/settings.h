@@ -1,0 +1,37 @@
+// Settings, each with where it came from: the command line, then CARAVAN_*, then caravan.toml, then the default.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace caravan::app {
+
+struct Setting {
+  std::string value;
+  std::string source;  // "command line", "CARAVAN_SEED", "caravan.toml", "default"
+};
+
+class Settings {
+ public:
+  using CommandLine = std::map<std::string, std::string>;  // those that were given, by name
+  // Reads the environment and caravan.toml in the current directory. Throws ConfigError naming the source of a wrong
+  // value.
+  static Settings resolve(const CommandLine& command_line);
+
+  std::string device() const { return all_.at("device").value; }
+  std::string cache() const { return all_.at("cache").value; }  // folder of compiled kernels
+  std::string data() const { return all_.at("data").value; }    // folder of data sets
+  int64_t threads() const { return whole("threads"); }
+  int64_t log() const { return whole("log"); }
+  uint64_t seed() const { return uint64_t(whole("seed")); }
+
+  const std::map<std::string, Setting>& all() const { return all_; }
+  std::string to_string() const;  // one line each
+
+ private:
+  int64_t whole(const std::string& name) const;
+  std::map<std::string, Setting> all_;
+};
+
+}  // namespace caravan::app

@@ -1,0 +1,34 @@
+// What a backend is: a device that keeps named state and runs programs on it. Kernels are generated, so this is all.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caravan/ir/program.h"
+
+namespace caravan::backend {
+
+// A program made ready for one device.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // One step. A failure (a symbol out of range, a state that was never initialised) leaves the state as it was.
+  virtual void run(const std::vector<int64_t>& symbols) = 0;
+  virtual Array observed(size_t which) const = 0;  // of the last run, in the order of the program's `observed`
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+  virtual std::unique_ptr<Executable> prepare(const ir::Program& verified) = 0;
+
+  // State by name. What is written must have been declared by no program with another size.
+  virtual bool has(const std::string& state) const = 0;
+  virtual Array read(const std::string& state) const = 0;
+  virtual void write(const std::string& state, const Array& value, DType dtype) = 0;
+  virtual std::vector<std::string> names() const = 0;
+};
+
+}  // namespace caravan::backend

@@ -1,0 +1,30 @@
+// The processor as a device: programs become C, C becomes machine code, state lives in memory of its own precision.
+#pragma once
+
+#include "caravan/backend/backend.h"
+#include "caravan/backend/cc/compile.h"
+#include "caravan/passes/pipeline.h"
+
+namespace caravan::cc {
+
+struct DeviceOptions {
+  uint64_t seed = 0;
+  CompilerOptions compiler;
+  passes::Options passes;
+  int64_t memory_limit = 0;  // bytes of one program's buffers; 0: none. A plan that needs more is refused before it runs
+};
+std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);
+
+// Where each buffer of a module lies in the one arena, and from which kernel to which it is needed.
+struct Placement {
+  ir::BufferId buffer = -1;
+  int64_t offset = 0, bytes = 0;
+  int first = 0, last = 0;  // kernels
+};
+struct MemoryPlan {
+  std::vector<Placement> placements;
+  int64_t bytes = 0;  // of the arena: the peak
+};
+MemoryPlan plan_memory(const loop::Module& module);
+
+}  // namespace caravan::cc

@@ -1,0 +1,342 @@
+#include "caravan/codegen/c.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "caravan/base/error.h"
+#include "caravan/base/random.h"
+#include "caravan/codegen/prelude.h"
+#include "caravan/ir/text.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+using ir::BufferId;
+using Part = Term::Part;
+
+namespace {
+
+// Of a register or a buffer; narrow floats are only stored, registers of them are float.
+const char* c_type(DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+    case DType::u8: return "uint8_t";
+    case DType::i32: return "int32_t";
+    case DType::i64: return "int64_t";
+    case DType::f16:
+    case DType::bf16: return "uint16_t";
+    case DType::f32: return "float";
+    case DType::f64: return "double";
+  }
+  return "?";
+}
+
+std::string identifier(const std::string& text) {
+  std::string out;
+  for (char c : text) out += isalnum(uint8_t(c)) ? c : '_';
+  if (out.empty() || isdigit(uint8_t(out[0]))) out = "_" + out;
+  static const std::set<std::string> kTaken = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "exp", "extern", "float", "for",
+                                               "goto", "if", "inline", "int", "log", "long", "register", "restrict", "return", "seed", "short", "signed", "sizeof", "static",
+                                               "struct", "switch", "symbols", "typedef", "union", "unsigned", "void", "volatile", "while", "e"};
+  return kTaken.count(out) ? out + "_" : out;
+}
+
+std::string literal(double value, DType dtype) {
+  if (std::isnan(value)) return "NAN";
+  if (std::isinf(value)) return value < 0 ? "-INFINITY" : "INFINITY";
+  if (!is_float(dtype)) return std::to_string(int64_t(value)) + (dtype == DType::i64 ? "LL" : "");
+  std::string text = ir::number_text(value);
+  if (text.find_first_of(".e") == text.npos) text += ".0";
+  return dtype == DType::f64 ? text : text + "f";
+}
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const Module& module, const Kernel& kernel, std::string function) : module_(module), kernel_(kernel), function_(std::move(function)) {
+    count(kernel_.body);
+    std::set<std::string> taken;
+    for (BufferId id : buffers_) names_[id] = unique(taken, identifier(module_.program.buffers[size_t(id)].name));
+    for (const std::string& v : kernel_.variables) variables_.push_back(unique(taken, identifier(v)));
+    for (const ir::Symbol& s : module_.program.symbols) symbols_.push_back(unique(taken, identifier(s.name)));
+    texts_.resize(kernel_.registers.size());
+  }
+
+  std::string definition() {
+    std::string out;
+    for (const std::string& comment : kernel_.comments) out += "/* " + comment + " */\n";
+    out += "static void " + function_ + "(";
+    bool first = true;
+    auto parameter = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
+    for (BufferId id : buffers_)
+      parameter(std::string(written_.count(id) ? "" : "const ") + c_type(module_.program.buffers[size_t(id)].dtype) + "* restrict " + names_[id]);
+    for (int s : used_symbols_) parameter("int64_t " + symbols_[size_t(s)]);
+    if (random_) parameter("uint64_t seed");
+    out += (first ? "void" : "") + std::string(") {\n");
+    depth_ = 1;
+    text_.clear();
+    print(kernel_.body);
+    return out + text_ + "}\n";
+  }
+
+  std::string call() const {
+    std::string out = function_ + "(";
+    bool first = true;
+    auto argument = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
+    for (BufferId id : buffers_) argument("buffers[" + std::to_string(id) + "]");
+    for (int s : used_symbols_) argument("symbols[" + std::to_string(s) + "]");
+    if (random_) argument("seed");
+    return out + ");";
+  }
+
+ private:
+  static std::string unique(std::set<std::string>& taken, const std::string& base) {
+    std::string name = base;
+    for (int n = 2; !taken.insert(name).second; ++n) name = base + "_" + std::to_string(n);
+    return name;
+  }
+
+  // --- what a kernel uses ---
+  void use(Register r) {
+    if (r >= 0) ++uses_[r];
+  }
+  void use(const Term& term) {
+    for (const Part& part : term.parts) {
+      if (part.kind == Part::Kind::symbol) used_symbols_.insert(part.which);
+      if (part.kind == Part::Kind::load) uses_[part.which] += 2;  // an index is kept in a variable
+    }
+  }
+  void touch(BufferId id, bool write) {
+    buffers_.insert(id);
+    if (write) written_.insert(id);
+  }
+  void count(const Block& block) {
+    for (const Statement& s : block)
+      std::visit([&](const auto& x) { count(x); }, s);
+  }
+  void count(const Define& d) {
+    std::visit([&](const auto& v) { count_value(v); }, d.value);
+  }
+  void count_value(const Constant&) {}
+  void count_value(const Load& v) { touch(v.buffer, false), use(v.offset); }
+  void count_value(const IndexValue& v) { use(v.term); }
+  void count_value(const RandomValue& v) { random_ = true, use(v.element), use(v.step); }
+  void count_value(const Apply& v) {  // an operand that the spelling mentions twice is kept in a variable
+    const OpRow& facts = row(v.op);
+    std::string_view pattern = spelling(facts, v.compute);
+    for (int k = 0; k < facts.arity; ++k)
+      for (size_t i = 0; i < pattern.size(); ++i) {
+        auto word = [&](size_t at) { return at < pattern.size() && (isalnum(uint8_t(pattern[at])) || pattern[at] == '_'); };
+        if (pattern[i] == "abc"[k] && !word(i + 1) && (i == 0 || !word(i - 1))) use(v.args[k]);
+      }
+  }
+  static std::string_view spelling(const OpRow& facts, DType compute) { return !is_float(compute) && !facts.c_integer.empty() ? facts.c_integer : facts.c; }
+  void count_value(const Cast& v) { use(v.arg); }
+  void count(const Reset&) {}
+  void count(const Combine& c) { use(c.value); }
+  void count(const CombineFirst& c) { uses_[c.value] += 2, use(c.term); }
+  void count(const Store& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
+  void count(const StoreCombine& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
+  void count(const StoreFirst& s) { touch(s.positions, true), touch(s.best, true), use(s.offset), uses_[s.value] += 2, use(s.term); }
+  void count(const For& f) { count(f.body); }
+  void count(const If& i) {
+    for (const Term& t : i.where) use(t);
+    count(i.body);
+  }
+
+  // --- text ---
+  DType type(Register r) const { return kernel_.registers[size_t(r)]; }
+  std::string index(const Term& term) const {
+    std::string out;
+    for (const Part& part : term.parts) {
+      std::string name = part.kind == Part::Kind::iterator ? variables_[size_t(part.which)] : part.kind == Part::Kind::symbol ? symbols_[size_t(part.which)] : "r" + std::to_string(part.which);
+      int64_t c = part.coefficient;
+      out += out.empty() ? (c < 0 ? "-" : "") : (c < 0 ? " - " : " + ");
+      if (std::abs(c) != 1) out += std::to_string(std::abs(c)) + "*";
+      out += name;
+    }
+    if (out.empty()) return std::to_string(term.constant);
+    if (term.constant) out += (term.constant < 0 ? " - " : " + ") + std::to_string(std::abs(term.constant));
+    return out;
+  }
+  std::string element(BufferId id, const Term& offset) const { return names_.at(id) + "[" + index(offset) + "]"; }
+
+  // An expression of precision `from` as one of precision `to`.
+  static std::string converted(const std::string& text, DType from, DType to) {
+    if (from == to) return text;
+    if (to == DType::boolean) return "(" + text + " != 0)";
+    if (is_float(from) && !is_float(to)) return std::string("caravan_to_") + std::string(name(to)) + "(" + text + ")";
+    return std::string("(") + c_type(to) + ")" + (text.find(' ') == text.npos ? text : "(" + text + ")");
+  }
+  std::string as(Register r, DType to) const {
+    auto constant = constants_.find(r);
+    if (constant != constants_.end()) {
+      if (to == DType::boolean) return constant->second != 0 ? "1" : "0";
+      return literal(constant->second, to);
+    }
+    return converted(texts_[size_t(r)], type(r), to);
+  }
+
+  // The row's C spelling with operands put in and, for float, the float functions.
+  static std::string spelled(Op op, DType compute, const std::string* operands) {
+    const OpRow& facts = row(op);
+    std::string_view pattern = spelling(facts, compute);
+    std::string out;
+    for (size_t i = 0; i < pattern.size();) {
+      if (!isalpha(uint8_t(pattern[i])) && pattern[i] != '_') {
+        out += pattern[i++];
+        continue;
+      }
+      size_t from = i;
+      while (i < pattern.size() && (isalnum(uint8_t(pattern[i])) || pattern[i] == '_')) ++i;
+      std::string word(pattern.substr(from, i - from));
+      bool digits_before = from > 0 && (isdigit(uint8_t(pattern[from - 1])) || pattern[from - 1] == '.');
+      if (digits_before) out += word;  // an exponent
+      else if (word.size() == 1 && word[0] >= 'a' && word[0] <= 'c') out += "(" + operands[word[0] - 'a'] + ")";
+      else if (word == "T") out += c_type(compute);
+      else if (i < pattern.size() && pattern[i] == '(' && compute == DType::f32) out += word + "f";
+      else out += word;
+    }
+    return out;
+  }
+
+  std::string value_text(DType dtype, const Value& value) {
+    struct Visitor {
+      KernelPrinter& p;
+      DType dtype;
+      std::string operator()(const Constant& v) const { return literal(v.value, dtype); }
+      std::string operator()(const Load& v) const {
+        DType stored = p.module_.program.buffers[size_t(v.buffer)].dtype;
+        std::string text = p.element(v.buffer, v.offset);
+        if (stored == DType::f16) return "caravan_from_f16(" + text + ")";
+        if (stored == DType::bf16) return "caravan_from_bf16(" + text + ")";
+        return text;
+      }
+      std::string operator()(const IndexValue& v) const { return converted(p.index(v.term), DType::i64, dtype); }
+      std::string operator()(const RandomValue& v) const {
+        const auto& leaf = std::get<ir::RandomLeaf>(p.module_.program.buffers[size_t(v.leaf)].kind);
+        return std::string("(") + c_type(dtype) + ")(caravan_random(seed, " + std::to_string(hash_name(leaf.stream)) + "ULL, (uint64_t)" + p.as(v.step, DType::i64) + ", (uint64_t)(" +
+               p.index(v.element) + "), " + std::to_string(leaf.lane) + ") >> " + std::to_string(32 - leaf.width) + ")";
+      }
+      std::string operator()(const Apply& v) const {
+        std::string operands[3];
+        const OpRow& facts = row(v.op);
+        for (int k = 0; k < facts.arity; ++k) operands[k] = p.as(v.args[k], facts.result == ResultType::select && k == 0 ? p.condition_type(v.args[0]) : v.compute);
+        return p.spelled(v.op, v.compute, operands);
+      }
+      std::string operator()(const Cast& v) const { return p.as(v.arg, dtype); }
+    };
+    return std::visit(Visitor{*this, dtype}, value);
+  }
+  DType condition_type(Register r) const { return constants_.count(r) ? DType::f64 : type(r); }
+
+  void line(const std::string& text) { text_ += std::string(size_t(depth_) * 2, ' ') + text + "\n"; }
+  static std::string reg(Register r) { return "r" + std::to_string(r); }
+
+  void print(const Block& block) {
+    for (const Statement& s : block)
+      std::visit([&](const auto& x) { print(x); }, s);
+  }
+  void print(const Define& d) {
+    if (auto* c = std::get_if<Constant>(&d.value)) {
+      constants_[d.to] = c->value;
+      return;
+    }
+    std::string text = value_text(type(d.to), d.value);
+    if (uses_[d.to] <= 1) {
+      texts_[size_t(d.to)] = text;
+      return;
+    }
+    line(std::string("const ") + c_type(type(d.to)) + " " + reg(d.to) + " = " + text + ";");
+    texts_[size_t(d.to)] = reg(d.to);
+  }
+  void print(const Reset& r) {
+    line(std::string(c_type(type(r.to))) + " " + reg(r.to) + " = " + literal(r.value, type(r.to)) + ";");
+    texts_[size_t(r.to)] = reg(r.to);
+  }
+  std::string combined(Accumulator accumulator, DType dtype, const std::string& total, const std::string& value) const {
+    std::string operands[3] = {total, value, ""};
+    return spelled(*row(accumulator).op, dtype, operands);
+  }
+  void print(const Combine& c) {
+    std::string value = as(c.value, type(c.to));
+    if (c.accumulator == Accumulator::add) return line(reg(c.to) + " += " + value + ";");
+    line(reg(c.to) + " = " + combined(c.accumulator, type(c.to), reg(c.to), value) + ";");
+  }
+  // NaN beats everything but NaN, the first of equals stays.
+  static std::string beats_text(Accumulator accumulator, const std::string& value, const std::string& best) {
+    std::string op = accumulator == Accumulator::argmax ? " > " : " < ";
+    return value + op + best + " || (" + value + " != " + value + " && " + best + " == " + best + ")";
+  }
+  void print(const CombineFirst& c) {
+    std::string value = as(c.value, type(c.best));
+    line("if (" + reg(c.position) + " < 0 || " + beats_text(c.accumulator, value, reg(c.best)) + ") " + reg(c.best) + " = " + value + ", " + reg(c.position) + " = " + index(c.term) + ";");
+  }
+  std::string stored(BufferId id, Register value) const {
+    DType dtype = module_.program.buffers[size_t(id)].dtype;
+    if (dtype == DType::f16) return "caravan_to_f16(" + as(value, DType::f32) + ")";
+    if (dtype == DType::bf16) return "caravan_to_bf16(" + as(value, DType::f32) + ")";
+    return as(value, dtype);
+  }
+  void print(const Store& s) { line(element(s.buffer, s.offset) + " = " + stored(s.buffer, s.value) + ";"); }
+  void print(const StoreCombine& s) {
+    DType dtype = module_.program.buffers[size_t(s.buffer)].dtype;
+    std::string at = element(s.buffer, s.offset);
+    CARAVAN_CHECK(dtype != DType::f16 && dtype != DType::bf16, "a narrow float is accumulated in memory");
+    if (s.accumulator == Accumulator::add) return line(at + " += " + as(s.value, dtype) + ";");
+    line(at + " = " + combined(s.accumulator, dtype, at, as(s.value, dtype)) + ";");
+  }
+  void print(const StoreFirst& s) {
+    std::string best = element(s.best, s.offset), position = element(s.positions, s.offset), value = as(s.value, type(s.value));
+    line("if (" + position + " < 0 || " + beats_text(s.accumulator, value, best) + ") " + best + " = " + value + ", " + position + " = " + index(s.term) + ";");
+  }
+  void print(const For& f) {
+    const std::string& v = variables_[size_t(f.variable)];
+    line("for (int64_t " + v + " = 0; " + v + " < " + std::to_string(f.extent) + "; ++" + v + ") {");
+    ++depth_, print(f.body), --depth_;
+    line("}");
+  }
+  void print(const If& i) {
+    std::string condition;
+    for (const Term& t : i.where) condition += (condition.empty() ? "" : " && ") + index(t) + " >= 0";
+    line("if (" + condition + ") {");
+    ++depth_, print(i.body), --depth_;
+    line("}");
+  }
+
+  const Module& module_;
+  const Kernel& kernel_;
+  std::string function_;
+  std::map<Register, int> uses_;
+  std::set<BufferId> buffers_, written_;
+  std::set<int> used_symbols_;
+  bool random_ = false;
+  std::map<BufferId, std::string> names_;
+  std::vector<std::string> variables_, symbols_, texts_;
+  std::map<Register, double> constants_;
+  std::string text_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::string to_c(const Module& module) {
+  const ir::Program& program = module.program;
+  std::string out = "/* Generated by Caravan. */\n" + std::string(kPrelude);
+  std::string calls;
+  for (size_t k = 0; k < module.kernels.size(); ++k) {
+    KernelPrinter printer(module, module.kernels[k], "k" + std::to_string(k) + "_" + identifier(module.kernels[k].name));
+    out += "\n" + printer.definition();
+    calls += "  " + printer.call() + "\n";
+  }
+  out += "\nvoid " + std::string(kEntry) + "(void* const* buffers, const int64_t* symbols, uint64_t seed) {\n  (void)buffers, (void)symbols, (void)seed;\n" + calls;
+  for (const auto& [state, value] : program.assignments) {  // every value is a buffer of its own by now
+    const ir::Buffer &to = program.buffers[size_t(state)], &from = program.buffers[size_t(value)];
+    CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype, "`" + to.name + "` is assigned `" + from.name + "`");
+    out += "  memcpy(buffers[" + std::to_string(state) + "], buffers[" + std::to_string(value) + "], " + std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  /* " + to.name + " := " + from.name + " */\n";
+  }
+  return out + "}\n";
+}
+
+}  // namespace caravan::codegen

@@ -1,0 +1,98 @@
+// Kernels as text:
+//
+//     kernel relu   # relu[b0, o0] += relu(apply[b0, o0] + b1[o0])
+//       for b0 < 10 serial:
+//         for o0 < 16 serial:
+//           r0 = apply[16*b0 + o0]
+//           ...
+//           relu[16*b0 + o0] = r3
+#include "caravan/ir/text.h"
+#include "caravan/loop/loop.h"
+
+namespace caravan::loop {
+
+std::string_view name(LoopKind kind) {
+  switch (kind) {
+    case LoopKind::serial: return "serial";
+    case LoopKind::parallel: return "parallel";
+    case LoopKind::vector: return "vector";
+    case LoopKind::unrolled: return "unrolled";
+  }
+  return "?";
+}
+
+namespace {
+
+class Printer {
+ public:
+  Printer(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) {
+    for (const ir::Symbol& s : module.program.symbols) symbols_.push_back(s.name);
+    for (size_t r = 0; r < kernel.registers.size(); ++r) registers_.push_back("r" + std::to_string(r));
+  }
+  std::string run() {
+    out_ = "kernel " + kernel_.name + "\n";
+    for (const std::string& c : kernel_.comments) out_ += "  # " + c + "\n";
+    print(kernel_.body, 1);
+    return std::move(out_);
+  }
+
+ private:
+  std::string term(const Term& t) const { return ir::to_string(t, kernel_.variables, symbols_, registers_); }
+  std::string element(ir::BufferId id, const Term& t) const { return module_.program.buffers[size_t(id)].name + "[" + term(t) + "]"; }
+  std::string reg(Register r) const { return registers_[size_t(r)]; }
+  std::string typed(Register r) const { return reg(r) + ":" + std::string(caravan::name(kernel_.registers[size_t(r)])); }
+
+  std::string text(const Constant& v) const { return ir::number_text(v.value); }
+  std::string text(const Load& v) const { return element(v.buffer, v.offset); }
+  std::string text(const IndexValue& v) const { return "index " + term(v.term); }
+  std::string text(const RandomValue& v) const { return "random " + element(v.leaf, v.element) + " at step " + reg(v.step); }
+  std::string text(const Apply& v) const {
+    std::string out = std::string(row(v.op).name) + "(";
+    for (int k = 0; k < row(v.op).arity; ++k) out += (k ? ", " : "") + reg(v.args[k]);
+    return out + ")";
+  }
+  std::string text(const Cast& v) const { return "cast " + reg(v.arg); }
+
+  std::string line(const Define& s) const { return typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value); }
+  std::string line(const Reset& s) const { return typed(s.to) + " := " + ir::number_text(s.value); }
+  std::string line(const Combine& s) const { return reg(s.to) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value); }
+  std::string line(const CombineFirst& s) const { return reg(s.best) + ", " + reg(s.position) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) + " at " + term(s.term); }
+  std::string line(const Store& s) const { return element(s.buffer, s.offset) + " = " + reg(s.value); }
+  std::string line(const StoreCombine& s) const { return element(s.buffer, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value); }
+  std::string line(const StoreFirst& s) const { return element(s.positions, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) + " at " + term(s.term); }
+  std::string line(const For& s) const {
+    return "for " + kernel_.variables[size_t(s.variable)] + " < " + std::to_string(s.extent) + (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) + ":";
+  }
+  std::string line(const If& s) const {
+    std::string out;
+    for (const Term& t : s.where) out += (out.empty() ? "if " : " and ") + term(t) + " >= 0";
+    return out + ":";
+  }
+
+  void print(const Block& block, int depth) {
+    for (const Statement& s : block) {
+      out_ += std::string(size_t(depth) * 2, ' ') + std::visit([&](const auto& x) { return line(x); }, s) + "\n";
+      if (auto* f = std::get_if<For>(&s)) print(f->body, depth + 1);
+      if (auto* i = std::get_if<If>(&s)) print(i->body, depth + 1);
+    }
+  }
+
+  const Module& module_;
+  const Kernel& kernel_;
+  std::vector<std::string> symbols_, registers_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_string(const Module& module, const Kernel& kernel) { return Printer(module, kernel).run(); }
+
+std::string to_string(const Module& module) {
+  std::string out;
+  for (const Kernel& kernel : module.kernels) out += to_string(module, kernel);
+  for (const auto& a : module.program.assignments)
+    out += module.program.buffers[size_t(a.state)].name + " := " + module.program.buffers[size_t(a.value)].name + "\n";
+  return out;
+}
+
+}  // namespace caravan::loop

@@ -1,0 +1,118 @@
+#include "caravan/loop/walk.h"
+
+namespace caravan::loop {
+
+using Part = Term::Part;
+
+namespace {
+
+struct Accesses {
+  const std::function<void(const Access&)>& visit;
+
+  void operator()(const Define& s) const {
+    if (auto* load = std::get_if<Load>(&s.value)) visit({load->buffer, &load->offset, false});
+  }
+  void operator()(const Store& s) const { visit({s.buffer, &s.offset, true}); }
+  void operator()(const StoreCombine& s) const { visit({s.buffer, &s.offset, false}), visit({s.buffer, &s.offset, true}); }
+  void operator()(const StoreFirst& s) const {
+    for (ir::BufferId id : {s.positions, s.best}) visit({id, &s.offset, false}), visit({id, &s.offset, true});
+  }
+  void operator()(const For& s) const { for_each_access(s.body, visit); }
+  void operator()(const If& s) const { for_each_access(s.body, visit); }
+  void operator()(const Reset&) const {}
+  void operator()(const Combine&) const {}
+  void operator()(const CombineFirst&) const {}
+};
+
+struct Renamer {
+  const Renaming& with;
+
+  void reg(Register& r) const {
+    if (with.reg && r >= 0) r = with.reg(r);
+  }
+  void buffer(ir::BufferId& id) const {
+    if (with.buffer) id = with.buffer(id);
+  }
+  void term(Term& t) const {
+    Term out = Term::number(t.constant);
+    for (const Part& part : t.parts) {
+      int which = part.which;
+      if (part.kind == Part::Kind::iterator && with.variable) which = with.variable(which);
+      if (part.kind == Part::Kind::load && with.reg) which = with.reg(which);
+      out.add(part.kind, which, part.coefficient);
+    }
+    t = std::move(out);
+  }
+  void operator()(Constant&) const {}
+  void operator()(Load& v) const { buffer(v.buffer), term(v.offset); }
+  void operator()(IndexValue& v) const { term(v.term); }
+  void operator()(RandomValue& v) const { term(v.element), reg(v.step); }
+  void operator()(Apply& v) const {
+    for (Register& r : v.args) reg(r);
+  }
+  void operator()(Cast& v) const { reg(v.arg); }
+
+  void operator()(Define& s) const { reg(s.to), std::visit(*this, s.value); }
+  void operator()(Reset& s) const { reg(s.to); }
+  void operator()(Combine& s) const { reg(s.to), reg(s.value); }
+  void operator()(CombineFirst& s) const { reg(s.best), reg(s.position), reg(s.value), term(s.term); }
+  void operator()(Store& s) const { buffer(s.buffer), term(s.offset), reg(s.value); }
+  void operator()(StoreCombine& s) const { buffer(s.buffer), term(s.offset), reg(s.value); }
+  void operator()(StoreFirst& s) const { buffer(s.positions), buffer(s.best), term(s.offset), reg(s.value), term(s.term); }
+  void operator()(For& s) const {
+    if (with.variable) s.variable = with.variable(s.variable);
+    rename(s.body, with);
+  }
+  void operator()(If& s) const {
+    for (Term& t : s.where) term(t);
+    rename(s.body, with);
+  }
+};
+
+struct Uses {
+  const std::function<void(Register)>& visit;
+
+  void reg(Register r) const {
+    if (r >= 0) visit(r);
+  }
+  void term(const Term& t) const {
+    for (const Part& part : t.parts)
+      if (part.kind == Part::Kind::load) visit(part.which);
+  }
+  void operator()(const Constant&) const {}
+  void operator()(const Load& v) const { term(v.offset); }
+  void operator()(const IndexValue& v) const { term(v.term); }
+  void operator()(const RandomValue& v) const { term(v.element), reg(v.step); }
+  void operator()(const Apply& v) const {
+    for (Register r : v.args) reg(r);
+  }
+  void operator()(const Cast& v) const { reg(v.arg); }
+
+  void operator()(const Define& s) const { std::visit(*this, s.value); }
+  void operator()(const Reset&) const {}
+  void operator()(const Combine& s) const { reg(s.value); }
+  void operator()(const CombineFirst& s) const { reg(s.value), term(s.term); }
+  void operator()(const Store& s) const { term(s.offset), reg(s.value); }
+  void operator()(const StoreCombine& s) const { term(s.offset), reg(s.value); }
+  void operator()(const StoreFirst& s) const { term(s.offset), reg(s.value), term(s.term); }
+  void operator()(const For& s) const { block(s.body); }
+  void operator()(const If& s) const {
+    for (const Term& t : s.where) term(t);
+    block(s.body);
+  }
+  void block(const Block& b) const {
+    for (const Statement& s : b) std::visit(*this, s);
+  }
+};
+
+}  // namespace
+
+void for_each_access(const Block& block, const std::function<void(const Access&)>& visit) {
+  for (const Statement& s : block) std::visit(Accesses{visit}, s);
+}
+void rename(Block& block, const Renaming& renaming) {
+  for (Statement& s : block) std::visit(Renamer{renaming}, s);
+}
+void for_each_use(const Statement& statement, const std::function<void(Register)>& visit) { std::visit(Uses{visit}, statement); }
+
+}  // namespace caravan::loop

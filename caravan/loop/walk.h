@@ -1,0 +1,29 @@
+// Walking and rewriting loop IR: what every pass needs, written once.
+#pragma once
+
+#include <functional>
+
+#include "caravan/loop/loop.h"
+
+namespace caravan::loop {
+
+// One access to memory, with the loops around it (outermost first).
+struct Access {
+  ir::BufferId buffer;
+  const Term* offset;
+  bool write;
+};
+void for_each_access(const Block& block, const std::function<void(const Access&)>& visit);
+
+// Renames in place: every register through `reg`, every variable through `variable`, every buffer through `buffer`.
+struct Renaming {
+  std::function<Register(Register)> reg;
+  std::function<Variable(Variable)> variable;
+  std::function<ir::BufferId(ir::BufferId)> buffer;
+};
+void rename(Block& block, const Renaming& renaming);
+
+// Registers read by a statement, those of nested blocks included.
+void for_each_use(const Statement& statement, const std::function<void(Register)>& visit);
+
+}  // namespace caravan::loop

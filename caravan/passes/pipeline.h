@@ -1,0 +1,29 @@
+// All passes, in order, with the reason for the order. From a verified program to loops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caravan/loop/loop.h"
+
+namespace caravan::passes {
+
+struct Options {
+  std::vector<std::string> off;  // names of passes to leave out
+};
+struct LogEntry {
+  std::string pass;
+  double milliseconds = 0;
+  bool changed = false;
+};
+struct Result {
+  ir::Program program;   // after the passes over accumulations
+  loop::Module lowered;  // as lowered, before the passes over loops
+  loop::Module module;
+  std::vector<LogEntry> log;
+};
+
+std::vector<std::string> names();  // of the passes that can be switched off
+Result run(const ir::Program& program, const Options& options = {});
+
+}  // namespace caravan::passes

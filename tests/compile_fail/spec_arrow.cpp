@@ -1,0 +1,11 @@
+// expect: expected `=>` and the result's shape
+#include <caravan/caravan.h>
+using namespace caravan;
+
+Tensor of(const Tensor& x) {
+#ifdef BAD
+  return einsum("ij", x);
+#else
+  return einsum("ij =>", x);
+#endif
+}

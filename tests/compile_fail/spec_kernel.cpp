@@ -1,0 +1,11 @@
+// expect: a padded window needs `+ kernel`
+#include <caravan/caravan.h>
+using namespace caravan;
+
+Tensor of(const Tensor& x) {
+#ifdef BAD
+  return einsum("o=, k => o", x);
+#else
+  return einsum("o=+k, k => o", x);
+#endif
+}

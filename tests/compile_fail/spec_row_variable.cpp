@@ -1,0 +1,11 @@
+// expect: the result has a row variable that no operand has
+#include <caravan/caravan.h>
+using namespace caravan;
+
+Tensor of(const Tensor& x) {
+#ifdef BAD
+  return einsum("ij => ..r..", x);
+#else
+  return einsum("..r.. => ..r..", x);
+#endif
+}

@@ -1,0 +1,11 @@
+// expect: at most one ellipsis in a row
+#include <caravan/caravan.h>
+using namespace caravan;
+
+Tensor of(const Tensor& x) {
+#ifdef BAD
+  return einsum("... i ... => i", x);
+#else
+  return einsum("... i => i", x);
+#endif
+}

@@ -1,0 +1,342 @@
+// Programs and Contexts: what an assignment means, how programs compose, what a Context keeps and refuses.
+#include <caravan/caravan.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace caravan {
+namespace {
+
+using Values = std::vector<double>;
+
+Tensor scalar_state(const char* name, double value, DType dtype = DType::f32) {
+  return state(name, {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = constant(value), .dtype = dtype});
+}
+
+template <class Refusal = UserError, class F>
+void expect_refusal(F f, std::vector<std::string> phrases) {
+  try {
+    f();
+    ADD_FAILURE() << "not refused";
+  } catch (const Refusal& e) {
+    for (const std::string& phrase : phrases) EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "\"" << phrase << "\" is not in: " << e.what();
+  }
+}
+std::string line(int number) { return "program_test.cpp:" + std::to_string(number); }
+
+TEST(Program, AssignmentsAreSimultaneous) {
+  Tensor a = scalar_state("a", 1), b = scalar_state("b", 2);
+  Context ctx;
+  Routine swap = ctx.compile(assign(a, b) & assign(b, a));
+  swap.run();
+  EXPECT_EQ(ctx.read(a).item(), 2);
+  EXPECT_EQ(ctx.read(b).item(), 1);
+  swap.run();
+  EXPECT_EQ(ctx.read(a).item(), 1);
+}
+
+TEST(Program, FibonacciInOneAssignmentEach) {
+  Tensor a = scalar_state("a", 0, DType::i64), b = scalar_state("b", 1, DType::i64);
+  Context ctx;
+  Routine next = ctx.compile(assign(a, b) & assign(b, a + b));
+  for (int i = 0; i < 50; ++i) next.run();
+  EXPECT_EQ(ctx.read(a).item(), 12586269025);
+}
+
+TEST(Program, ThenSeesTheNewState) {
+  Tensor a = scalar_state("a", 1), b = scalar_state("b", 10);
+  Program both = then(assign(a, a + 1) & assign(b, b + 1), assign(a, a * b));
+  Context ctx;
+  ctx.run(both);
+  EXPECT_EQ(ctx.read(a).item(), 22);
+  EXPECT_EQ(ctx.read(b).item(), 11);
+  EXPECT_EQ(both.assignments().size(), 2u);
+}
+
+TEST(Program, ObservedBeforeAndAfter) {
+  Tensor a = scalar_state("a", 1), twice = a * 2, square_of = square(a);
+  Program step = assign(a, a + 1) & observe(twice);
+  Context ctx;
+  Routine r = ctx.compile(then(step, observe(square_of)));  // twice as p saw it, the square as q does
+  r.run();
+  EXPECT_EQ(r.read(twice).item(), 2);
+  EXPECT_EQ(r.read(square_of).item(), 4);
+  Routine s = ctx.compile(then(step, step));  // both observe `twice`: q's counts
+  s.run();
+  EXPECT_EQ(s.read(twice).item(), 6);
+  EXPECT_EQ(ctx.read(a).item(), 4);
+  expect_refusal<StateError>([&] { then(step, observe(twice)) & observe(twice); }, {"`mul`", "observed twice"});
+}
+
+TEST(Program, ObservesWhatItIsAskedToAndNothingElse) {
+  Tensor a = scalar_state("a", 1), seen = a + 1, unseen = a + 2;
+  Context ctx;
+  Routine r = ctx.compile(observe(seen) & observe(seen));
+  expect_refusal<StateError>([&] { r.read(seen); }, {"no value yet", "run"});
+  r.run();
+  EXPECT_EQ(r.read(seen).item(), 2);
+  expect_refusal<StateError>([&] { r.read(unseen); }, {"not observed", "observe(tensor)"});
+  Routine state_too = ctx.compile(assign(a, a + 1) & observe(a));  // an observed state has its old value
+  state_too.run();
+  EXPECT_EQ(state_too.read(a).item(), 1);
+  EXPECT_EQ(ctx.read(a).item(), 2);
+}
+
+TEST(Program, AddTo) {
+  Tensor total = state("total", {.batch = Extents{}, .input = Extents{}, .output = {2}, .init = zeros()});
+  Tensor x = tensor(Array(parse_shape("3|2"), {1, 2, 3, 4, 5, 6}));
+  Context ctx;
+  ctx.run(add_to(total, tensor({10, 20})));
+  ctx.run(add_to(total, "n | c => c", x));
+  EXPECT_EQ(ctx.read(total).values(), (Values{19, 32}));
+  ctx.run(add_to(total, "n | 2*c+k => c", tensor(Array(parse_shape("1|4"), {1, 2, 3, 4})), {{"k", 2}}));
+  EXPECT_EQ(ctx.read(total).values(), (Values{22, 39}));
+}
+
+TEST(Program, UpdateOfASliceIsACache) {
+  Tensor cache = state("cache", {.batch = {4}, .input = Extents{}, .output = {2}, .init = constant(-1)});
+  Tensor key = input("key", {.batch = Extents{}, .input = Extents{}, .output = {2}});
+  Index at("at");
+  Tensor scores = einsum("t | d; d => t |", cache, key);
+  Program append = update(cache, at, key);
+  Context ctx;
+  ctx.write(key, Array::vector({3, 4}));
+  Routine step = ctx.compile(append & observe(scores)), read_after = ctx.compile(then(append, observe(scores)));
+  step.run({{at, 2}});
+  EXPECT_EQ(ctx.read(cache).values(), (Values{-1, -1, -1, -1, 3, 4, -1, -1}));
+  EXPECT_EQ(step.read(scores).values(), (Values{-7, -7, -7, -7}));
+  ctx.write(key, Array::vector({0, 1}));
+  read_after.run({{at, 0}});
+  EXPECT_EQ(ctx.read(cache).values(), (Values{0, 1, -1, -1, 3, 4, -1, -1}));
+  EXPECT_EQ(read_after.read(scores).values(), (Values{1, -1, 4, -1}));
+  expect_refusal<StateError>([&] { step.run({{at, 4}}); }, {"at", "4", "0..3"});
+  EXPECT_EQ(ctx.read(cache).values(), (Values{0, 1, -1, -1, 3, 4, -1, -1}));
+}
+
+TEST(Program, WhenAppliesAllOrNothing) {
+  Index step("step");
+  Tensor n = scalar_state("n", 0), v = state("v", {.batch = Extents{}, .input = Extents{}, .output = {2}, .init = ones()});
+  Context ctx;
+  Routine r = ctx.compile(when(mod(step, 3) == 2, assign(n, n + 1) & assign(v, v / 0.0 * 0.0)) & observe(n));
+  r.run({{step, 0}}), r.run({{step, 1}});
+  EXPECT_EQ(ctx.read(n).item(), 0);
+  EXPECT_EQ(ctx.read(v).values(), (Values{1, 1}));  // selected, not multiplied: no NaN
+  r.run({{step, 2}});
+  EXPECT_EQ(ctx.read(n).item(), 1);
+  EXPECT_TRUE(std::isnan(ctx.read(v).at(0)));
+}
+
+TEST(Program, IndexBindings) {
+  Index i("i", 3), free("free");
+  Tensor x = tensor(Array(parse_shape("3|2"), {1, 2, 3, 4, 5, 6}))[i], y = x * free;
+  Context ctx;
+  Routine r = ctx.compile(observe(y));
+  EXPECT_EQ(r.indices().size(), 2u);
+  r.run({{i, 1}, {free, 10}});
+  EXPECT_EQ(r.read(y).values(), (Values{30, 40}));
+  expect_refusal<StateError>([&] { r.run({{i, 1}}); }, {"`free`", "not bound"});
+  expect_refusal<StateError>([&] { r.run({{i, 3}, {free, 0}}); }, {"`i` is 3", "0..2"});
+  expect_refusal<StateError>([&] { r.run({{i, -1}, {free, 0}}); }, {"`i` is -1"});
+  expect_refusal<StateError>([&] { Index bad("bad", -2); }, {"`bad`", "-2"});
+  Index other("i", 3);
+  expect_refusal<StateError>([&] { ctx.compile(observe(x * other)); }, {"two different Index", "`i`"});
+}
+
+TEST(Program, AStateIsAssignedOnce) {
+  Tensor a = scalar_state("a", 1);
+  Program p = assign(a, a + 1);
+  std::string first = line(__LINE__ - 1), second = line(__LINE__ + 1);
+  expect_refusal<StateError>([&] { p & assign(a, a + 2); }, {"`a`", "assigned twice", "then(p, q)", first, second});
+  expect_refusal<StateError>([&] { assign(a + 1, a); }, {"only a parameter or a state", "`add`"});
+}
+
+TEST(Program, OneLeafPerName) {
+  Tensor a = param("w", 1.0), b = param("w", 2.0);
+  Context ctx;
+  expect_refusal<StateError>([&] { ctx.eval(a + b); }, {"two different tensors", "`w`", "program_test.cpp"});
+  EXPECT_EQ(ctx.eval(a).item(), 1);
+  EXPECT_EQ(ctx.eval(b).item(), 1);  // in another program it is the same state, and that has a value
+}
+
+TEST(State, WithoutAnInitialiserIsRefusedAtTheRun) {
+  Tensor s = state("s", {.batch = Extents{}, .input = Extents{}, .output = {2}}), y = s + 1;
+  Context ctx;
+  Routine r = ctx.compile(observe(y));
+  expect_refusal<StateError>([&] { r.run(); }, {"`s`"});
+  ctx.write(s, Array::vector({1, 2}));
+  r.run();
+  EXPECT_EQ(r.read(y).values(), (Values{2, 3}));
+  Tensor t = state("t", {.batch = Extents{}, .input = Extents{}, .output = {2}});
+  ctx.run(assign(t, y));  // assigned before it is read: needs no initial value
+  EXPECT_EQ(ctx.read(t).values(), (Values{2, 3}));
+}
+
+TEST(State, IsInitialisedOnceByNameFromTheSeed) {
+  auto w = [] { return param("w", {.input = {3}, .output = {2}}); };
+  Context ctx({.seed = 9}), again({.seed = 9});
+  Values first = ctx.eval(w()).values();
+  EXPECT_EQ(ctx.eval(w()).values(), first);
+  EXPECT_EQ(again.eval(w() * 1).values(), first);
+  ctx.run(assign(w(), tensor(Array(parse_shape("3->2"), Values(6, 4)))));
+  EXPECT_EQ(ctx.eval(w()).values(), Values(6, 4));
+}
+
+TEST(Context, ReadsAndWritesByNameAndByTensor) {
+  Tensor a = param("a", {1, 2}), n = param("n", Array::vector({1, 2}, DType::u8));
+  Context ctx;
+  expect_refusal<StateError>([&] { ctx.read("a"); }, {"no state `a`"});
+  EXPECT_FALSE(ctx.has("a"));
+  ctx.eval({a, n});
+  EXPECT_TRUE(ctx.has("a"));
+  EXPECT_EQ(ctx.names(), (std::vector<std::string>{"a", "n"}));
+  ctx.write("a", Array::vector({3, 4}));
+  EXPECT_EQ(ctx.read(a).values(), (Values{3, 4}));
+  ctx.write(a, Array::vector({5, 6}));
+  EXPECT_EQ(ctx.read("a").values(), (Values{5, 6}));
+  expect_refusal<ShapeError>([&] { ctx.write(a, Array::vector({1, 2, 3})); }, {"`a`", "shape 2", "3"});
+  expect_refusal<ShapeError>([&] { ctx.write("a", Array(parse_shape("2|"))); }, {"`a`"});
+  expect_refusal<DTypeError>([&] { ctx.write(n, Array::vector({1, 300})); }, {"`n`", "u8", "300"});
+  expect_refusal<DTypeError>([&] { ctx.write(n, Array::vector({1, 2.5})); }, {"2.5"});
+  EXPECT_EQ(ctx.read(a).values(), (Values{5, 6}));
+  EXPECT_EQ(ctx.read(n).values(), (Values{1, 2}));
+  expect_refusal<StateError>([&] { ctx.read(a + 1); }, {"computed, not state"});
+  expect_refusal<StateError>([&] { ctx.write(a + 1, Array::vector({1, 2})); }, {"computed, not state"});
+  expect_refusal<StateError>([&] { ctx.read("missing"); }, {"`missing`", "It has: a, n"});
+}
+
+TEST(Context, AFirstWriteMustFitWhatTheTensorSays) {
+  Tensor s = input("s", {.output = {3}});
+  Context ctx;
+  expect_refusal<ShapeError>([&] { ctx.write(s, Array::vector({1, 2})); }, {"`s`", "3", "2"});
+  EXPECT_FALSE(ctx.has("s"));
+  Tensor ids = input("ids", {.dtype = DType::i32});
+  expect_refusal<DTypeError>([&] { ctx.write(ids, Array::vector({1.5})); }, {"`ids`", "i32"});
+  EXPECT_FALSE(ctx.has("ids"));
+}
+
+TEST(Context, TheSameNameWithAnotherPrecisionOrShapeIsRefused) {
+  Context ctx;
+  ctx.eval(param("w", {1, 2}));
+  expect_refusal<DTypeError>([&] { ctx.eval(param("w", Array::vector({1, 2}, DType::i32))); }, {"`w`", "f32", "i32"});
+  expect_refusal<ShapeError>([&] { ctx.eval(param("w", {1, 2, 3})); }, {"w", "2", "3"});
+  EXPECT_EQ(ctx.read("w").values(), (Values{1, 2}));
+}
+
+TEST(Context, FailuresChangeNothing) {
+  Tensor a = scalar_state("a", 1), b = scalar_state("b", 5), missing = state("missing", {.output = {2}});
+  Tensor ids = input("ids", {.batch = Extents{}, .input = Extents{}, .output = {1}, .dtype = DType::i32});
+  Context ctx;
+  EXPECT_THROW(ctx.compile(assign(a, a + 1) & observe(tensor({1, 2}) + tensor({1, 2, 3}))), ShapeError);
+  EXPECT_TRUE(ctx.names().empty());
+  Routine r = ctx.compile(assign(a, a + 1) & observe(gather(tensor(Array(parse_shape("3->1"), {1, 2, 3})), ids)));
+  ctx.write(ids, Array::vector({7}, DType::i32));
+  EXPECT_THROW(r.run(), StateError);
+  EXPECT_EQ(ctx.read(a).item(), 1);
+  EXPECT_THROW(ctx.run(assign(a, a + 1) & assign(b, b + sum(missing))), StateError);
+  EXPECT_EQ(ctx.read(a).item(), 1);
+  EXPECT_EQ(ctx.read(b).item(), 5);
+}
+
+TEST(Context, KeptAxesOfAStateStillStretchInTheNextProgram) {
+  Tensor x = tensor(Array(parse_shape("2|3"), {1, 2, 3, 4, 5, 6})), centre = state("centre");
+  Context ctx;
+  ctx.run(assign(centre, einsum("n | c => 0 | c", x) / 2));
+  EXPECT_EQ(to_string(ctx.shape(centre)), "1|3");
+  EXPECT_EQ(ctx.eval(x - centre).values(), (Values{-1.5, -1.5, -1.5, 1.5, 1.5, 1.5}));
+  Tensor given = state("given", {.batch = {1}, .input = Extents{}, .output = {3}, .init = zeros()});
+  expect_refusal<ShapeError>([&] { ctx.eval(x - given); }, {"given"});  // a 1 that the user gave does not stretch
+}
+
+TEST(Context, ContextsShareNothing) {
+  Tensor a = scalar_state("a", 1);
+  Context one, two;
+  one.run(assign(a, a + 1)), two.run(assign(a, a * 5));
+  EXPECT_EQ(one.read(a).item(), 2);
+  EXPECT_EQ(two.read(a).item(), 5);
+  Context alias = one;  // a handle: the same state
+  alias.run(assign(a, a + 1));
+  EXPECT_EQ(one.read(a).item(), 3);
+}
+
+TEST(Context, StateMovesToAnotherContextByName) {  // as a checkpoint does
+  Tensor w = param("w", {.input = {3}, .output = {2}}), n = scalar_state("n", 3, DType::i64), y = w(tensor({1, 2, 3})) * n;
+  Context ctx({.seed = 4}), resumed({.seed = 5});
+  Values expected = ctx.eval(y).values();
+  for (const std::string& name : ctx.names()) resumed.write(name, ctx.read(name));
+  EXPECT_EQ(resumed.eval(y).values(), expected);
+  Context wrong;
+  wrong.write("n", Array::scalar(1.5));
+  expect_refusal<DTypeError>([&] { wrong.eval(y); }, {"`n`", "f32", "i64"});
+}
+
+TEST(Dim, IsANumberOnEitherSideOfItsSpec) {  // C++ may evaluate the right operand of / first
+  Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
+  Context ctx;
+  Dim n, m, never;
+  EXPECT_EQ(ctx.eval(einsum("ij=>i", x, {{"j", n}}) / n).values(), (Values{2, 5}));
+  EXPECT_EQ(ctx.eval(1.0 / m * einsum("ij=>i", x, {{"j", m}})).values(), (Values{2, 5}));
+  EXPECT_EQ(ctx.eval(iota(n)).values(), (Values{0, 1, 2}));
+  expect_refusal<ShapeError>([&] { ctx.eval(x * never); }, {"captured by no spec", "program_test.cpp"});
+  expect_refusal<ShapeError>([&] { iota(never); }, {"no spec has captured"});
+}
+
+TEST(Tensor, ANamedStateIsStillThatState) {
+  Tensor w = param("w", {1, 2}), v = w.named("v");
+  Context ctx;
+  EXPECT_EQ(ctx.eval(w + v).values(), (Values{2, 4}));
+  EXPECT_EQ(v.name(), "v");
+  EXPECT_EQ(ctx.names(), (std::vector<std::string>{"w"}));
+  EXPECT_EQ(ctx.eval(grad(sum(v * w), w)).values(), (Values{2, 4}));
+}
+
+TEST(Context, RefusesADeviceThatIsNotThere) {
+  expect_refusal<ConfigError>([] { Context ctx({.device = "abacus"}); }, {"abacus"});
+}
+
+TEST(Precision, PromotionSeenThroughTensors) {
+  auto of = [](DType dtype) { return tensor(Array::vector({1, 0}, dtype)); };
+  Tensor b = of(DType::boolean), u8 = of(DType::u8), i32 = of(DType::i32), i64 = of(DType::i64), f16 = of(DType::f16), bf16 = of(DType::bf16), f32 = of(DType::f32), f64 = of(DType::f64);
+  struct Row {
+    const char* text;
+    Tensor value;
+    DType dtype;
+  };
+  const Row rows[] = {
+      {"i32 + i32", i32 + i32, DType::i32},        {"i32 / i32", i32 / i32, DType::f32},          {"u8 + i32", u8 + i32, DType::i32},
+      {"i32 + i64", i32 + i64, DType::i64},        {"i64 + f16", i64 + f16, DType::f16},          {"f16 + bf16", f16 + bf16, DType::f32},
+      {"f32 * f64", f32 * f64, DType::f64},        {"exp(i32)", exp(i32), DType::f32},            {"exp(f16)", exp(f16), DType::f16},
+      {"b + b", b + b, DType::i32},                {"b && b", b && b, DType::boolean},            {"i32 < f32", i32 < f32, DType::boolean},
+      {"sum(b)", sum(b), DType::i32},              {"sum(u8)", sum(u8), DType::i32},              {"sum(i64)", sum(i64), DType::i64},
+      {"sum(f16)", sum(f16), DType::f16},          {"largest(u8)", largest(u8), DType::u8},       {"product(b)", product(b), DType::i32},
+      {"i32 + 1", i32 + 1, DType::i32},            {"i32 + 1.5", i32 + 1.5, DType::f32},          {"i32 + 1.0", i32 + 1.0, DType::f32},
+      {"f16 * 2", f16 * 2, DType::f16},            {"f16 * 0.5", f16 * 0.5, DType::f16},          {"f64 * 0.5", f64 * 0.5, DType::f64},
+      {"1 + 0.5 * f16", (Operand(1) + 0.5) * f16, DType::f16},                                    {"where(b, 1, f32)", where(b, 1, f32), DType::f32},
+      {"where(b, i32, f32)", where(b, i32, f32), DType::f32},                                     {"-b", -b, DType::i32},
+      {"cast", cast(f32, DType::u8), DType::u8},   {"argmax", argmax("i=>", f32), argmax("i=>", f64).dtype()}, {"einsum b", einsum("i;i=>", b, b), DType::i32},
+      {"any", einany("i=>", f32), DType::boolean}, {"relu(i32)", relu(i32), DType::i32},          {"floor(f16)", floor(f16), DType::f16},
+      {"iota", iota(3), DType::i32},               {"f32 == f32", f32 == f32, DType::boolean},    {"bf16 + 1", bf16 + 1, DType::bf16},
+  };
+  Context ctx;
+  for (const Row& row : rows) {
+    EXPECT_EQ(row.value.dtype(), row.dtype) << row.text << " is " << name(row.value.dtype());
+    EXPECT_NO_THROW(ctx.eval(row.value)) << row.text;
+  }
+}
+
+TEST(Precision, Conversions) {
+  Context ctx;
+  Tensor x = tensor({-1.5, 0.0, 2.5, 300.0});
+  EXPECT_EQ(ctx.eval(cast(x, DType::i32)).values(), (Values{-1, 0, 2, 300}));
+  EXPECT_EQ(ctx.eval(cast(x, DType::u8)).values(), (Values{0, 0, 2, 255}));
+  EXPECT_EQ(ctx.eval(cast(x, DType::boolean)).values(), (Values{1, 0, 1, 1}));
+  EXPECT_EQ(ctx.eval(tensor(Array::vector({7, 1}, DType::i32)) / 2).values(), (Values{3.5, 0.5}));
+  EXPECT_EQ(ctx.eval(cast(tensor({2049.0}), DType::f16)).values(), (Values{2048}));
+  expect_refusal<DTypeError>([] { number(300, DType::u8); }, {"300", "u8", "255"});
+  expect_refusal<DTypeError>([] { number(1e40, DType::f32); }, {"f32"});
+  expect_refusal<DTypeError>([] { gather(param("t", {.input = {3}, .output = {2}}), tensor({1.0})); }, {"gather", "f32", "integers"});
+  EXPECT_EQ(ctx.eval(tensor(Array::vector({1, 2}, DType::i32))).dtype(), DType::i32);
+  EXPECT_EQ(ctx.eval(x > 0).dtype(), DType::boolean);
+}
+
+}  // namespace
+}  // namespace caravan

@@ -1,0 +1,231 @@
+// Random numbers: exactly Random123's Threefry, keyed by (seed, name, step), and of the distributions they claim.
+#include "caravan/base/random.h"
+
+#include <caravan/caravan.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace caravan {
+namespace {
+
+using Values = std::vector<double>;
+
+constexpr int64_t kMany = 40'000;
+constexpr uint64_t kSeed = 7;
+
+double mean_of(const Values& v) { return std::accumulate(v.begin(), v.end(), 0.0) / double(v.size()); }
+double moment(const Values& v, int power) {  // central
+  double mean = mean_of(v), total = 0;
+  for (double x : v) total += std::pow(x - mean, power);
+  return total / double(v.size());
+}
+double deviation(const Values& v) { return std::sqrt(moment(v, 2)); }
+double correlation(const Values& a, const Values& b, size_t lag = 0) {
+  double ma = mean_of(a), mb = mean_of(b), total = 0;
+  size_t n = a.size() - lag;
+  for (size_t i = 0; i < n; ++i) total += (a[i] - ma) * (b[i + lag] - mb);
+  return total / double(n) / deviation(a) / deviation(b);
+}
+// Four standard errors of a mean of n independent draws of unit deviation.
+double four_sigma(double n) { return 4 / std::sqrt(n); }
+
+Values draw(const Tensor& t, uint64_t seed = kSeed, const IndexValues& at = {}) {
+  Context ctx({.seed = seed});
+  return ctx.eval(t, at).values();
+}
+
+TEST(Threefry, IsRandom123s) {
+  struct Row { Word4 counter, key, output; };
+  constexpr uint32_t f = 0xffffffff;
+  const Row rows[] = {
+      {{0, 0, 0, 0}, {0, 0, 0, 0}, {0x9c6ca96a, 0xe17eae66, 0xfc10ecd4, 0x5256a7d8}},
+      {{f, f, f, f}, {f, f, f, f}, {0x2a881696, 0x57012287, 0xf6c7446e, 0xa16a6732}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0, 0x082efa98, 0xec4e6c89}, {0x59cd1dbb, 0xb8879579, 0x86b5d00c, 0xac8b6d84}},
+  };
+  for (const Row& row : rows) EXPECT_EQ(threefry4x32(row.counter, row.key), row.output);
+}
+
+TEST(Random, BitsAreThoseOfTheStream) {
+  Values bits = draw(random_bits("noise", {.output = {5}}));
+  for (uint64_t e = 0; e < 5; ++e) EXPECT_EQ(bits[e], double(random_words(kSeed, hash_name("noise"), 0, e)[0]));
+}
+
+TEST(Random, KeyedBySeedNameAndStep) {
+  Index step("step");
+  auto noise = [&](const char* name) { return uniform(name, {.output = {9}, .step = Operand(step).tensor}); };
+  Values first = draw(noise("a"), 1, {{step, 3}});
+  EXPECT_EQ(first, draw(noise("a"), 1, {{step, 3}}));
+  EXPECT_NE(first, draw(noise("a"), 2, {{step, 3}}));
+  EXPECT_NE(first, draw(noise("b"), 1, {{step, 3}}));
+  EXPECT_NE(first, draw(noise("a"), 1, {{step, 4}}));
+}
+
+TEST(Random, AnyElementCountAndAPrefixStays) {
+  Values longest = draw(uniform("u", {.output = {64}}));
+  for (int64_t n : {1, 2, 3, 4, 5, 7, 31, 33}) {
+    Values some = draw(uniform("u", {.output = {n}}));
+    EXPECT_EQ(some, Values(longest.begin(), longest.begin() + n)) << n << " elements";
+  }
+  EXPECT_EQ(draw(uniform("u", {.batch = {2}, .input = {4}, .output = {8}})), longest);  // the element counts, not the axes
+}
+
+TEST(Random, InsertingAParameterChangesNoOther) {
+  auto network = [](bool deeper) {
+    Tensor x = tensor({1, 2, 3}), w1 = param("w1", {.output = {4}}), w2 = param("w2", {.output = {2}}), extra = param("extra", {.output = {4}});
+    return w2(deeper ? extra(w1(x)) : w1(x));
+  };
+  Context shallow({.seed = 5}), deep({.seed = 5}), other({.seed = 6});
+  shallow.eval(network(false)), deep.eval(network(true)), other.eval(network(false));
+  for (const char* name : {"w1", "w2"}) {
+    EXPECT_EQ(shallow.read(name).values(), deep.read(name).values());
+    EXPECT_NE(shallow.read(name).values(), other.read(name).values());
+  }
+  EXPECT_NE(deep.read("extra").at(0), deep.read("w1").at(0));
+}
+
+TEST(Random, TheStepOfAProgramRuns) {  // a state as step: every run another draw, resumed bit for bit
+  Tensor count = state("count", {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
+  Tensor noise = uniform("noise", {.output = {3}, .step = count});
+  Context ctx({.seed = 1});
+  Routine r = ctx.compile(assign(count, count + 1) & observe(noise));
+  r.run();
+  Values first = r.read(noise).values();
+  r.run();
+  Values second = r.read(noise).values();
+  EXPECT_NE(first, second);
+  ctx.write(count, Array::scalar(0, DType::i64));
+  r.run();
+  EXPECT_EQ(r.read(noise).values(), first);
+}
+
+TEST(Uniform, MomentsBinsAndRange) {
+  Values u = draw(uniform("u", {.output = {kMany}}));
+  for (double x : u) ASSERT_TRUE(x >= 0 && x < 1 && x == double(float(x)));
+  EXPECT_NEAR(mean_of(u), 0.5, four_sigma(kMany) * std::sqrt(1 / 12.0));
+  EXPECT_NEAR(moment(u, 2), 1 / 12.0, four_sigma(kMany) * std::sqrt(1 / 180.0));
+  constexpr int kBins = 100;
+  std::vector<int> count(kBins);
+  for (double x : u) ++count[size_t(x * kBins)];
+  double chi = 0, expected = double(kMany) / kBins;
+  for (int c : count) chi += (c - expected) * (c - expected) / expected;
+  // chi-square with 99 degrees of freedom has mean 99 and deviation sqrt(198)
+  EXPECT_NEAR(chi, kBins - 1, 4 * std::sqrt(2.0 * (kBins - 1)));
+}
+
+TEST(Uniform, NeighboursKeysAndStepsAreUncorrelated) {
+  Index step("step");
+  auto stream = [&](const char* name, uint64_t seed, int64_t at) { return draw(uniform(name, {.output = {kMany}, .step = Operand(step).tensor}), seed, {{step, at}}); };
+  Values u = stream("u", 1, 0);
+  for (size_t lag : {1, 2, 3, 4, 7, 64}) EXPECT_NEAR(correlation(u, u, lag), 0, four_sigma(kMany)) << "lag " << lag;
+  EXPECT_NEAR(correlation(u, stream("v", 1, 0)), 0, four_sigma(kMany));
+  EXPECT_NEAR(correlation(u, stream("u", 2, 0)), 0, four_sigma(kMany));
+  EXPECT_NEAR(correlation(u, stream("u", 1, 1)), 0, four_sigma(kMany));
+  EXPECT_NEAR(correlation(u, stream("u", 1, 1), 1), 0, four_sigma(kMany));
+}
+
+TEST(Normal, MomentsAndTails) {
+  Values z = draw(normal("z", {.output = {kMany}}));
+  EXPECT_NEAR(mean_of(z), 0, four_sigma(kMany));
+  EXPECT_NEAR(moment(z, 2), 1, four_sigma(kMany) * std::sqrt(2.0));
+  EXPECT_NEAR(moment(z, 3), 0, four_sigma(kMany) * std::sqrt(15.0));
+  EXPECT_NEAR(moment(z, 4), 3, four_sigma(kMany) * std::sqrt(96.0));
+  for (double limit : {1.0, 2.0, 3.0}) {
+    double p = std::erfc(limit / std::sqrt(2.0)), share = 0;
+    for (double x : z) share += std::abs(x) > limit ? 1.0 / kMany : 0;
+    EXPECT_NEAR(share, p, four_sigma(kMany) * std::sqrt(p * (1 - p))) << "beyond " << limit;
+  }
+  for (double x : z) ASSERT_LE(std::abs(x), 5.77);
+}
+
+TEST(Normal, IsTheNormalOfTheInitialiser) {  // one formula in the language, one on the host
+  Values z = draw(normal("w", {.output = {100}}));
+  Context ctx({.seed = kSeed});
+  Values w = ctx.eval(param("w", {.output = {100}, .init = normal_init()})).values();
+  for (size_t i = 0; i < 100; ++i) EXPECT_NEAR(z[i], w[i], 1e-6 * std::max(1.0, std::abs(z[i])));
+}
+
+TEST(Bernoulli, HasItsProbability) {
+  Tensor b = bernoulli("b", 0.3, {.output = {kMany}});
+  EXPECT_EQ(b.dtype(), DType::boolean);
+  EXPECT_NEAR(mean_of(draw(b)), 0.3, four_sigma(kMany) * std::sqrt(0.3 * 0.7));
+  EXPECT_EQ(mean_of(draw(bernoulli("b", 0.0, {.output = {1000}}))), 0);
+  EXPECT_EQ(mean_of(draw(bernoulli("b", 1.0, {.output = {1000}}))), 1);
+  Values two = draw(bernoulli("b", tensor({0.0, 1.0}), {.batch = {50}, .output = {2}}));  // a probability per element
+  for (size_t i = 0; i < two.size(); ++i) EXPECT_EQ(two[i], double(i % 2));
+}
+
+TEST(Random, LikeTakesTheShapeAndNotTheValue) {
+  Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
+  Context ctx;
+  EXPECT_EQ(to_string(ctx.shape(uniform("u", {.like = x}))), "2,3");
+  Values kept = draw(where(bernoulli("drop", 0.5, {.like = x}), x, 0.0));
+  EXPECT_EQ(kept.size(), 6u);
+}
+
+struct InitRow {
+  const char* name;
+  Init init;
+  double deviation, bound;  // bound 0: none
+};
+
+TEST(Init, DeviationsUseTheFanOverAllInputAxes) {  // input 5,5,8: fan in 200; output 64
+  const double in = 200, out = 64;
+  const InitRow rows[] = {
+      {"automatic", {}, std::sqrt(2 / in), 0},
+      {"kaiming_normal", kaiming_normal(), std::sqrt(2 / in), 0},
+      {"kaiming_normal gain 1", kaiming_normal(1), std::sqrt(1 / in), 0},
+      {"kaiming_uniform", kaiming_uniform(), std::sqrt(2 / in), std::sqrt(6 / in)},
+      {"xavier_normal", xavier_normal(), std::sqrt(2 / (in + out)), 0},
+      {"xavier_uniform", xavier_uniform(), std::sqrt(2 / (in + out)), std::sqrt(6 / (in + out))},
+      {"uniform", uniform_init(-0.1, 0.1), 0.2 / std::sqrt(12.0), 0.1},
+      {"normal", normal_init(0, 0.02), 0.02, 0},
+  };
+  for (const InitRow& row : rows) {
+    SCOPED_TRACE(row.name);
+    Context ctx({.seed = kSeed});
+    Values w = ctx.eval(param("w", {.input = {5, 5, 8}, .output = {64}, .init = row.init})).values();
+    double n = double(w.size());
+    EXPECT_NEAR(mean_of(w), 0, four_sigma(n) * row.deviation);
+    EXPECT_NEAR(deviation(w) / row.deviation, 1, four_sigma(n));
+    if (row.bound == 0) continue;
+    for (double x : w) ASSERT_LE(std::abs(x), row.bound * (1 + 1e-6));
+  }
+}
+
+TEST(Init, AKernelIsDrawnOverAllItsAxes) {
+  Tensor x = tensor(Array(parse_shape("1|6,6,2")));
+  Tensor kernel = param("kernel", {.input = {3, 3, 2}, .output = {4}});
+  Context ctx({.seed = 3});
+  ctx.eval(einsum("... | oh+kh, ow+kw, ic; kh, kw, ic -> oc => ... | oh, ow, oc", x, kernel));
+  Array k = ctx.read(kernel);
+  EXPECT_EQ(to_string(k.shape()), "3,3,2->4");
+  std::vector<double> all = k.values();
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(std::unique(all.begin(), all.end()) - all.begin(), k.size()) << "not constant over space, channels or anything";
+}
+
+TEST(Init, DefaultsAndTheContextsOverride) {
+  Tensor w = param("w", {.input = {3}, .output = {4}}), b = param("b", {.output = {4}}), g = param("g", {.output = {4}, .init = ones()});
+  Context plain, other({.init = constant(0.5)});
+  auto all = [&](Context& ctx) { return ctx.eval({w, b, g}); };
+  std::vector<Array> p = all(plain), o = all(other);
+  EXPECT_GT(deviation(p[0].values()), 0.1);
+  EXPECT_EQ(p[1].values(), Values(4, 0.0));
+  EXPECT_EQ(o[0].values(), Values(12, 0.5));
+  EXPECT_EQ(o[1].values(), Values(4, 0.5));
+  EXPECT_EQ(p[2].values(), Values(4, 1.0));
+  EXPECT_EQ(o[2].values(), Values(4, 1.0));
+}
+
+TEST(Init, ValuesMustHaveTheShape) {
+  Context ctx;
+  EXPECT_EQ(ctx.eval(param("w", {.output = {2}, .init = from(Array::vector({4, 5}))})).values(), (Values{4, 5}));
+  EXPECT_THROW(ctx.eval(param("v", {.output = {3}, .init = from(Array::vector({4, 5}))})), ShapeError);
+  EXPECT_FALSE(ctx.has("v"));
+}
+
+}  // namespace
+}  // namespace caravan
