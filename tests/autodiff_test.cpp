@@ -7,6 +7,8 @@
 namespace caravan {
 namespace {
 
+const ContextOptions kInDouble{.device = "interp"};  // the oracle: every float in double
+
 using Values = std::vector<double>;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -29,7 +31,7 @@ Tensor bend(const Tensor& y) { return dot(square(y) + sin(y), normal("bend", {.l
 
 // Differences of the loss against its gradient, then differences of the gradient in a fixed direction against the gradient of that.
 void expect_both_orders(const Tensor& loss, const std::vector<Tensor>& xs) {
-  Context ctx({.seed = 1});
+  Context ctx({.seed = 1, .device = "interp"});
   GradientCheck first = check_gradients(loss, xs, ctx);
   EXPECT_TRUE(first.passed()) << "first order\n" << first;
   Tensor slope;
@@ -110,7 +112,7 @@ TEST(Gradient, OfEveryKindOfRelationAtBothOrders) {
 
 TEST(Gradient, StandsAloneAndHasTheShapeOfItsTensor) {  // nothing of the loss is evaluated, nothing is inferred again
   Tensor x = param("x", count_from(0, "8")), y = einsum("2*o+k => o", x, {{"k", 3}}), dx = grad(sum(y), x);
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(to_string(ctx.shape(y)), "3");
   EXPECT_EQ(ctx.eval(dx).values(), (Values{1, 1, 2, 1, 2, 1, 1, 0}));
   Routine r = ctx.compile(observe(dx));
@@ -119,7 +121,7 @@ TEST(Gradient, StandsAloneAndHasTheShapeOfItsTensor) {  // nothing of the loss i
 
 TEST(Gradient, OfAnOverlappingPaddedMaxGoesToTheFirstWinner) {
   Tensor x = param("x", {2, 2, 1, 2}), y = einmax("o<1+k => o", x, {{"k", 3}}), z = einmin("o<1+k => o", -x, {{"k", 3}});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(y).values(), (Values{2, 2, 2, 2}));
   EXPECT_EQ(ctx.eval(grad(sum(y), x)).values(), (Values{2, 1, 0, 1}));
   EXPECT_EQ(ctx.eval(grad(sum(z), x)).values(), (Values{-2, -1, 0, -1}));
@@ -132,7 +134,7 @@ TEST(Gradient, IsBuiltBeforeAnyShapeIsKnown) {
   Tensor loss = sum(square(w(x) + b - target));
   auto [dw, db] = grad(loss, w, b);
   Tensor ddw = grad(dot(dw, dw), w);
-  Context ctx({.seed = 1, .init = constant(0.5)});
+  Context ctx({.seed = 1, .device = "interp", .init = constant(0.5)});
   ctx.write(x, Array(parse_shape("2|3"), {1, 2, 3, 4, 5, 6}));
   ctx.write(target, Array(parse_shape("2|1"), {1, 2}));
   EXPECT_EQ(ctx.eval(loss).item(), 2.5 * 2.5 + 6 * 6);  // 0.5 * 6 + 0.5 - 1 and 0.5 * 15 + 0.5 - 2
@@ -145,7 +147,7 @@ TEST(Gradient, IsBuiltBeforeAnyShapeIsKnown) {
 TEST(Gradient, OfGradientOfGradient) {
   Tensor x = param("x", doubles({2, -1})), y = sum(pow(x, 4) + exp(x));
   Tensor d1 = grad(y, x), d2 = grad(d1, x), d3 = grad(d2, x), d4 = grad(d3, x), d5 = grad(d4, x);
-  Context ctx;
+  Context ctx(kInDouble);
   for (int i = 0; i < 2; ++i) {
     double v = i == 0 ? 2 : -1, e = std::exp(v);
     EXPECT_NEAR(ctx.eval(d1).at(i), 4 * v * v * v + e, 1e-12);
@@ -159,7 +161,7 @@ TEST(Gradient, OfGradientOfGradient) {
 TEST(Gradient, ByATensorThatIsNotReached) {
   Tensor x = param("x", {1, 2}), y = param("y", {3, 4, 5}), z = sum(x);
   expect_refusal([&] { grad(z, y); }, {"`sum`", "`y`", "does not depend", "allow_unused", "autodiff_test.cpp"});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(grad(z, y, {.allow_unused = true})).values(), (Values{0, 0, 0}));
   EXPECT_EQ(ctx.eval(grad(z, z)).item(), 1);
   // Reached, but nothing flows: that is zero, not an error.
@@ -168,7 +170,7 @@ TEST(Gradient, ByATensorThatIsNotReached) {
 
 TEST(Gradient, ByAComputedTensor) {
   Tensor x = param("x", {1, 2}), h = square(x), y = sum(square(h));
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(grad(y, h)).values(), (Values{2, 8}));
   auto [dh, dx] = grad(y, h, x);
   EXPECT_EQ(ctx.eval(dx).values(), (Values{4, 32}));
@@ -184,7 +186,7 @@ TEST(Gradient, OfIntegersIsRefused) {
 
 TEST(Gradient, StopsWhereToldTo) {
   Tensor x = param("x", {2, 3});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(grad(sum(x * stop_gradient(square(x))), x)).values(), (Values{4, 9}));
   EXPECT_EQ(ctx.eval(stop_gradient(x)).values(), (Values{2, 3}));
   expect_refusal([&] { grad(sum(stop_gradient(x)), x); }, {"does not depend"});
@@ -194,7 +196,7 @@ TEST(CustomGradient, StraightThroughReversalAndClipping) {
   auto through = custom_gradient([](const Tensor& x) { return round(x); }, [](const Tensor& g, const Tensor&) { return g; });
   auto reversed = custom_gradient([](const Tensor& x) { return x; }, [](const Tensor& g, const Tensor&) { return -g; });
   Tensor x = param("x", {0.25, 1.75});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(through(x)).values(), (Values{0, 2}));
   EXPECT_EQ(ctx.eval(grad(sum(square(through(x))), x)).values(), (Values{0, 4}));  // 2 round(x)
   EXPECT_EQ(ctx.eval(grad(sum(square(reversed(x))), x)).values(), (Values{-0.5, -3.5}));
@@ -208,7 +210,7 @@ TEST(CustomGradient, OfSeveralTensorsAndOfHigherOrder) {
   expect_both_orders(bend(product(a, b)), {a, b});
   auto only_first = custom_gradient([](const Tensor& a, const Tensor& b) { return a * b; },
                                     [](const Tensor& g, const Tensor&, const Tensor& b) { return std::vector<Tensor>{g * b, Tensor()}; });
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(grad(sum(only_first(a, b)), b)).values(), (Values{0, 0, 0}));
   auto broken = custom_gradient([](const Tensor& a, const Tensor& b) { return a * b; }, [](const Tensor& g, const Tensor&, const Tensor&) { return g; });
   expect_refusal([&] { grad(sum(broken(a, b)), a); }, {"gave 1 tensors for 2 inputs"});
@@ -218,7 +220,7 @@ TEST(CustomGradient, RuleFollowsASubstitution) {  // then(p, q): q's x is p's ne
   auto cubed = custom_gradient([](const Tensor& x) { return x * x * x; }, [](const Tensor& g, const Tensor& x) { return g * 3 * square(x); });
   Tensor x = param("x", 2.0), y = cubed(x);
   std::vector<Tensor> moved = substitute({y}, {x}, {Tensor(x + 1)});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(moved[0]).item(), 27);
   EXPECT_EQ(ctx.eval(grad(moved[0], x)).item(), 27);
 }
@@ -228,7 +230,7 @@ TEST(Products, OfJacobiansAndHessians) {
   // y = (x0 x1, x0^2, sin x1); J = [[x1, x0], [2 x0, 0], [0, cos x1]]
   Tensor x0 = einsum("0=>", x), x1 = einsum("1=>", x), y = stack({x0 * x1, square(x0), sin(x1)});
   const double a = 0.5, b = -1.5;
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(to_string(ctx.shape(y)), "3");
   Values j = ctx.eval(jvp(y, x, v)).values(), t = ctx.eval(vjp(y, x, u)).values();
   const Values jv = {b * 2 + a * 3, 2 * a * 2, std::cos(b) * 3}, ju = {b * 1 + 2 * a * -1, a * 1 + std::cos(b) * 4};
@@ -246,7 +248,7 @@ TEST(Products, OfJacobiansAndHessians) {
 
 TEST(Select, ZeroTimesInfinityNeverAppears) {  // rows select with where: an untaken side gives 0, whatever the cotangent
   Tensor x = param("x", {-1, 0, 1}), inf = tensor({kInf, kInf, kInf});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(vjp(relu(x), x, inf)).values(), (Values{0, 0, kInf}));
   EXPECT_EQ(ctx.eval(vjp(max(x, 0.0), x, inf)).values(), (Values{0, kInf, kInf}));  // a tie goes to the first
   EXPECT_EQ(ctx.eval(vjp(clamp(x, -0.5, 0.5), x, inf)).values(), (Values{0, kInf, 0}));
@@ -257,7 +259,7 @@ TEST(Select, ZeroTimesInfinityNeverAppears) {  // rows select with where: an unt
 // derivative: 0 * 0.5 / sqrt(0) is NaN. The remedy is the usual one, a safe argument inside the branch.
 TEST(Select, TheUntakenBranchNeedsASafeArgument) {
   Tensor x = param("x", {-1, 0, 4});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(where(x > 0, sqrt(x), 0.0)).values(), (Values{0, 0, 2}));
   Values naive = ctx.eval(grad(sum(where(x > 0, sqrt(x), 0.0)), x)).values();
   EXPECT_TRUE(std::isnan(naive[0]) && std::isnan(naive[1]));
@@ -268,9 +270,9 @@ TEST(Select, TheUntakenBranchNeedsASafeArgument) {
 }
 
 TEST(ProductAccumulator, IsExactWithZerosAndRefusesTheSecondDerivative) {
-  Context ctx;
+  Context ctx(kInDouble);
   auto slope = [&](const Values& v) {
-    Context fresh;
+    Context fresh(kInDouble);
     Tensor x = param("x", doubles(v));
     return fresh.eval(grad(product(x), x)).values();
   };
@@ -285,7 +287,7 @@ TEST(ProductAccumulator, IsExactWithZerosAndRefusesTheSecondDerivative) {
 
 TEST(Gradient, OfLogicAndPositionsIsZero) {
   Tensor x = param("x", {3, 1, 2});
-  Context ctx;
+  Context ctx(kInDouble);
   Tensor hits = einsum("i=>", where(x > 1.5, x, 0.0));
   EXPECT_EQ(ctx.eval(grad(hits, x)).values(), (Values{1, 0, 1}));
   Tensor counted = sum(cast(x > 1.5, DType::f32)) + sum(x);

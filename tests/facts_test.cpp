@@ -8,6 +8,8 @@
 namespace caravan {
 namespace {
 
+const ContextOptions kInDouble{.device = "interp"};  // the oracle: every float in double
+
 using Values = std::vector<double>;
 
 void expect_near(const Values& actual, const Values& expected, double tolerance = 1e-12) {
@@ -25,7 +27,7 @@ Array count_from(double first, const char* shape) {
 TEST(Facts, TheGradientExampleOfThePaper) {
   Tensor x = param("x", 2.0), y = param("y", 3.0), z = (x + y) * y;
   auto [dx, dy] = grad(z, x, y);
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(z).item(), 15);
   EXPECT_EQ(ctx.eval(dx).item(), 3);
   EXPECT_EQ(ctx.eval(dy).item(), 8);
@@ -36,7 +38,7 @@ TEST(Facts, TheGradientExampleOfThePaper) {
 
 TEST(Facts, AParabolaAndItsDerivatives) {
   Tensor x = param("x", 5.0), f = 3 * square(x) - 4 * x + 5, df = grad(f, x), ddf = grad(df, x);
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(f).item(), 60);
   EXPECT_EQ(ctx.eval(df).item(), 26);
   EXPECT_EQ(ctx.eval(ddf).item(), 6);
@@ -45,7 +47,7 @@ TEST(Facts, AParabolaAndItsDerivatives) {
 TEST(Facts, OneStepDownTheGradient) {
   auto leaf = [](const char* name, double value) { return param(name, Array::scalar(value, DType::f64)); };
   Tensor a = leaf("a", 2), b = leaf("b", -3), c = leaf("c", 10), f = leaf("f", -2), l = (a * b + c) * f;
-  Context ctx;
+  Context ctx(kInDouble);
   Routine step = ctx.compile(train_step(l, sgd({.lr = 0.1})) & observe(grad(l, {a, b, c, f})));
   auto slopes = grad(l, {a, b, c, f});
   Values got;
@@ -59,7 +61,7 @@ TEST(Facts, OneStepDownTheGradient) {
 TEST(Facts, ANeuron) {
   Tensor w = param("w", {-3, 1}), x = param("x", {2, 0}), b = param("b", Array::scalar(6.7, DType::f64)), y = dot(w, x) + b;
   auto [dw, dx, db] = grad(y, w, x, b);
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_NEAR(ctx.eval(y).item(), 0.7, 1e-12);
   expect_near(ctx.eval(dw), {2, 0});
   expect_near(ctx.eval(dx), {-3, 1});
@@ -76,7 +78,7 @@ TEST(Facts, TheExpressionOfMicrograd) {
   Tensor e = c - d, f = square(e), g = f / 2.0;
   g = g + 10.0 / f;
   auto [da, db] = grad(g, a, b);
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_NEAR(ctx.eval(g).item(), 24.7041, 5e-5);
   EXPECT_NEAR(ctx.eval(da).item(), 138.8338, 5e-5);
   EXPECT_NEAR(ctx.eval(db).item(), 645.5773, 5e-5);
@@ -85,7 +87,7 @@ TEST(Facts, TheExpressionOfMicrograd) {
 TEST(Facts, MaxPoolingSendsGradientToTheMaxima) {
   Tensor x = param("x", Array::matrix({{1, 9, 2, 8}, {3, 4, 5, 6}, {7, 1, 0, 2}, {3, 2, 6, 1}}));
   Tensor pooled = einmax("2*oh+kh, 2*ow+kw => oh, ow", x, {{"kh", 2}, {"kw", 2}}), total = sum(pooled);
-  Context ctx;
+  Context ctx(kInDouble);
   expect_near(ctx.eval(pooled), {9, 8, 7, 6});
   EXPECT_EQ(ctx.eval(total).item(), 30);
   expect_near(ctx.eval(grad(total, x)), {0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0});
@@ -93,7 +95,7 @@ TEST(Facts, MaxPoolingSendsGradientToTheMaxima) {
 
 TEST(Facts, OverlappingMax) {
   Tensor x = param("x", {5, 3, 1, 2, 5}), y = einmax("o+k => o", x, {{"k", 2}});
-  Context ctx;
+  Context ctx(kInDouble);
   expect_near(ctx.eval(y), {5, 3, 2, 5});
   EXPECT_EQ(ctx.eval(sum(y)).item(), 15);
   expect_near(ctx.eval(grad(sum(y), x)), {1, 1, 0, 1, 1});
@@ -101,14 +103,14 @@ TEST(Facts, OverlappingMax) {
 
 TEST(Facts, Tropical) {
   Tensor x = tensor(count_from(0, "4,4")), kernel = tensor({{0, 1}, {2, 3}});
-  Context ctx;
+  Context ctx(kInDouble);
   expect_near(ctx.eval(tropical("2*oh+kh, 2*ow+kw; kh, kw => oh, ow", x, kernel)), {8, 10, 16, 18});
 }
 
 TEST(Facts, SineOverAConcatenation) {
   Tensor a = param("a", {1, 2, 3}), b = param("b", {4, 5}), y = sum(sin(concat("a; b => a^b", a, b)));
   auto [da, db] = grad(y, a, b);
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_NEAR(ctx.eval(y).item(), 0.1762, 5e-5);
   expect_near(ctx.eval(da), {std::cos(1), std::cos(2), std::cos(3)});
   expect_near(ctx.eval(db), {std::cos(4), std::cos(5)});
@@ -117,7 +119,7 @@ TEST(Facts, SineOverAConcatenation) {
 TEST(Facts, SamePaddedMaxAndSumInOneProgramOutsideCountsForNeither) {
   Tensor x = tensor(count_from(-16, "4,4"));
   Tensor most = einmax("oh = + kh, ow = + kw => oh, ow", x, {{"kh", 3}, {"kw", 3}}), total = einsum("oh = + kh, ow = + kw => oh, ow", x, {{"kh", 3}, {"kw", 3}});
-  Context ctx;
+  Context ctx(kInDouble);
   Routine both = ctx.compile(observe({most, total}));
   Values first;
   for (int run = 0; run < 2; ++run) {
@@ -144,7 +146,7 @@ Tensor rope(const Tensor& x, int64_t half, double base) {
 
 TEST(Facts, RotaryPositionsOnInterleavedPairs) {
   Tensor x = tensor(Array(parse_shape("2|4"), {5, 6, 7, 8, 5, 6, 7, 8}));
-  Context ctx;
+  Context ctx(kInDouble);
   Values y = ctx.eval(rope(x, 2, 10000)).values();
   expect_near({y.begin(), y.begin() + 4}, {5, 6, 7, 8});
   expect_near({y.begin() + 4, y.end()}, {-2.3473, 7.4492, 6.9197, 8.0696}, 5e-5);
@@ -157,7 +159,7 @@ TEST(Facts, LayerNormHasMeanZeroAndVarianceOneOverTheNamedAxes) {
     return centred * rsqrt(einsum("... | c => ... | 0", square(centred)) / n + 1e-9);
   };
   Tensor x = normal("x", {.batch = {3, 2}, .output = {64}}) * 4 + 7, y = layer_norm(x);
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(to_string(ctx.shape(y)), "3,2|64");
   Array values = ctx.eval(y);
   for (int64_t row = 0; row < 6; ++row) {
@@ -189,7 +191,7 @@ TEST(Facts, BatchNormTrainsOnTheBatchAndEvaluatesOnRunningStatistics) {
   } norm;
   Tensor x = tensor(Array(parse_shape("4|2"), {1, 10, 3, 10, 5, 30, 7, 30}));
   Tensor y = norm.train(x);
-  Context ctx;
+  Context ctx(kInDouble);
   Routine train = ctx.compile(norm.track(x) & observe(y));
   for (int step = 0; step < 60; ++step) train.run();
   const double a = 1 / std::sqrt(5.0);
@@ -202,7 +204,7 @@ TEST(Facts, BatchNormTrainsOnTheBatchAndEvaluatesOnRunningStatistics) {
 
 TEST(Facts, ArithmeticIsSimplifiedOnlyToSomethingEqual) {
   Tensor x = param("x", Array::scalar(0.3, DType::f64)), a = param("a", 7.0), b = param("b", 3.0), c = param("c", 11.0);
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval((a / b) / c).item(), 7.0 / 3.0 / 11.0);
   EXPECT_EQ(ctx.eval(1 - (2 + x)).item(), 1 - (2 + 0.3));
   EXPECT_EQ(ctx.eval((1 - 2) + x).item(), (1 - 2) + 0.3);

@@ -451,6 +451,16 @@ TEST(Notation, MoreModels) {
          Tensor x = data("4|3");
          return std::vector{x, x[Index("i", 2)]};
        }},
+      {"a slice's range may be shorter than a concatenation", "8|2",
+       [] {
+         Tensor x = concat("a|x; b|x => a^b|x", data("3|2"), data("5|2"));
+         return std::vector{x, x[Index("i", 4)]};
+       }},
+      {"a slice's range may be longer than what a window writes", "10|",
+       [] {
+         Tensor x = einsum("o; k => 2*o+k|", data("4"), data("3"));
+         return std::vector{x, x[Index("i", 10)]};
+       }},
       {"stack in front of a row that has axes", "3|2,4", [] { return std::vector{stack({data("2,4"), data("2,4"), data("2,4")}, RowKind::batch)}; }},
       {"stack sizes a parameter", "4",
        [] {

@@ -311,5 +311,118 @@ TEST(RandomSpecs, AgreeWithTheNaiveEvaluator) {
   EXPECT_GT(tally.refused, int(specs) / 10);
 }
 
+// --- joins: pointwise operations on operands that lack axes, or have kept reductions for them ---
+
+struct Joined {
+  naive::Value value;               // after reduction: kept axes have the size 1
+  std::array<std::vector<bool>, 3> kept;
+  Tensor tensor;
+};
+
+// Some of the last axes of each row; each of its size, or a kept 1, or (rarely) wrong or a given 1.
+Joined operand(Dice& dice, const std::array<naive::Sizes, 3>& rows) {
+  Joined out;
+  std::string from, to;
+  naive::Value whole;
+  for (size_t k = 0; k < 3; ++k) {
+    const size_t first = dice.chance(60) ? 0 : size_t(dice.from(0, int64_t(rows[k].size())));
+    for (size_t i = first; i < rows[k].size(); ++i) {
+      const bool kept = dice.chance(30);
+      const int64_t size = dice.chance(2) ? dice.from(1, 4) : rows[k][i];
+      const std::string letter(1, char('a' + 8 * k + i));
+      from += kept ? "_" : letter, to += kept ? "0" : letter;
+      to += " ", from += " ";
+      whole.rows[k].push_back(kept ? dice.from(1, 3) : size);
+      out.value.rows[k].push_back(kept ? 1 : size);
+      out.kept[k].push_back(kept);
+    }
+    if (k < 2) from += k == 0 ? "|" : "->", to += k == 0 ? "|" : "->";
+  }
+  for (int64_t i = whole.count(); i > 0; --i) whole.elements.push_back(double(dice.from(-3, 4)));
+  std::string text = from + "=>" + to;
+  for (size_t at; (at = text.find("0 0")) != text.npos;) text.replace(at, 3, "0,0");  // two indices need a comma ...
+  if (text.find(',') != text.npos) {                                                     // ... and then so do the others
+    for (size_t i = 0; i + 2 < text.size(); ++i)
+      if (text[i + 1] == ' ' && (isalnum(text[i + 2]) || text[i + 2] == '_') && (isalnum(text[i]) || text[i] == '_')) text[i + 1] = ',';
+  }
+  out.value.elements = naive::Evaluator(text, {whole}, {}).evaluate(naive::Reduce::add, naive::Combine::product).elements;
+  out.tensor = einsum(spec(text), tensor(Array(parse_shape(shape_text(whole)), whole.elements)));
+  return out;
+}
+
+// a + b by the rule of the contract; Invalid if axes differ.
+Joined sum_of(const Joined& a, const Joined& b) {
+  Joined out;
+  for (size_t k = 0; k < 3; ++k) {
+    const size_t rank = std::max(a.value.rows[k].size(), b.value.rows[k].size());
+    for (size_t i = 0; i < rank; ++i) {
+      int64_t size = 1;
+      bool kept = true;
+      for (const Joined* x : {&a, &b}) {
+        const size_t missing = rank - x->value.rows[k].size();
+        if (i < missing || x->kept[k][i - missing]) continue;
+        if (!kept && size != x->value.rows[k][i - missing]) throw naive::Invalid("sizes");
+        size = x->value.rows[k][i - missing], kept = false;
+      }
+      out.value.rows[k].push_back(size), out.kept[k].push_back(kept);
+    }
+  }
+  const naive::Sizes sizes = out.value.memory_order();
+  for (int64_t e = 0; e < out.value.count(); ++e) {
+    naive::Sizes at(sizes.size());
+    for (int64_t rest = e, d = int64_t(sizes.size()) - 1; d >= 0; --d) at[size_t(d)] = rest % sizes[size_t(d)], rest /= sizes[size_t(d)];
+    double total = 0;
+    for (const Joined* x : {&a, &b}) {
+      int64_t position = 0;
+      size_t d = 0;
+      for (size_t k : {0u, 2u, 1u}) {
+        const size_t missing = out.value.rows[k].size() - x->value.rows[k].size();
+        for (size_t i = 0; i < out.value.rows[k].size(); ++i, ++d)
+          if (i >= missing) position = position * x->value.rows[k][i - missing] + (x->kept[k][i - missing] ? 0 : at[d]);
+      }
+      total += x->value.elements[size_t(position)];
+    }
+    out.value.elements.push_back(total);
+  }
+  out.tensor = a.tensor + b.tensor;
+  return out;
+}
+
+TEST(RandomSpecs, JoinsAgreeWithTheNaiveRule) {
+  int computed = 0, refused = 0;
+  for (uint64_t seed = 0; seed < 4'000 && !HasFailure(); ++seed) {
+    Dice dice(seed + 1'000'000);
+    std::array<naive::Sizes, 3> rows;
+    for (naive::Sizes& row : rows)
+      for (int64_t n = dice.from(0, 2); n > 0; --n) row.push_back(dice.from(1, 3));
+    std::vector<Joined> operands;
+    for (int64_t n = dice.from(2, 4); n > 0; --n) operands.push_back(operand(dice, rows));
+    Tensor total = operands[0].tensor;
+    std::optional<Joined> expected = operands[0];
+    for (size_t i = 1; i < operands.size(); ++i) {
+      total = total + operands[i].tensor;
+      try {
+        if (expected) expected = sum_of(*expected, operands[i]);
+      } catch (const naive::Invalid&) {
+        expected.reset();
+      }
+    }
+    try {
+      Context ctx;
+      const Array got = ctx.eval(total);
+      ASSERT_TRUE(expected) << "join " << seed << " must be refused, but has the shape " << to_string(got.shape());
+      ++computed;
+      EXPECT_EQ(to_string(got.shape()), shape_text(expected->value)) << "join " << seed;
+      EXPECT_EQ(got.values(), expected->value.elements) << "join " << seed;
+    } catch (const ShapeError& error) {
+      ++refused;
+      EXPECT_FALSE(expected) << "join " << seed << ": " << error.what();
+    }
+  }
+  std::printf("%d joins computed, %d refused\n", computed, refused);
+  EXPECT_GT(computed, 2'000);
+  EXPECT_GT(refused, 100);
+}
+
 }  // namespace
 }  // namespace caravan

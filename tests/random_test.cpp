@@ -55,7 +55,7 @@ TEST(Random, BitsAreThoseOfTheStream) {
 
 TEST(Random, KeyedBySeedNameAndStep) {
   Index step("step");
-  auto noise = [&](const char* name) { return uniform(name, {.output = {9}, .step = Operand(step).tensor}); };
+  auto noise = [&](const char* name) { return uniform(name, {.output = {9}, .step = step}); };
   Values first = draw(noise("a"), 1, {{step, 3}});
   EXPECT_EQ(first, draw(noise("a"), 1, {{step, 3}}));
   EXPECT_NE(first, draw(noise("a"), 2, {{step, 3}}));
@@ -117,7 +117,7 @@ TEST(Uniform, MomentsBinsAndRange) {
 
 TEST(Uniform, NeighboursKeysAndStepsAreUncorrelated) {
   Index step("step");
-  auto stream = [&](const char* name, uint64_t seed, int64_t at) { return draw(uniform(name, {.output = {kMany}, .step = Operand(step).tensor}), seed, {{step, at}}); };
+  auto stream = [&](const char* name, uint64_t seed, int64_t at) { return draw(uniform(name, {.output = {kMany}, .step = step}), seed, {{step, at}}); };
   Values u = stream("u", 1, 0);
   for (size_t lag : {1, 2, 3, 4, 7, 64}) EXPECT_NEAR(correlation(u, u, lag), 0, four_sigma(kMany)) << "lag " << lag;
   EXPECT_NEAR(correlation(u, stream("v", 1, 0)), 0, four_sigma(kMany));

@@ -8,6 +8,8 @@
 namespace caravan {
 namespace {
 
+const ContextOptions kInDouble{.device = "interp"};  // the oracle: every float in double
+
 template <class Print>
 std::string text_of(Print print) {
   std::ostringstream out;
@@ -28,7 +30,7 @@ struct Model {
 
 TEST(See, TheGraphWithValuesAndGradients) {
   Tensor x = param("x", {1, 2}), y = sum(square(x));
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(text_of([&](auto& out) { print_graph(out, y, ctx); }),
             "[1] x <- []: data=[1 2], grad=[2 4]\n"
             "[2] square <- [1]: data=[1 4], grad=[1 1]\n"
@@ -44,7 +46,7 @@ TEST(See, TheGraphWithoutValuesNeedsNoShapes) {
 
 TEST(See, IntegersHaveNoGradientToShow) {
   Tensor n = tensor(Array::vector({1, 2}, DType::i32)), x = param("x", {3, 4});
-  Context ctx;
+  Context ctx(kInDouble);
   std::string text = text_of([&](auto& out) { print_graph(out, sum(n * x), ctx); });
   expect_phrases(text, {"data <- []: data=[1 2]\n", "x <- []: data=[3 4], grad=[1 2]"});
   expect_phrases(text_of([&](auto& out) { print_graph(out, sum(n), ctx); }), {"sum <- [1]: data=3\n"});
@@ -58,7 +60,7 @@ TEST(See, ShapesConstraintsAndAssignments) {
   EXPECT_GT(lines(constraints), 5);
   std::string solved = text_of([&](auto& out) { print_assignments(out, m.step); });
   expect_phrases(solved, {"w", "+=", "1,3->2"});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.compile(m.step).to_string(), solved);
 }
 
@@ -79,7 +81,7 @@ TEST(See, Graphviz) {
 
 TEST(GradientCheck, ShowsBothSidesAndPasses) {
   Model m;
-  Context ctx;
+  Context ctx(kInDouble);
   GradientCheck check = check_gradients(m.loss, {m.w, m.b}, ctx);
   EXPECT_TRUE(check.passed()) << check;
   EXPECT_EQ(check.elements.size(), 8u);
@@ -94,7 +96,7 @@ TEST(GradientCheck, CatchesAWrongRule) {
   auto forgotten = custom_gradient([](const Tensor& x) { return square(x); }, [](const Tensor&, const Tensor&) { return Tensor(); });
   auto nan = custom_gradient([](const Tensor& x) { return square(x); }, [](const Tensor& g, const Tensor&) { return g / 0.0 * 0.0; });
   Tensor x = param("x", {1, 2});
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_FALSE(check_gradients(sum(wrong(x)), {x}, ctx).passed());
   EXPECT_FALSE(check_gradients(sum(forgotten(x)), {x}, ctx).passed());
   EXPECT_FALSE(check_gradients(sum(nan(x)), {x}, ctx).passed());
@@ -104,7 +106,7 @@ TEST(GradientCheck, CatchesAWrongRule) {
 TEST(GradientCheck, SpreadsOverALargeParameterAndBindsIndices) {
   Index i("i");
   Tensor w = param("w", {.output = {1000}, .init = normal_init()}), x = normal("x", {.batch = {3}, .output = {1000}})[i];
-  Context ctx;
+  Context ctx(kInDouble);
   GradientCheck check = check_gradients(sum(sin(w * x)), {w}, ctx, {.max_per_parameter = 10, .indices = {{i, 2}}});
   EXPECT_TRUE(check.passed()) << check;
   EXPECT_EQ(check.elements.size(), 10u);

@@ -8,6 +8,8 @@
 namespace caravan {
 namespace {
 
+const ContextOptions kInDouble{.device = "interp"};  // the oracle: every float in double
+
 using Values = std::vector<double>;
 constexpr double kTolerance = 1e-12;
 constexpr int kSteps = 5;
@@ -37,7 +39,7 @@ Values by_hand(const Update& update) {
 }
 
 Values trained(const Optimizer& optimizer, const Transform& transform = nullptr) {
-  Context ctx;
+  Context ctx(kInDouble);
   Tensor w = weights();
   Routine step = ctx.compile(train_step(loss_of(w), optimizer, transform));
   for (int t = 0; t < kSteps; ++t) step.run();
@@ -116,7 +118,7 @@ TEST(Optimizer, FollowsPyTorch) {
 }
 
 TEST(Optimizer, TheRateMayBeATensor) {
-  Context ctx;
+  Context ctx(kInDouble);
   Index step("step");
   Tensor w = weights();
   Routine r = ctx.compile(train_step(loss_of(w), sgd({.lr = 0.01 * (1 + step)})));
@@ -140,11 +142,11 @@ TEST(Optimizer, OneWrittenByTheUserEqualsOurs) {
 
 TEST(Optimizer, TwoOfThemInOneProgram) {  // as in adversarial training: each owns its parameters, its count and its moments
   Tensor a = param("a", {1, 2}), b = param("b", {3, 4});
-  Context ctx;
+  Context ctx(kInDouble);
   Tensor loss_a = sum(square(a)), loss_b = sum(square(square(b)));
   Routine both = ctx.compile(train_step(loss_a, adam({.lr = 0.1, .name = "one"})) & train_step(loss_b, adam({.lr = 0.2, .name = "two"})));
   both.run(), both.run();
-  Context apart;
+  Context apart(kInDouble);
   Routine one = apart.compile(train_step(loss_a, adam({.lr = 0.1}))), two = apart.compile(train_step(loss_b, adamw({.lr = 0.2})));
   for (int t = 0; t < 2; ++t) one.run(), two.run();
   EXPECT_EQ(ctx.read(a).values(), apart.read(a).values());
@@ -171,7 +173,7 @@ TEST(Schedule, AtChosenSteps) {
       {"warmup then cosine", warmup(s, 10, cosine_decay(s, 100, 0.1)),
        [&](double t) { return std::min(1.0, (t + 1) / 10) * 0.05 * (1 + std::cos(pi * std::min(t / 100, 1.0))); }},
   };
-  Context ctx;
+  Context ctx(kInDouble);
   for (const Row& row : rows)
     for (int64_t t : {0, 1, 9, 10, 29, 30, 50, 99, 100, 250})
       EXPECT_NEAR(ctx.eval(row.rate, {{s, t}}).item(), row.expected(double(t)), 1e-14) << row.name << " at step " << t;
@@ -183,7 +185,7 @@ TEST(Clipping, ByValueAndByGlobalNorm) {
   // PyTorch's clip_grad_norm_: scale = min(1, limit / (norm + 1e-6)), the norm over all parameters together.
   Tensor a = param("a", {3, 0}), b = param("b", Array::matrix({{0, 4}}));
   Tensor loss = dot(a, tensor({3, 0})) + dot(b, tensor({{0.0, 4.0}}));
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(global_norm(gradients(loss))).item(), 5);
   Gradients tight = clip_by_global_norm(1)(gradients(loss)), loose = clip_by_global_norm(10)(gradients(loss));
   expect_near(ctx.eval(tight[0].value).values(), {3 / (5 + 1e-6), 0});
@@ -197,7 +199,7 @@ TEST(Accumulation, EqualsOneStepOnTheMean) {
   auto loss_on = [](const Tensor& w, const Tensor& x) { return sum(square(w * x - 1)) / 2; };
   for (const Optimizer& optimizer : {sgd({.lr = 0.05, .momentum = 0.9}), adam({.lr = 0.05})}) {
     Tensor w = param("w", Array::vector({0.5, -0.5}, DType::f64));
-    Context small, large;
+    Context small(kInDouble), large(kInDouble);
     Tensor x2 = tensor(data.batches(2))[batch], x6 = tensor(data);
     Routine accumulated = small.compile(accumulated_step(loss_on(w, x2), step, 3, optimizer));
     Routine whole = large.compile(train_step(loss_on(w, x6) / 3, optimizer));
@@ -223,7 +225,7 @@ TEST(Accumulation, UnderAConditionOfTheUsers) {  // skip steps whose gradient is
   Tensor scale = where(step == 1, tensor(Array::scalar(std::numeric_limits<double>::infinity())), 1.0);
   Gradients g = gradients(sum(square(w)) * scale);
   Tensor good = global_norm(g) < 1e6;
-  Context ctx;
+  Context ctx(kInDouble);
   Routine r = ctx.compile(when(good, add_to(total, g[0].value) & sgd({.lr = 0.25})(g)));
   r.run({{step, 0}});
   EXPECT_EQ(ctx.read(w).values(), (Values{0.5, 1}));
@@ -235,7 +237,7 @@ TEST(Accumulation, UnderAConditionOfTheUsers) {  // skip steps whose gradient is
 
 TEST(Averages, DecayAndPlainMean) {
   for (double decay : {0.5, 0.9, 1.0}) {
-    Context ctx;
+    Context ctx(kInDouble);
     Tensor w = weights();
     Routine r = ctx.compile(then(train_step(loss_of(w), sgd({.lr = 0.02})), averages({w}, decay)));
     Values average(4);
@@ -250,7 +252,7 @@ TEST(Averages, DecayAndPlainMean) {
 }
 
 TEST(Loss, RegularisedByTheSumOfMagnitudes) {  // L1: the gradient gains sign(w), 0 at 0
-  Context ctx;
+  Context ctx(kInDouble);
   Tensor w = weights(), loss = loss_of(w) + 0.1 * sum(abs(w));
   Routine r = ctx.compile(train_step(loss, sgd({.lr = 0.02})));
   for (int t = 0; t < kSteps; ++t) r.run();
@@ -260,7 +262,7 @@ TEST(Loss, RegularisedByTheSumOfMagnitudes) {  // L1: the gradient gains sign(w)
 TEST(TrainStep, UpdatesEveryParameterAndObservesTheOldLoss) {
   Tensor w = param("w", {1, 2}), b = param("b", 3.0), frozen = param("frozen", {5, 5});
   Tensor loss = sum(square(w)) + b * b + sum(stop_gradient(frozen));
-  Context ctx;
+  Context ctx(kInDouble);
   EXPECT_EQ(gradients(loss, {w}).size(), 1u);
   Routine r = ctx.compile(sgd({.lr = 0.5})(gradients(loss, {w, b})) & observe(loss));
   r.run();
@@ -274,7 +276,7 @@ TEST(TrainStep, UpdatesEveryParameterAndObservesTheOldLoss) {
 }
 
 TEST(TrainStep, TheHiddenStateIsNamedAfterTheParameter) {
-  Context ctx;
+  Context ctx(kInDouble);
   Tensor w = param("block.w", {1, 2});
   ctx.run(train_step(sum(square(w)), adam({})));
   EXPECT_EQ(ctx.names(), (std::vector<std::string>{"adam.step", "block.w", "block.w.adam.mean", "block.w.adam.square"}));

@@ -102,9 +102,15 @@ Context::Context(const ContextOptions& options) : impl_(std::make_shared<Impl>()
   if (kind.size() > 2 && kind.ends_with(":0")) kind.resize(kind.size() - 2);
   if (kind == "interp")
     impl_->device = interp::make_device(options.seed);
-  else if (kind == "cpu")
-    impl_->device = cc::make_device({.seed = options.seed, .compiler = {.cache = options.cache}, .passes = {.off = options.passes_off}, .memory_limit = options.memory_limit});
-  else
+  else if (kind == "cpu") {
+    cc::DeviceOptions device;
+    device.seed = options.seed;
+    device.compiler.cache = options.cache;
+    device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(), options.compiler_flags.end());
+    device.passes.off = options.passes_off;
+    device.memory_limit = options.memory_limit;
+    impl_->device = cc::make_device(device);
+  } else
     throw ConfigError("device `" + options.device + "` is not built into this library; it has: cpu, interp.");
 }
 

@@ -22,6 +22,7 @@ struct ContextOptions {
   std::string device = "auto";  // auto, cpu, interp; auto is interp
   Init init{};                  // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
   std::string cache{};          // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
+  std::vector<std::string> compiler_flags{};  // appended to the C compiler's, for example -g
   int64_t memory_limit = 0;     // bytes for one program's buffers; 0: none
   std::vector<std::string> passes_off{};  // names of optimisations to leave out
 };

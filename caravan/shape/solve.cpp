@@ -228,7 +228,7 @@ class AxisSolver {
       if (i.written && c.size != c.low)
         throw ShapeError("in " + describe(system_.origins[size_t(i.origin)]) + ": the axis written at index " + std::to_string(i.index) +
                          " has size " + std::to_string(c.low) + " (one more than the largest index that meets it), not " +
-                         std::to_string(c.size) + ", which comes from " + describe_setter(c) + ".");
+                         std::to_string(c.size) + ", which comes from " + describe_setter(c) + "; they meet in " + meeting(c.setter_axis, i.axis, i.origin) + ".");
     }
     // A join whose operands all stretch gives an axis of size 1.
     each_position([&](const JoinConstraint& join, AxisId result, const std::vector<AxisId>& present) {
@@ -485,10 +485,18 @@ class AxisSolver {
     return out;
   }
   // The operation in which two axes meet: the latest on the chain between them.
-  std::string meeting(AxisId a, AxisId b, OriginId fallback) {
+  OriginId meeting_origin(AxisId a, AxisId b, OriginId fallback) {
     OriginId latest = -1;
     for (const Edge& edge : path(a, b)) latest = std::max(latest, edge.origin);
-    return describe(system_.origins[size_t(latest < 0 ? fallback : latest)]);
+    return latest < 0 ? fallback : latest;
+  }
+  std::string meeting(AxisId a, AxisId b, OriginId fallback) { return describe(system_.origins[size_t(meeting_origin(a, b, fallback))]); }
+  // Does the tensor whose axis this is have input axes?
+  bool of_linear_map(AxisId a) {
+    RowId row = row_of_[size_t(a)];
+    for (RowId r = std::max(0, row - 2); row >= 0 && r < std::min(row + 3, RowId(axes_.size())); ++r)
+      if (system_.rows[size_t(r)].origin == system_.rows[size_t(row)].origin && system_.rows[size_t(r)].kind == RowKind::input && !axes_[size_t(r)].empty()) return true;
+    return false;
   }
   [[noreturn]] void refuse_sizes(AxisId a, int64_t size_a, OriginId from_a, AxisId b, int64_t size_b, OriginId from_b) {
     std::string axis;
@@ -504,6 +512,8 @@ class AxisSolver {
                        side(a, size_a, from_a) + ", but " + side(b, size_b, from_b) + ".";
     if (size_a == 1 || size_b == 1)
       text += " A 1 that was given does not stretch; a kept reduction (`0` in the result of a spec) does.";
+    const std::string& op = system_.origins[size_t(meeting_origin(a, b, from_b))].text;
+    if (op.find(" * ") != op.npos && (of_linear_map(a) || of_linear_map(b))) text += " To apply a linear map write w(x), not w * x.";
     throw ShapeError(text);
   }
 

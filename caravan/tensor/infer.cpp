@@ -21,7 +21,7 @@ std::string describe(const Tensor& tensor) {
   const shape::Relation& relation = *n->link->relation;
   auto operand = [&](int slot) -> std::string {
     for (const auto& o : n->operands)
-      if (o.slot == slot) return o.tensor.node().accumulate() ? o.tensor.node().label + "(..)" : o.tensor.node().label;
+      if (o.slot == slot) return o.tensor.node().accumulate() && !o.tensor.node().named ? o.tensor.node().label + "(..)" : o.tensor.node().label;
     return "..";
   };
   if (relation.apply) return operand(0) + "(" + operand(1) + ")";
@@ -159,7 +159,7 @@ void Inference::add(const Tensor& tensor, const KnownShapes& known) {
         if (added) {
           std::vector<Role> roles(relation.slots.size(), Role::other);
           for (const auto& o : n.operands) roles[size_t(o.slot)] = roles_.at(&o.tensor.node());
-          at->second = system_.instantiate(relation, roles, system_.add_origin(describe(tensor), n.link->where));
+          at->second = system_.instantiate(relation, roles, system_.add_origin(relation.text.empty() ? describe(tensor) : relation.text, n.link->where));
         }
         const shape::Instance& instance = at->second;
         shape::OriginId origin = shape::OriginId(system_.rows[size_t(instance.slots[0][0])].origin);

@@ -66,7 +66,7 @@ GivenRow given(const Row& row) {
 }
 
 Tensor random_leaf(std::string stream, int lane, int width, const RandomOptions& options, Source where) {
-  Tensor step = options.step.defined() ? options.step : weak_number(0, DType::i32, where);
+  Tensor step = options.step ? options.step->tensor : weak_number(0, DType::i32, where);
   RandomNode random{std::move(stream), lane, width, options.batch, options.input, options.output, options.like, step};
   auto node = std::make_shared<Node>();
   node->label = "random " + random.stream;

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -54,7 +55,7 @@ class Index {
  public:
   explicit Index(std::string name, int64_t range = 0, Source where = Source::here());
   const std::string& name() const;
-  int64_t range() const;  // 0: any value
+  int64_t range() const;  // 0: any value from 0 on
   const std::shared_ptr<const shape::Symbol>& symbol() const { return symbol_; }
 
  private:
@@ -269,7 +270,7 @@ Tensor slice(const Array& array, const Index& index);                      // so
 struct RandomOptions {
   GivenRow batch{}, input{}, output{};  // rows that are not given are empty; `like` gives all three
   Tensor like{};
-  Tensor step{};                  // a scalar: a different value, a different draw; without one always the same
+  std::optional<Operand> step{};                  // a scalar: a different value, a different draw; without one always the same
 };
 Tensor random_bits(std::string stream, const RandomOptions& options = {}, Source where = Source::here());  // 32 bits
 Tensor uniform(std::string stream, const RandomOptions& options = {}, Source where = Source::here());      // [0, 1)

@@ -1,4 +1,4 @@
-// expect: expected `=>` and the result's shape
+// expect: expected `=>` and the result
 #include <caravan/caravan.h>
 using namespace caravan;
 
