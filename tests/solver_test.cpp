@@ -15,6 +15,12 @@
 namespace caravan::shape {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // several times slower
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // --- building systems: the constraints that a graph of tensors would give ---
 
 struct T {
@@ -356,6 +362,10 @@ const std::vector<Named>& refused() {
          T kept = m.kept_mean(m.data("4|8")), sum = m.point({m.param(), kept});
          m.point({m.stack({sum, kept}, RowKind::batch), m.data("5")});
        }},
+      {"a parameter is never guessed to be a kept 1", [](Model& m) {
+         T w = m.param("");
+         m.assign(w, m.point({w, m.kept_mean(m.data("8"))}));
+       }},
       {"a slice beyond the axis", [](Model& m) { m.slice(m.data("4|3"), 5); }},
       {"a name without a size", [](Model& m) { m.einsum("i => ij", {m.data("3")}); }},
       {"a factor of itself", [](Model& m) { m.einsum("a => a", {m.data("3")}, {{"a", Multiple{2, "a"}}}); }},
@@ -421,7 +431,7 @@ void random_program(Model& m, std::mt19937_64& random) {
 
 TEST(Solver, OrderMeansNothingForRandomPrograms) {
   int accepted = 0;
-  const uint64_t programs = getenv("CARAVAN_RANDOM_PROGRAMS") ? std::stoull(getenv("CARAVAN_RANDOM_PROGRAMS")) : 3'000;
+  const uint64_t programs = getenv("CARAVAN_RANDOM_PROGRAMS") ? std::stoull(getenv("CARAVAN_RANDOM_PROGRAMS")) : kSanitized ? 1'000 : 3'000;
   for (uint64_t seed = 0; seed < programs && !HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
     Model model;
@@ -569,7 +579,7 @@ TEST(Solver, CostIsCloseToLinear) {
         }
       });
     };
-    const int small = 5'000;  // quadratic cost would be sixteen times as much; caches alone make it five to seven
+    const int small = kSanitized ? 2'000 : 5'000;  // quadratic cost would be sixteen times as much; caches alone make it five to seven
     double ratio = 100, before = 100, after = 100;
     for (int attempt = 0; attempt < 5 && ratio >= 10; ++attempt) {
       before = std::min(before, cost(small)), after = std::min(after, cost(4 * small));
@@ -577,7 +587,7 @@ TEST(Solver, CostIsCloseToLinear) {
     }
     if (getenv("CARAVAN_SHOW_COST")) std::printf("%-70s %7.3f s %7.3f s  x%.1f\n", g.what, before, after, ratio);
     EXPECT_LT(ratio, 10) << g.what << ": " << before << " s, then " << after << " s for four times as many nodes";
-    EXPECT_LT(after, 5) << g.what;
+    EXPECT_LT(after, kSanitized ? 50 : 5) << g.what;
   }
 }
 
@@ -585,9 +595,10 @@ TEST(Solver, TenThousandLayersInASecond) {
   Model model;
   T x = model.data("4|8");
   for (int i = 0; i < 10'000; ++i) x = model.point({model.apply(model.param(nullptr, "8"), x), model.param()});
+  const double limit = kSanitized ? 10 : 1;
   double best = 100;
-  for (int attempt = 0; attempt < 3 && best >= 1; ++attempt) best = std::min(best, seconds([&] { solve(model.system); }));
-  EXPECT_LT(best, 1);
+  for (int attempt = 0; attempt < 3 && best >= limit; ++attempt) best = std::min(best, seconds([&] { solve(model.system); }));
+  EXPECT_LT(best, limit);
 }
 
 }  // namespace
