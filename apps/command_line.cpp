@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/commands.h"
+#include "apps/stages.h"
 #include "caravan/base/error.h"
 
 namespace caravan::app {
@@ -72,15 +73,28 @@ void add_ops(CLI::App& app, Parsed& parsed) {
   command.callback([&] { parsed.call.run = [o](const Settings&) { return ops_command(o); }; });
 }
 
+std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
+
+void add_stage_options(CLI::App& command, std::vector<std::string>& passes_off, std::string& dump) {
+  command.add_option("--pass-off", passes_off, "Leave out a pass (may be repeated): " + listed(passes::names()))
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command.add_option("--dump", dump, "Folder for a file of every stage")->type_name("DIR");
+}
+
 void add_inspect(CLI::App& app, Parsed& parsed) {
   InspectOptions& o = parsed.inspect;
-  CLI::App& command =
-      add_command(app, "inspect", "The stages of a recipe's training step",
-                  "  caravan inspect moons --stage shapes\n  caravan inspect linear --stage assignments\n"
-                  "  caravan inspect moons --stage graph --dot | dot -Tsvg > moons.svg");
-  command.add_option("RECIPE", o.recipe, "linear or moons")->required();
-  command.add_option("--stage", o.stage, "graph, shapes, constraints or assignments")->capture_default_str();
+  CLI::App& command = add_command(app, "inspect", "The stages of a recipe's training step",
+                                  "  caravan inspect moons --stage shapes\n  caravan inspect linear --stage c\n"
+                                  "  caravan inspect moons --stage optimized --pass-off fuse --log 1\n"
+                                  "  caravan inspect moons --dump moons\n"
+                                  "  caravan inspect moons --stage graph --dot | dot -Tsvg > moons.svg");
+  std::vector<std::string> recipes;
+  for (const RecipeRow& row : recipe_rows()) recipes.push_back(row.name);
+  command.add_option("RECIPE", o.recipe, listed(recipes))->required();
+  command.add_option("--stage", o.stage, listed(stage_names()) + " [graph]");
   command.add_flag("--dot", o.dot, "The graph for Graphviz");
+  add_stage_options(command, o.passes_off, o.dump);
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return inspect_command(o, s); }; });
 }
 
@@ -88,7 +102,8 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   TrainOptions& o = parsed.train;
   CLI::App& command = add_command(
       train, row.name, row.doc,
-      fmt::format("  caravan train {0}\n  caravan train {0} --epochs 10 --seed 3\n  caravan train {0} --quiet --json",
+      fmt::format("  caravan train {0}\n  caravan train {0} --epochs 10 --seed 3\n  caravan train {0} --quiet --json\n"
+                  "  caravan train {0} --plot pictures --dump stages",
                   row.name));
   CLI::Option* epochs = command.add_option("--epochs", o.wishes.epochs,
                                            fmt::format("Passes over the {} points [{}]", row.points, row.epochs));
@@ -96,8 +111,12 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   command.add_option("--batch", o.wishes.batch, fmt::format("Points in a step [{}]", row.batch));
   command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, row.lr));
   parsed.add_setting(command, "seed", "INT", "Of the data and the initial values [1]");
-  parsed.add_setting(command, "device", "NAME", "auto or interp [auto]");
-  parsed.add_setting(command, "threads", "INT", "At most so many; the interpreter uses one");
+  parsed.add_setting(command, "device", "NAME", "cpu, interp, or auto: cpu where a C compiler works [auto]");
+  parsed.add_setting(command, "threads", "INT", "At most so many; this version uses one");
+  command.add_option("--plot", o.plot, "Folder for SVG files: loss, log loss, learning rate, decision boundary")
+      ->type_name("DIR");
+  add_stage_options(command, o.passes_off, o.dump);
+  command.add_flag("--debug-kernels", o.debug_kernels, "Compile with debug information and say where the C is");
   command.add_flag("--quiet", o.quiet, "No progress and no pictures");
   command.add_flag("--json", o.json, "End with one line of JSON");
   command.callback([&] {
@@ -170,7 +189,7 @@ Call parse_command_line(int argc, const char* const* argv) {
       "failed.\n"
       "Settings: the command line, then CARAVAN_{DEVICE,THREADS,CACHE,LOG,DATA,SEED}, then caravan.toml, then the "
       "default.");
-  parsed.add_setting(app, "log", "INT", "1: print every setting with its source");
+  parsed.add_setting(app, "log", "INT", "1: print every setting with its source, and the passes with their times");
   add_einsum(app, parsed);
   add_gradcheck(app, parsed);
   add_ops(app, parsed);

@@ -35,7 +35,8 @@ struct OpsOptions {
 int ops_command(const OpsOptions& options);
 
 struct InspectOptions {
-  std::string recipe, stage = "graph";
+  std::string recipe, stage, dump;  // no stage: the graph, or nothing beside a dump
+  std::vector<std::string> passes_off;
   bool dot = false;
 };
 int inspect_command(const InspectOptions& options, const Settings& settings);
@@ -43,7 +44,9 @@ int inspect_command(const InspectOptions& options, const Settings& settings);
 struct TrainOptions {
   std::string recipe;
   Wishes wishes;
-  bool quiet = false, json = false;
+  std::string plot, dump;  // folders; empty: none
+  std::vector<std::string> passes_off;
+  bool debug_kernels = false, quiet = false, json = false;
 };
 int train_command(const TrainOptions& options, const Settings& settings);
 

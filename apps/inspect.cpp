@@ -4,40 +4,20 @@
 #include <iostream>
 
 #include "apps/commands.h"
+#include "apps/stages.h"
 #include "caravan/base/error.h"
-#include "caravan/runtime/see.h"
 
 namespace caravan::app {
 
-namespace {
-
-const char* kStages = "graph, shapes, constraints, assignments";
-
-void refuse_stage(const std::string& stage) {
-  for (const char* later : {"loops", "optimized", "c", "cuda", "memory", "kernels"})
-    if (stage == later)
-      throw ConfigError(fmt::format(
-          "this build has no stage `{}`: it interprets programs and compiles none; it has: {}.", stage, kStages));
-  throw ConfigError(fmt::format("there is no stage `{}`; there are: {}.", stage, kStages));
-}
-
-}  // namespace
-
 int inspect_command(const InspectOptions& options, const Settings& settings) {
-  if (options.dot && options.stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
-  const Recipe recipe = make_recipe(options.recipe, {}, settings.seed());
-  if (options.stage == "graph" && options.dot)
-    std::cout << graphviz(recipe.loss);
-  else if (options.stage == "graph")
-    print_graph(std::cout, recipe.loss);
-  else if (options.stage == "shapes")
-    print_shapes(std::cout, recipe.program);
-  else if (options.stage == "constraints")
-    print_constraints(std::cout, recipe.program);
-  else if (options.stage == "assignments")
-    print_assignments(std::cout, recipe.program);
-  else
-    refuse_stage(options.stage);
+  // A folder of all stages and one stage on the screen are two wishes; without either, the graph.
+  const std::string stage = options.stage.empty() && options.dump.empty() ? "graph" : options.stage;
+  if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
+  const Stages stages(make_recipe(options.recipe, {}, settings.seed()), options.passes_off);
+  const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
+  if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
+  std::cout << text;
+  if (settings.log() >= 1) std::cerr << stages.pass_log();
   return kDone;
 }
 

@@ -1,4 +1,4 @@
-// The 21 Tensor Puzzles (Sasha Rush, https://github.com/srush/Tensor-Puzzles), each one line of notation, checked against a loop.
+// The 21 public Tensor Puzzles, each one line of notation, checked against a loop.
 #include <caravan/caravan.h>
 using namespace caravan;
 

@@ -117,6 +117,9 @@ TEST(Gradient, StandsAloneAndHasTheShapeOfItsTensor) {  // nothing of the loss i
   EXPECT_EQ(ctx.eval(dx).values(), (Values{1, 1, 2, 1, 2, 1, 1, 0}));
   Routine r = ctx.compile(observe(dx));
   EXPECT_EQ(r.to_string().find("einsum ="), std::string::npos);
+  Tensor cubes = einsum("2*o+k => o", x * x * x, {{"k", 3}}), ddx = grad(sum(grad(sum(cubes), x)), x);  // 6 x, as often as x is read
+  Context other(kInDouble);
+  EXPECT_EQ(other.eval(ddx).values(), (Values{0, 6, 24, 18, 48, 30, 36, 0}));
 }
 
 TEST(Gradient, OfAnOverlappingPaddedMaxGoesToTheFirstWinner) {
@@ -125,6 +128,8 @@ TEST(Gradient, OfAnOverlappingPaddedMaxGoesToTheFirstWinner) {
   EXPECT_EQ(ctx.eval(y).values(), (Values{2, 2, 2, 2}));
   EXPECT_EQ(ctx.eval(grad(sum(y), x)).values(), (Values{2, 1, 0, 1}));
   EXPECT_EQ(ctx.eval(grad(sum(z), x)).values(), (Values{-2, -1, 0, -1}));
+  Tensor cubes = einmax("o<1+k => o", x * x * x, {{"k", 3}});
+  EXPECT_EQ(ctx.eval(grad(sum(grad(sum(cubes), x)), x)).values(), (Values{24, 12, 0, 12})) << "6 x for each window it wins";
   Tensor p = param("p", {1, 1}), q = param("q", {1, 1});  // the pointwise max: to its first operand
   EXPECT_EQ(ctx.eval(grad(sum(max(p, q)), q, {.allow_unused = true})).values(), (Values{0, 0}));
 }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -34,27 +35,39 @@ string content(const string& path) {
   return out.str();
 }
 
+bool exists(const string& path) { return std::filesystem::exists(path); }
+
+string new_folder() {
+  string pattern = testing::TempDir() + "caravan.XXXXXX";
+  if (!mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder");
+  return pattern;
+}
+
 class Command : public testing::Test {
  protected:
-  void SetUp() override {
-    string pattern = testing::TempDir() + "caravan.XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
+  static void SetUpTestSuite() { cache_ = new_folder(); }
+  static void TearDownTestSuite() { std::filesystem::remove_all(cache_); }
+  void SetUp() override { folder_ = new_folder(); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Runs the command in an empty folder, with no CARAVAN_* but those given ("CARAVAN_SEED=3").
-  Outcome run(const Arguments& arguments, const Arguments& environment = {}) const {
-    const string out = folder_ + "/stdout", err = folder_ + "/stderr", home = "HOME=" + folder_;
+  // Runs the command in an empty folder, with no CARAVAN_* but a cache that these tests share and those given
+  // ("CARAVAN_SEED=3").
+  Outcome run(Arguments arguments, const Arguments& environment = {}) const {
+    arguments.insert(arguments.begin(), CARAVAN_COMMAND);
+    return run_program(arguments, environment);
+  }
+  Outcome run_program(const Arguments& arguments, const Arguments& environment = {}) const {
+    const string out = folder_ + "/stdout", err = folder_ + "/stderr";
+    const char* set = getenv("PATH");
+    const string home = "HOME=" + folder_, cache = "CARAVAN_CACHE=" + cache_,
+                 path = string("PATH=") + (set ? set : "/usr/bin:/bin");
     const pid_t child = fork();
     if (child == 0) {
       std::vector<char*> argv, env;
       auto add = [](std::vector<char*>& list, const string& text) { list.push_back(const_cast<char*>(text.c_str())); };
-      const string command = CARAVAN_COMMAND;
-      add(argv, command);
       for (const string& a : arguments) add(argv, a);
-      add(env, home);
-      for (const string& e : environment) add(env, e);
+      for (const string& e : environment) add(env, e);  // the first of equals counts
+      add(env, home), add(env, cache), add(env, path);
       argv.push_back(nullptr), env.push_back(nullptr);
       const bool ready = chdir(folder_.c_str()) == 0 &&
                          dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1) == 1 &&
@@ -68,7 +81,9 @@ class Command : public testing::Test {
   }
 
   string folder_;
+  static string cache_;
 };
+string Command::cache_;
 
 #define EXPECT_CONTAINS(text, phrase) EXPECT_NE((text).find(phrase), string::npos) << (text)
 
@@ -181,13 +196,21 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"--frobnicate"}, "no option `--frobnicate`"},
       {{"gradcheck", "nosuchcase"}, "no gradient check matches `nosuchcase`"},
       {{"ops", "nosuchop"}, "no op or accumulator `nosuchop`"},
-      {{"inspect", "moons", "--stage", "kernels"}, "this build has no stage `kernels`"},
-      {{"inspect", "moons", "--stage", "loops"}, "this build has no stage `loops`"},
+      {{"inspect", "moons", "--stage", "cuda"}, "this build has no stage `cuda`"},
+      {{"inspect", "moons", "--stage", "c", "--pass-off", "magic"}, "no pass `magic`; there are: merge_equal"},
+      {{"inspect", "moons", "--dump", "/dev/null/stages"}, "--dump `/dev/null/stages` is not a folder"},
+      {{"inspect", "moons", "--dump", "/dev/null"}, "--dump `/dev/null` is not a folder"},
       {{"inspect", "moons", "--stage", "soup"}, "no stage `soup`; there are: graph, shapes"},
       {{"inspect", "moons", "--stage", "shapes", "--dot"}, "--dot draws the graph"},
       {{"inspect", "venus"}, "no recipe `venus`; there are: linear, moons"},
       {{"train"}, "needs a recipe: linear, moons"},
       {{"train", "venus"}, "no recipe `venus`; there are: linear, moons"},
+      {{"train", "moons", "--dump", "/dev/null/stages"}, "--dump `/dev/null/stages` is not a folder"},
+      {{"train", "moons", "--plot", "/dev/null/pictures"}, "--plot `/dev/null/pictures` is not a folder"},
+      {{"train", "moons", "--pass-off", "magic"}, "no pass `magic`"},
+      {{"train", "moons", "--pass-off", "magic", "--device", "interp"}, "no pass `magic`"},
+      {{"train", "moons", "--debug-kernels", "--device", "interp"}, "--debug-kernels is for compiled code"},
+      {{"train", "moons", "--threads", "0"}, "threads (from command line) is `0`"},
       {{"train", "moons", "--epochs", "0"}, "--epochs is 0"},
       {{"train", "moons", "--steps", "-5"}, "--steps is -5"},
       {{"train", "moons", "--epochs", "few"}, "--epochs = few"},
@@ -225,7 +248,7 @@ TEST_F(Command, GradcheckTakesFilters) {
 }
 
 TEST_F(Command, OpsShowsTheTableAndARow) {
-  EXPECT_CONTAINS(run({"ops"}).out, "softplus");
+  EXPECT_CONTAINS(run({"ops"}).out, "gelu_tanh");
   EXPECT_CONTAINS(run({"ops"}).out, "argmax=");
   const Outcome one = run({"ops", "max"});
   EXPECT_EQ(one.code, 0);
@@ -262,6 +285,82 @@ TEST_F(Command, InspectShowsEachStage) {
   }
 }
 
+TEST_F(Command, InspectShowsTheWayToCodeForEveryRecipe) {
+  for (const char* recipe : {"linear", "moons", "multiply-small"}) {
+    struct {
+      const char* stage;
+      Arguments phrases;
+    } rows[] = {
+        {"loops", {"kernel sum", "for b0 < "}},
+        {"optimized", {"kernel ", " = "}},
+        {"c", {"void caravan_run(", "static void k0_", "for (int64_t "}},
+        {"memory", {"offset", "loss ", "..end", "peak ", "state ", "data "}},
+        {"kernels", {"bytes read", "flops", "  loops ", "  from  ", " kernels "}},
+    };
+    for (const auto& [stage, phrases] : rows) {
+      const Outcome o = run({"inspect", recipe, "--stage", stage});
+      EXPECT_EQ(o.code, 0) << recipe << ' ' << stage << ": " << o.err;
+      for (const string& phrase : phrases) EXPECT_CONTAINS(o.out, phrase);
+    }
+  }
+}
+
+TEST_F(Command, InspectCountsBytesAndOperations) {
+  const string out = run({"inspect", "moons", "--stage", "kernels", "--pass-off", "fuse"}).out;
+  // w2(relu(..)): 16 x 16 weights and 10 x 16 values in, 10 x 16 out, a multiplication and an addition for each of 10 x
+  // 16 x 16.
+  const size_t at = out.find("apply.1 ");
+  ASSERT_NE(at, string::npos) << out;
+  std::istringstream row(out.substr(at));
+  string name;
+  int64_t read = 0, written = 0, flops = 0;
+  row >> name >> read >> written >> flops;
+  EXPECT_EQ(read, 4 * (16 * 16 + 10 * 16));
+  EXPECT_EQ(written, 4 * 10 * 16);
+  EXPECT_EQ(flops, 2 * 10 * 16 * 16);
+}
+
+TEST_F(Command, InspectLeavesPassesOutAndLogsThem) {
+  auto kernels = [&](const Arguments& off) {
+    Arguments all = {"inspect", "moons", "--stage", "optimized"};
+    for (const string& name : off) all.insert(all.end(), {"--pass-off", name});
+    const string out = "\n" + run(all).out;
+    size_t n = 0;
+    for (size_t at = out.find("\nkernel "); at != string::npos; at = out.find("\nkernel ", at + 1)) ++n;
+    return n;
+  };
+  EXPECT_LT(kernels({}), kernels({"fuse"}));
+  EXPECT_LT(kernels({"fuse"}), kernels({"fuse", "inline_producers"}));
+
+  const string quiet = run({"inspect", "moons", "--stage", "optimized"}).err;
+  const string log = run({"inspect", "moons", "--stage", "optimized", "--log", "1"}).err;
+  EXPECT_EQ(quiet, "");
+  EXPECT_CONTAINS(log, "pass fuse ");
+  EXPECT_CONTAINS(log, " ms");
+  EXPECT_CONTAINS(log, "(unchanged)");
+  EXPECT_EQ(run({"inspect", "moons", "--log", "1", "--pass-off", "fuse"}).err.find("pass fuse "), string::npos);
+  EXPECT_CONTAINS(run({"train", "linear", "--steps", "1", "--quiet", "--log", "1"}).err, "pass fuse ");
+}
+
+TEST_F(Command, DumpWritesEveryStage) {
+  const Arguments files = {"graph.txt", "graph.dot",     "shapes.txt", "constraints.txt", "assignments.txt",
+                           "loops.txt", "optimized.txt", "memory.txt", "step.c",          "kernels.txt"};
+  for (const Arguments& command : {Arguments{"inspect", "moons"}, Arguments{"train", "moons", "--quiet"}}) {
+    const string to = folder_ + "/" + command[0] + "/stages";
+    Arguments all = command;
+    all.insert(all.end(), {"--dump", to});
+    const Outcome o = run(all);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, "");
+    for (const string& file : files) EXPECT_GT(content(to + "/" + file).size(), 100u) << file;
+    EXPECT_EQ(content(to + "/step.c"), run({"inspect", "moons", "--stage", "c"}).out);
+    EXPECT_EQ(content(to + "/memory.txt"), run({"inspect", "moons", "--stage", "memory"}).out);
+    EXPECT_CONTAINS(content(to + "/graph.dot"), "digraph");
+  }
+  EXPECT_EQ(run({"train", "moons", "--device", "abacus", "--dump", folder_ + "/none"}).code, 2);
+  EXPECT_FALSE(exists(folder_ + "/none"));
+}
+
 TEST_F(Command, TrainLinearFindsTheLineAndShowsTheWay) {
   const Outcome o = run({"train", "linear", "--device", "interp", "--json"});
   EXPECT_EQ(o.code, 0) << o.err;
@@ -288,6 +387,130 @@ TEST_F(Command, TrainMoonsLearns) {
   EXPECT_EQ(field(o.last_line(), "seed"), "3");
   EXPECT_LT(number(o.last_line(), "epoch_loss"), 8);
   EXPECT_GT(number(o.last_line(), "train_accuracy"), 0.9);
+}
+
+TEST_F(Command, TrainMoonsDrawsRateLossAndBoundary) {
+  const string to = folder_ + "/pictures";
+  const Outcome o = run({"train", "moons", "--epochs", "8", "--plot", to});
+  EXPECT_EQ(o.code, 0) << o.err;
+  size_t last = 0;
+  for (const char* phrase :
+       {"Learning rate\n", "Loss, summed over an epoch\n", "Log loss, summed over an epoch\n", "Decision boundary"}) {
+    const size_t at = o.out.find(phrase);
+    ASSERT_NE(at, string::npos) << phrase << o.out;
+    EXPECT_GT(at, last);
+    last = at;
+  }
+  for (const char* file : {"learning_rate.svg", "loss.svg", "log_loss.svg", "boundary.svg"}) {
+    const string svg = content(to + "/" + file);
+    EXPECT_CONTAINS(svg, "<svg ");
+    EXPECT_CONTAINS(svg, "</svg>");
+  }
+  EXPECT_CONTAINS(content(to + "/learning_rate.svg"), "epoch 1: 0.2<");
+  EXPECT_CONTAINS(content(to + "/learning_rate.svg"), "epoch 8: 0.1125<");
+  EXPECT_EQ(run({"train", "linear", "--steps", "5", "--quiet", "--plot", to + "/linear"}).out, "");
+  EXPECT_TRUE(exists(to + "/linear/loss.svg"));
+  EXPECT_FALSE(exists(to + "/linear/boundary.svg"));  // there is no plane to divide
+}
+
+TEST_F(Command, TrainMultiplySmallPredictsProducts) {
+  const Outcome o = run({"train", "multiply-small", "--json"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_CONTAINS(o.out, "step 200000 of 200000: loss ");
+  size_t examples = 0;
+  for (size_t at = o.out.find(", we predict "); at != string::npos; at = o.out.find(", we predict ", at + 1))
+    ++examples;
+  EXPECT_EQ(examples, 10u);
+  EXPECT_EQ(field(o.last_line(), "steps"), "200000");
+  EXPECT_LT(number(o.last_line(), "mean_absolute_error"), 0.5);
+}
+
+TEST_F(Command, DevicesAgree) {
+  for (const char* recipe : {"linear", "moons", "multiply-small"}) {
+    auto losses = [&](const char* device) {
+      const Outcome o = run({"train", recipe, "--steps", "50", "--seed", "4", "--quiet", "--json", "--device", device});
+      EXPECT_EQ(o.code, 0) << o.err;
+      EXPECT_EQ(field(o.out, "device"), string("\"") + device + "\"");
+      return number(o.out, "epoch_loss");
+    };
+    const double exact = losses("interp");
+    EXPECT_NEAR(losses("cpu"), exact, 1e-4 * exact) << recipe;
+  }
+}
+
+TEST_F(Command, TrainCompilesWhereItCanAndSaysSo) {
+  const Arguments train = {"train", "moons", "--steps", "20", "--quiet", "--json"};
+  const Outcome compiled = run(train);
+  EXPECT_EQ(compiled.code, 0) << compiled.err;
+  EXPECT_EQ(compiled.err, "");
+  EXPECT_EQ(field(compiled.out, "device"), "\"cpu\"");
+  EXPECT_GT(number(compiled.out, "compile_seconds"), 0);
+  EXPECT_GE(number(compiled.out, "peak_bytes"), 640);
+  EXPECT_GE(number(compiled.out, "threads"), 1);
+
+  std::filesystem::create_directory(folder_ + "/bin");
+  std::ofstream(folder_ + "/bin/cc") << "#!/bin/sh\necho broken >&2\nexit 1\n";
+  std::filesystem::permissions(folder_ + "/bin/cc", std::filesystem::perms::owner_all);
+  const Outcome broken = run(train, {"PATH=" + folder_ + "/bin"});
+  EXPECT_EQ(field(broken.out, "device"), "\"interp\"");
+  EXPECT_CONTAINS(broken.err, "because the C compiler `cc` cannot be run");
+
+  const Arguments nothing = {"PATH=/nowhere"};
+  const Outcome interpreted = run(train, nothing);
+  EXPECT_EQ(interpreted.code, 0) << interpreted.err;
+  EXPECT_EQ(field(interpreted.out, "device"), "\"interp\"");
+  EXPECT_EQ(field(interpreted.out, "peak_bytes"), "no peak_bytes");
+  EXPECT_CONTAINS(interpreted.err, "is interpreted, which is slow, because there is no `cc` on the PATH");
+  EXPECT_EQ(interpreted.err.find('\n'), interpreted.err.size() - 1);
+
+  Arguments demanded = train;
+  demanded.insert(demanded.end(), {"--device", "cpu", "--threads", "2"});
+  EXPECT_EQ(run(demanded).code, 0);
+  EXPECT_EQ(run(demanded, nothing).code, 3);
+}
+
+TEST_F(Command, TrainSpendsItsTimeInTheStep) {
+  const Outcome o = run({"train", "moons", "--quiet", "--json", "--device", "cpu"});
+  EXPECT_EQ(field(o.out, "steps"), "6400");
+  EXPECT_LT(number(o.out, "epoch_loss"), 0.1);
+  EXPECT_LT(number(o.out, "seconds"), 0.1);
+}
+
+TEST_F(Command, DebugKernelsCanBeStoppedAtALineOfTheirC) {
+  const Arguments train = {"train", "moons", "--steps", "2", "--quiet", "--debug-kernels"};
+  const Outcome o = run(train);
+  ASSERT_EQ(o.code, 0) << o.err;
+  const string phrase = "The C of a step: ";
+  ASSERT_EQ(o.out.find(phrase), 0u) << o.out;
+  const string source = o.out.substr(phrase.size(), o.out.find('\n') - phrase.size());
+  EXPECT_EQ(run(train).out, o.out);  // the cache keeps it there
+
+  std::istringstream lines(content(source));
+  int stop = 0, n = 1;
+  bool in_kernel = false;
+  for (string line; std::getline(lines, line) && stop == 0; ++n) {
+    in_kernel = in_kernel || line.find("static void k0_") == 0;
+    if (in_kernel && line.find("+= ") != string::npos) stop = n;
+  }
+  ASSERT_GT(stop, 0) << content(source);
+
+  const string gdb = "/usr/bin/gdb", at = source + ":" + std::to_string(stop);
+  if (!exists(gdb)) GTEST_SKIP() << "gdb is not installed (apt-get install gdb)";
+  const string key = std::filesystem::path(source).filename().string(),
+               library = cache_ + "/" + key.substr(0, key.find('.')) + ".so";
+  const Outcome found = run_program({gdb, "-batch", "-nx", "-ex", "break " + at, library});
+  EXPECT_CONTAINS(found.out, "Breakpoint 1 at ");
+  EXPECT_CONTAINS(found.out, ", line " + std::to_string(stop) + ".");
+
+  Arguments debugged = {gdb,         "-batch",      "-nx",          "-ex", "set breakpoint pending on",
+                        "-ex",       "break " + at, "-ex",          "run", "-ex",
+                        "backtrace", "--args",      CARAVAN_COMMAND};
+  debugged.insert(debugged.end(), train.begin(), train.end());
+  const Outcome stopped = run_program(debugged);
+  if ((stopped.out + stopped.err).find("ptrace") != string::npos)
+    GTEST_SKIP() << "programs may not be traced here: " << stopped.err;
+  EXPECT_CONTAINS(stopped.out, "Breakpoint 1, k0_");
+  EXPECT_CONTAINS(stopped.out, "caravan_run");
 }
 
 TEST_F(Command, TrainRepeatsBitForBitAndSeedsDiffer) {
@@ -361,6 +584,23 @@ TEST_F(Command, DoctorSaysWhatIsThere) {
   EXPECT_CONTAINS(run({"--version"}).out, "caravan ");
 }
 
+TEST_F(Command, DoctorFindsTheCompilerAndMeasuresTheCache) {
+  const string cache = "CARAVAN_CACHE=" + folder_ + "/kernels";
+  EXPECT_CONTAINS(run({"doctor"}, {cache}).out, "kernels  0 files, 0.0 MB in " + folder_ + "/kernels");
+  EXPECT_FALSE(exists(folder_ + "/kernels"));  // a doctor looks
+  EXPECT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, {cache}).code, 0);
+  const Outcome o = run({"doctor", "--json"}, {cache});
+  EXPECT_EQ(o.out.find('\n'), o.out.size() - 1);
+  EXPECT_CONTAINS(o.out, R"({"name":"cpu","built":true,"works":true,"note":"compiled by /)");
+  EXPECT_CONTAINS(field(o.out, "path"), "/cc");
+  EXPECT_GT(number(o.out, "files"), 0);
+  EXPECT_GT(number(o.out, "bytes"), 1000);
+
+  const Outcome without = run({"doctor"}, {"PATH=/nowhere"});
+  EXPECT_EQ(without.code, 0);
+  EXPECT_CONTAINS(without.out, "cpu      no     there is no `cc` on the PATH");
+}
+
 TEST_F(Command, HelpHasExamplesEverywhere) {
   for (const Arguments& path : std::vector<Arguments>{{},
                                                       {"einsum"},
@@ -370,6 +610,7 @@ TEST_F(Command, HelpHasExamplesEverywhere) {
                                                       {"train"},
                                                       {"train", "linear"},
                                                       {"train", "moons"},
+                                                      {"train", "multiply-small"},
                                                       {"doctor"}}) {
     Arguments all = path;
     all.push_back("--help");
@@ -378,7 +619,8 @@ TEST_F(Command, HelpHasExamplesEverywhere) {
     EXPECT_CONTAINS(o.out, "Example");
     EXPECT_CONTAINS(o.out, "caravan" + joined(path));
   }
-  EXPECT_CONTAINS(run({"train", "moons", "--help"}).out, "--epochs");
+  for (const char* option : {"--epochs", "--device", "--plot", "--dump", "--pass-off", "--debug-kernels"})
+    EXPECT_CONTAINS(run({"train", "moons", "--help"}).out, option);
 }
 
 }  // namespace

@@ -221,9 +221,9 @@ TEST(Interp, SymbolsSelectASlice) {
   b.compute("y", "2|", Accumulator::add, {"r"}, {2}, {it(0)}, {{data, {Term::symbol(0, 2) + it(0)}}});
   EXPECT_EQ(b({}, {2, 0}), (Values{4, 5}));
   EXPECT_EQ(b({}, {0, 1000000}), (Values{0, 1}));
-  expect_refusal([&] { b({}, {3, 0}); }, {"symbol `batch` is 3, but must be in 0..2"});
-  expect_refusal([&] { b({}, {-1, 0}); }, {"symbol `batch` is -1"});
-  expect_refusal([&] { b({}, {0, -1}); }, {"symbol `step` is -1, but must be at least 0"});
+  expect_refusal([&] { b({}, {3, 0}); }, {"the index `batch` is 3, but must be in 0..2"});
+  expect_refusal([&] { b({}, {-1, 0}); }, {"the index `batch` is -1"});
+  expect_refusal([&] { b({}, {0, -1}); }, {"the index `step` is -1, but must be at least 0"});
   expect_refusal([&] { b({}, {0}); }, {"has 2 symbols, but 1 values were given"});
 }
 

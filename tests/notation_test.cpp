@@ -1,5 +1,5 @@
 // The notation, row by row: specs with the shapes and values they give. The first two tables are those of the contract
-// (shared/reference/notation.md); every row of spec and operands is also computed by the naive evaluator.
+// (docs/notation.md); every row of spec and operands is also computed by the naive evaluator.
 #include <caravan/caravan.h>
 #include <gtest/gtest.h>
 

@@ -258,9 +258,6 @@ TEST_F(CSpelling, OfIntegersGivesTheEvaluation) {
 }
 
 TEST(Op, IsStableAtTheExtremes) {
-  EXPECT_EQ(eval(Op::softplus, 1000), 1000);
-  EXPECT_EQ(eval(Op::softplus, -1000), 0);
-  EXPECT_DOUBLE_EQ(eval(Op::softplus, 0), std::log(2.0));
   EXPECT_EQ(eval(Op::sigmoid, -1000), 0);
   EXPECT_EQ(eval(Op::sigmoid, 1000), 1);
   EXPECT_DOUBLE_EQ(eval(Op::sigmoid, -50), std::exp(-50.0));
@@ -271,7 +268,7 @@ TEST(Op, IsStableAtTheExtremes) {
   EXPECT_DOUBLE_EQ(eval(Op::log1p, 1e-20), 1e-20);
   EXPECT_DOUBLE_EQ(eval(Op::expm1, 1e-20), 1e-20);
   EXPECT_TRUE(std::isnan(eval(Op::relu, kNaN)));
-  for (Op op : {Op::softplus, Op::sigmoid, Op::silu, Op::gelu, Op::gelu_tanh, Op::tanh, Op::erf})
+  for (Op op : {Op::sigmoid, Op::silu, Op::gelu, Op::gelu_tanh, Op::tanh, Op::erf})
     for (double a : {-1e200, -1000.0, 1000.0, 1e200})
       EXPECT_TRUE(std::isfinite(evaluate(pullback(op, 0), pullback_variables(row(op), 1, {a})))) << row(op).name << " at " << a;
 }

@@ -122,7 +122,7 @@ TEST(Refusal, SyntaxWithACaret) {
 
 TEST(Refusal, Specs) {
   check<SpecError>({
-      {"too few operands", {"\"ij;jk=>ik\"", "refusal_test.cpp:", "has 2 shapes before `=>`, but the call has 1 operands"},
+      {"too few operands", {"\"ij;jk=>ik\"", "refusal_test.cpp:", "has 2 shapes before `=>`, but the call has 1 operand"},
        [](Context&) { einsum(spec("ij;jk=>ik"), data("a", "2,2")); }},
       {"too many operands", {"has 1 shapes", "the call has 3 operands"},
        [](Context&) { einsum(spec("i=>i"), 1.0, 2.0, 3.0); }},
@@ -153,7 +153,12 @@ TEST(Refusal, Specs) {
 }
 
 TEST(Refusal, Sizes) {
+  constexpr int64_t kHuge = int64_t(1) << 62;
   check<ShapeError>({
+      {"parts whose sum overflows", {"2^40"}, [=](Context& ctx) { ctx.shape(concat("i; j => i^j", param("a", {.output = {kHuge}}), param("b", {.output = {kHuge}}))); }},
+      {"a written window that overflows", {"2^40"}, [=](Context& ctx) { ctx.shape(einsum("i; k => 2*i+k", param("a", {.output = {kHuge}}), data("k", "3"))); }},
+      {"more elements than memory has", {"2^40 elements"}, [](Context& ctx) { ctx.eval(einsum("i => j, k", data("a", "3"), {{"j", int64_t(1) << 32}, {"k", int64_t(1) << 32}})); }},
+      {"more axes than a row has", {"33 axes", "at most 32"}, [](Context& ctx) { ctx.shape(tensor(Array(parse_shape("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1")))); }},
       {"two sizes for one axis", {"ij;jk=>ik", "axis `j`", "`left`", "`right`", "4", "5", "refusal_test.cpp:"},
        [](Context& ctx) { ctx.eval(einsum("ij;jk=>ik", data("left", "3,4"), data("right", "5,6"))); }},
       {"two sizes in a pointwise operation", {"`left + right`", "`left`", "`right`", "3", "4"},
@@ -261,6 +266,8 @@ TEST(Refusal, State) {
 TEST(Refusal, Precision) {
   check<DTypeError>({
       {"a number that overflows its precision", {"70000", "f16"}, [](Context&) { number(70000, DType::f16); }},
+      {"an initial value that overflows", {"`w`", "f16"}, [](Context&) { param("w", {.init = constant(1e6), .dtype = DType::f16}); }},
+      {"a written value that overflows", {"`w`", "f16"}, [](Context& ctx) { ctx.write(state("w", {.dtype = DType::f16}), Array::scalar(1e6)); }},
       {"a number that is not an integer", {"u8"}, [](Context&) { number(300, DType::u8); }},
       {"ids that are not integers", {"gather", "ids", "f32"}, [](Context&) { gather(data("t", "3->2"), data("ids", "2|")); }},
   });

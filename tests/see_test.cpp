@@ -101,6 +101,17 @@ TEST(GradientCheck, CatchesAWrongRule) {
   EXPECT_FALSE(check_gradients(sum(forgotten(x)), {x}, ctx).passed());
   EXPECT_FALSE(check_gradients(sum(nan(x)), {x}, ctx).passed());
   EXPECT_TRUE(check_gradients(sum(square(x)), {x}, ctx).passed());
+  Tensor edge = param("edge", {0, 1});  // the difference at 0 is NaN; what comes after must not hide it
+  EXPECT_FALSE(check_gradients(sum(sqrt(edge)), {edge}, ctx).passed());
+}
+
+TEST(GradientCheck, PutsParametersBackWhenItFails) {
+  Tensor x = param("x", {1, 2}), table = tensor(Array(parse_shape("3->1"), {1, 2, 3}));
+  Tensor loss = sum(gather(table, cast(x * 1000 - 998, DType::i32))) + sum(x);  // moving x leaves the table
+  Context ctx(kInDouble);
+  ctx.write(x, Array::vector({1, 0.999}));
+  EXPECT_THROW(check_gradients(loss, {x}, ctx), StateError);
+  EXPECT_EQ(ctx.read(x).values(), (std::vector<double>{1, Array::vector({0.999}).at(0)}));
 }
 
 TEST(GradientCheck, SpreadsOverALargeParameterAndBindsIndices) {

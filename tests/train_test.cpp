@@ -275,6 +275,21 @@ TEST(TrainStep, UpdatesEveryParameterAndObservesTheOldLoss) {
   EXPECT_THROW(gradients(sum(tensor({1, 2}))), GradientError);
 }
 
+TEST(TrainStep, OneAfterTheOtherSharesStatesByName) {  // each optimiser made leaves of its own for the counter and the moments
+  Tensor x = param("x", 1.0), y = param("y", 2.0);
+  Context ctx(kInDouble), twice(kInDouble);
+  ctx.run(then(train_step(square(x), adam({})), train_step(square(y), adam({}))));
+  EXPECT_EQ(ctx.read("adam.step").item(), 2);
+  EXPECT_LT(ctx.read(y).item(), 2);
+  auto step = [&] { return train_step(square(x), sgd({.lr = 0.1, .momentum = 0.9})); };
+  Context one(kInDouble);
+  one.run(then(step(), step()));
+  Routine r = twice.compile(step());
+  r.run(), r.run();
+  EXPECT_EQ(one.read(x).item(), twice.read(x).item());
+  EXPECT_EQ(one.read("x.sgd.velocity").item(), twice.read("x.sgd.velocity").item());
+}
+
 TEST(TrainStep, TheHiddenStateIsNamedAfterTheParameter) {
   Context ctx(kInDouble);
   Tensor w = param("block.w", {1, 2});

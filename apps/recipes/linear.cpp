@@ -42,7 +42,7 @@ Recipe linear_recipe(const Schedule& schedule) {
   Tensor loss = (sum(square(x * w + b - y)) / schedule.batch).named("loss");
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
-  Recipe out{schedule, loss, train_step(loss, sgd({.lr = lr})), batch, step, {}, {}, {}};
+  Recipe out{schedule, loss, train_step(loss, sgd({.lr = lr})), batch, step, lr};
   out.before = [=](std::ostream& to, Context& ctx) {
     to << fmt::format(
         "The first batch of {} points, before training. Each node with its operands, value and gradient:\n\n",

@@ -1,30 +1,9 @@
 // Half-moons: an MLP whose sizes are inferred, hinge loss, decaying learning rate, one step for everything.
-#include <fmt/format.h>
-
-#include <ostream>
-
 #include "apps/recipes/recipe.h"
-#include "apps/text_plot.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/train/optimizer.h"
 
 namespace caravan::app {
-
-namespace {
-
-constexpr Frame kFrame{-1.3, 2.3, -0.75, 1.25, 72, 22};
-
-Array grid_of(const Frame& frame) {  // the centres of its cells
-  std::vector<double> xy;
-  for (int row = 0; row < frame.height; ++row)
-    for (int column = 0; column < frame.width; ++column) xy.insert(xy.end(), {frame.x(column), frame.y(row)});
-  Shape shape;
-  shape.batch = {{int64_t(frame.width) * frame.height}};
-  shape.output = {{2}};
-  return Array(shape, xy);
-}
-
-}  // namespace
 
 Recipe moons_recipe(const Schedule& schedule) {
   const auto moons = data::half_moons({.points = schedule.points, .noise = 0.1, .seed = schedule.seed});
@@ -40,11 +19,11 @@ Recipe moons_recipe(const Schedule& schedule) {
   Tensor loss = (sum(relu(1 - y * mlp(x))) / schedule.batch).named("loss");
   Tensor lr = schedule.lr * (2 - step / double(schedule.steps));
 
-  Recipe out{schedule, loss, train_step(loss, sgd({.lr = lr, .weight_decay = 1e-4})), batch, step, {}, {}, {}};
-  out.after = [=](std::ostream& to, Context& ctx) {
-    const Array scores = ctx.eval(mlp(tensor(grid_of(kFrame), "grid")));
-    to << "Decision boundary: o and x are the two moons, dots are where the network says x\n\n"
-       << scatter(kFrame, moons.points, moons.labels, scores);
+  Recipe out{schedule, loss, train_step(loss, sgd({.lr = lr, .weight_decay = 1e-4})), batch, step, lr};
+  out.boundary = [=](Context& ctx, int columns, int rows) -> plot::Scatter {
+    const plot::Frame frame{-1.3, 2.3, -0.75, 1.25, columns, rows};
+    return {"Decision boundary between the two moons", frame, moons.points, moons.labels,
+            ctx.eval(mlp(tensor(frame.centres(), "grid")))};
   };
   out.results = [=](Context& ctx) -> std::map<std::string, double> {
     const Array scores = ctx.eval(mlp(tensor(moons.points, "points")));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -10,11 +11,13 @@
 namespace caravan::app {
 
 std::span<const RecipeRow> recipe_rows() {
-  static const std::array<RecipeRow, 2> kRows = {{
+  static const std::array<RecipeRow, 3> kRows = {{
       {"linear", "A line y = x w + b through noisy points: the graph, its backward pass, and w and b recovered.", 100,
-       4, 20, 0.1, "Learning rate at the start; it falls to 0", linear_recipe},
+       4, 20, 0.1, "Learning rate at the start; it falls to 0", true, linear_recipe},
       {"moons", "Two half moons told apart by a 2-16-16-1 network with hinge loss.", 800, 10, 80, 0.1,
-       "Learning rate at the end; it falls from twice as much", moons_recipe},
+       "Learning rate at the end; it falls from twice as much", true, moons_recipe},
+      {"multiply-small", "The product of two numbers by a 2-5-1 network, one random pair at a time.", 200'000, 1, 1,
+       0.01, "Learning rate at the start; it falls to 0", false, multiply_small_recipe},
   }};
   return kRows;
 }
@@ -48,6 +51,7 @@ Recipe make_recipe(const std::string& name, const Wishes& wishes, uint64_t seed)
     throw ConfigError(fmt::format("--epochs {} is more than {} steps.", epochs, kMost));
   out.steps = positive("--steps", wishes.steps.value_or(epochs * out.steps_per_epoch()));
   if (out.steps > kMost) throw ConfigError(fmt::format("--steps {} is more than {}.", out.steps, kMost));
+  out.report = row.by_epoch ? out.steps_per_epoch() : std::max<int64_t>(1, out.steps / 100);
   out.lr = wishes.lr.value_or(row.lr);
   if (!std::isfinite(out.lr) || out.lr <= 0) throw ConfigError(fmt::format("--lr is {}; it must be positive.", out.lr));
   return row.make(out);

@@ -1,5 +1,6 @@
 #include "caravan/autodiff/grad.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -204,16 +205,35 @@ std::vector<Tensor> reached_parameters(const Tensor& y) {
   return out;
 }
 
-Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u) { return grad(y, x, {.allow_unused = true, .cotangent = u}); }
-
-// vjp is linear in u, so its own transpose is the jvp; the value of u does not matter.
-Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v) {
-  Tensor u = zeros_like(y);
-  return grad(dot(vjp(y, x, u), v), u, {.allow_unused = true});
+namespace {
+template <size_t N>
+std::array<Tensor, N> each(const Tensor& y, const std::array<Tensor, N>& xs, const GradOptions& options, Source where) {
+  std::vector<Tensor> list = grad(y, std::vector<Tensor>(xs.begin(), xs.end()), options, where);
+  std::array<Tensor, N> out;
+  std::copy(list.begin(), list.end(), out.begin());
+  return out;
+}
+}  // namespace
+std::array<Tensor, 2> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const GradOptions& options, Source where) {
+  return each<2>(y, {x0, x1}, options, where);
+}
+std::array<Tensor, 3> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const GradOptions& options, Source where) {
+  return each<3>(y, {x0, x1, x2}, options, where);
+}
+std::array<Tensor, 4> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const Tensor& x3, const GradOptions& options, Source where) {
+  return each<4>(y, {x0, x1, x2, x3}, options, where);
 }
 
-Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v) {
-  return grad(dot(grad(loss, x), v), x, {.allow_unused = true});
+Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u, Source where) { return grad(y, x, {.allow_unused = true, .cotangent = u}, where); }
+
+// vjp is linear in u, so its own transpose is the jvp; the value of u does not matter.
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v, Source where) {
+  Tensor u = zeros_like(y, where);
+  return grad(dot(Operand(vjp(y, x, u, where), where), v), u, {.allow_unused = true}, where);
+}
+
+Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v, Source where) {
+  return grad(dot(Operand(grad(loss, x, {}, where), where), v), x, {.allow_unused = true}, where);
 }
 
 Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, GradientRule rule) {

@@ -21,20 +21,17 @@ struct GradOptions {
 std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {}, Source where = Source::here());
 Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options = {}, Source where = Source::here());
 
-template <class... More>
-  requires(std::is_same_v<More, Tensor> && ...)
-std::array<Tensor, 2 + sizeof...(More)> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const More&... more) {
-  std::vector<Tensor> list = grad(y, std::vector<Tensor>{x0, x1, more...});
-  std::array<Tensor, 2 + sizeof...(More)> out;
-  for (size_t i = 0; i < out.size(); ++i) out[i] = list[i];
-  return out;
-}
+// auto [dx, dy] = grad(loss, x, y);
+std::array<Tensor, 2> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const GradOptions& options = {}, Source where = Source::here());
+std::array<Tensor, 3> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const GradOptions& options = {}, Source where = Source::here());
+std::array<Tensor, 4> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const Tensor& x3, const GradOptions& options = {},
+                           Source where = Source::here());
 
 std::vector<Tensor> reached_parameters(const Tensor& y);  // the parameters that the gradient of y reaches, as parameters(y) orders them
 
-Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u);     // u applied to the Jacobian dy/dx: the shape of x
-Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v);     // the Jacobian applied to v: the shape of y
-Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v);  // the Hessian applied to v: the shape of x
+Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u, Source where = Source::here());     // u applied to the Jacobian dy/dx: the shape of x
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v, Source where = Source::here());     // the Jacobian applied to v: the shape of y
+Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v, Source where = Source::here());  // the Hessian applied to v: the shape of x
 
 // A function whose gradient is a rule of the user's: custom_gradient(f, rule)(x...) is f(x...); its cotangent g gives
 // rule(g, x...) to the x, a tensor or a std::vector of one per x.

@@ -32,7 +32,8 @@ std::vector<int64_t> Shape::sizes() const {
 
 int64_t Shape::elements() const {
   int64_t n = 1;
-  for (int64_t size : sizes()) n *= size;
+  for (const Row* row : {&batch, &input, &output})
+    for (const Axis& axis : *row) n *= axis.size;
   return n;
 }
 

@@ -38,7 +38,8 @@ std::vector<double> smooth_point(const OpRow& row, int64_t element) {
   throw InternalError("the row of " + std::string(row.name) + " has a domain without a smooth point.");
 }
 
-Tensor applied(const OpRow& row, size_t by) {
+// At first order one operand is a parameter, at second order all are: mixed derivatives count too.
+Tensor applied(const OpRow& row, size_t by, int order) {
   std::vector<Array> values(size_t(row.arity), Array(parse_shape(std::to_string(kElements)), DType::f64));
   for (int64_t e = 0; e < kElements; ++e) {
     std::vector<double> point = smooth_point(row, e);
@@ -48,7 +49,7 @@ Tensor applied(const OpRow& row, size_t by) {
   std::vector<Operand> operands;
   for (size_t k = 0; k < values.size(); ++k) {
     const std::string name(1, "abc"[k]);
-    operands.push_back(k == by ? param(name, values[k]) : tensor(values[k], name));
+    operands.push_back(k == by || order == 2 ? param(name, values[k]) : tensor(values[k], name));
   }
   return pointwise(row.op, operands);
 }
@@ -61,7 +62,7 @@ std::vector<GradientCase> op_gradient_cases() {
     for (size_t by = 0; by < size_t(row.arity); ++by)
       for (int order : {1, 2})
         out.push_back({"op " + std::string(row.name), std::string("by ") + "abc"[by], order,
-                       [&row, by] { return applied(row, by); }});
+                       [&row, by, order] { return applied(row, by, order); }});
   return out;
 }
 

@@ -1,13 +1,18 @@
 #include "caravan/codegen/c.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
+#include "caravan/codegen/math_prelude.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/ir/text.h"
+#include "caravan/loop/walk.h"
 #include "caravan/ops/table.h"
 
 namespace caravan::codegen {
@@ -33,28 +38,58 @@ const char* c_type(DType dtype) {
   return "?";
 }
 
+// A name that means nothing else in the text: not a word of C, a macro, a function that kernels call, or a register.
 std::string identifier(const std::string& text) {
   std::string out;
   for (char c : text) out += isalnum(uint8_t(c)) ? c : '_';
-  if (out.empty() || isdigit(uint8_t(out[0]))) out = "_" + out;
-  static const std::set<std::string> kTaken = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "exp", "extern", "float", "for",
-                                               "goto", "if", "inline", "int", "log", "long", "register", "restrict", "return", "seed", "short", "signed", "sizeof", "static",
-                                               "struct", "switch", "symbols", "typedef", "union", "unsigned", "void", "volatile", "while", "e"};
-  return kTaken.count(out) ? out + "_" : out;
+  if (out.empty() || out[0] == '_' || isdigit(uint8_t(out[0]))) out = "v" + out;
+  static const std::set<std::string> kTaken = {
+      "auto",   "break",  "case",   "char",    "const", "continue", "default", "do",    "double",  "else",   "enum",   "extern",   "float",  "for",   "goto", "if",   "inline",
+      "int",    "long",   "return", "register", "restrict", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while",
+      "asm",    "typeof", "linux",  "unix",    "i386",  "main",     "memcpy",  "fabs",  "fabsf",   "floor",  "floorf", "ceil",     "ceilf",  "rint",  "rintf", "trunc", "truncf",
+      "sqrt",   "sqrtf",  "fma",    "fmaf",    "buffers", "symbols", "seed"};
+  const bool is_register = out[0] == 'r' && out.size() > 1 && out.find_first_not_of("0123456789", 1) == out.npos;
+  const bool is_macro = out.size() > 1 && std::none_of(out.begin(), out.end(), [](char c) { return islower(uint8_t(c)); });
+  return kTaken.count(out) || is_register || is_macro || out.ends_with("_t") || out.starts_with("caravan") ? out + "_" : out;
+}
+std::string comment(std::string text) {
+  for (size_t at; (at = text.find("*/")) != text.npos;) text.insert(at + 1, " ");
+  return "/* " + text + " */";
 }
 
+// The number as an operand of this precision. What an integer cannot hold wraps, infinities are its bounds, NaN is 0.
 std::string literal(double value, DType dtype) {
-  if (std::isnan(value)) return "NAN";
-  if (std::isinf(value)) return value < 0 ? "-INFINITY" : "INFINITY";
-  if (!is_float(dtype)) return std::to_string(int64_t(value)) + (dtype == DType::i64 ? "LL" : "");
-  std::string text = ir::number_text(value);
-  if (text.find_first_of(".e") == text.npos) text += ".0";
-  return dtype == DType::f64 ? text : text + "f";
+  if (is_float(dtype)) {
+    value = convert(dtype, value);
+    if (std::isnan(value)) return "NAN";
+    if (std::isinf(value)) return value < 0 ? "-INFINITY" : "INFINITY";
+    std::string text = ir::number_text(value);
+    if (text.find_first_of(".e") == text.npos) text += ".0";
+    return dtype == DType::f64 ? text : text + "f";
+  }
+  if (dtype == DType::boolean) return value != 0 ? "1" : "0";
+  if (std::isfinite(value) && !can_hold(dtype, std::trunc(value))) {
+    const double modulus = std::ldexp(1.0, 8 * bytes(dtype));
+    value = std::fmod(std::trunc(value), modulus);
+    if (value < 0) value += modulus;
+    if (value > largest(dtype)) value -= modulus;
+  }
+  if (dtype != DType::i64) return std::to_string(int64_t(convert(dtype, value)));
+  if (value <= -0x1p63) return "INT64_MIN";
+  if (value >= 0x1p63) return "INT64_MAX";
+  return std::isnan(value) ? "0LL" : std::to_string(int64_t(value)) + "LL";
 }
+
+// Functions that the prelude computes itself, so that a value has the same bits wherever and however it is computed:
+// compilers fold calls of the C library with another rounding than the library's.
+constexpr std::array<std::string_view, 13> kPreludeFunctions = {"exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf", "atan2", "pow"};
+bool in_prelude(std::string_view function) { return std::find(kPreludeFunctions.begin(), kPreludeFunctions.end(), function) != kPreludeFunctions.end(); }
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Module& module, const Kernel& kernel, std::string function) : module_(module), kernel_(kernel), function_(std::move(function)) {
+  KernelPrinter(const Module& module, const Kernel& kernel, std::string function)
+      : module_(module), kernel_(kernel), function_(std::move(function)), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
+    for_each_access(kernel_.body, [&](const loop::Access& a) { if (a.write) written_.insert(a.buffer); });
     count(kernel_.body);
     std::set<std::string> taken;
     for (BufferId id : buffers_) names_[id] = unique(taken, identifier(module_.program.buffers[size_t(id)].name));
@@ -65,7 +100,7 @@ class KernelPrinter {
 
   std::string definition() {
     std::string out;
-    for (const std::string& comment : kernel_.comments) out += "/* " + comment + " */\n";
+    for (const std::string& text : kernel_.comments) out += comment(text) + "\n";
     out += "static void " + function_ + "(";
     bool first = true;
     auto parameter = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
@@ -98,13 +133,14 @@ class KernelPrinter {
   }
 
   // --- what a kernel uses ---
-  void use(Register r) {
-    if (r >= 0) ++uses_[r];
-  }
+  // A register that is used once is written where it is used; one that is used more often, in another loop than its own,
+  // or that must be read before a store, is a variable.
+  void use(Register r) { uses_[size_t(r)] += loops_[size_t(r)] == loop_ ? 1 : 2; }
+  void keep(Register r) { uses_[size_t(r)] += 2; }
   void use(const Term& term) {
     for (const Part& part : term.parts) {
       if (part.kind == Part::Kind::symbol) used_symbols_.insert(part.which);
-      if (part.kind == Part::Kind::load) uses_[part.which] += 2;  // an index is kept in a variable
+      if (part.kind == Part::Kind::load) keep(part.which);
     }
   }
   void touch(BufferId id, bool write) {
@@ -116,6 +152,8 @@ class KernelPrinter {
       std::visit([&](const auto& x) { count(x); }, s);
   }
   void count(const Define& d) {
+    loops_[size_t(d.to)] = loop_;
+    if (auto* load = std::get_if<Load>(&d.value); load && written_.count(load->buffer)) keep(d.to);
     std::visit([&](const auto& v) { count_value(v); }, d.value);
   }
   void count_value(const Constant&) {}
@@ -135,11 +173,15 @@ class KernelPrinter {
   void count_value(const Cast& v) { use(v.arg); }
   void count(const Reset&) {}
   void count(const Combine& c) { use(c.value); }
-  void count(const CombineFirst& c) { uses_[c.value] += 2, use(c.term); }
+  void count(const CombineFirst& c) { keep(c.value), use(c.term); }
   void count(const Store& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
   void count(const StoreCombine& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
-  void count(const StoreFirst& s) { touch(s.positions, true), touch(s.best, true), use(s.offset), uses_[s.value] += 2, use(s.term); }
-  void count(const For& f) { count(f.body); }
+  void count(const StoreFirst& s) { touch(s.positions, true), touch(s.best, true), use(s.offset), keep(s.value), use(s.term); }
+  void count(const For& f) {
+    const int outside = std::exchange(loop_, ++last_loop_);
+    count(f.body);
+    loop_ = outside;
+  }
   void count(const If& i) {
     for (const Term& t : i.where) use(t);
     count(i.body);
@@ -162,20 +204,34 @@ class KernelPrinter {
   }
   std::string element(BufferId id, const Term& offset) const { return names_.at(id) + "[" + index(offset) + "]"; }
 
-  // An expression of precision `from` as one of precision `to`.
+  // A name or an element of an array, which a cast can stand before.
+  static bool is_atom(const std::string& text) {
+    size_t end = 0;
+    while (end < text.size() && (isalnum(uint8_t(text[end])) || text[end] == '_')) ++end;
+    return end == text.size() || (end > 0 && text[end] == '[' && text.find(']') == text.size() - 1);
+  }
+  // An expression of precision `from` as one of precision `to`. Floats saturate in an integer, integers wrap.
   static std::string converted(const std::string& text, DType from, DType to) {
     if (from == to) return text;
     if (to == DType::boolean) return "(" + text + " != 0)";
     if (is_float(from) && !is_float(to)) return std::string("caravan_to_") + std::string(name(to)) + "(" + text + ")";
-    return std::string("(") + c_type(to) + ")" + (text.find(' ') == text.npos ? text : "(" + text + ")");
+    return std::string("(") + c_type(to) + ")" + (is_atom(text) ? text : "(" + text + ")");
   }
   std::string as(Register r, DType to) const {
     auto constant = constants_.find(r);
-    if (constant != constants_.end()) {
-      if (to == DType::boolean) return constant->second != 0 ? "1" : "0";
-      return literal(constant->second, to);
-    }
+    if (constant != constants_.end()) return literal(is_float(type(r)) ? convert(type(r), constant->second) : constant->second, to);
     return converted(texts_[size_t(r)], type(r), to);
+  }
+  // The bits of a narrow float; rounded once, from whatever precision.
+  std::string narrow(Register r, DType to) const {
+    const std::string function = "caravan_to_" + std::string(name(to));
+    return type(r) == DType::f32 ? function + "(" + as(r, DType::f32) + ")" : function + "(caravan_odd(" + as(r, DType::f64) + "))";
+  }
+  std::string cast(Register r, DType to) const {  // out of range saturates
+    if (auto constant = constants_.find(r); constant != constants_.end()) return literal(convert(to, constant->second), wide(to));
+    if (wide(to) != to) return "caravan_from_" + std::string(name(to)) + "(" + narrow(r, to) + ")";
+    const bool shorter = !is_float(type(r)) && !is_float(to) && to != DType::boolean && bytes(to) < bytes(type(r));
+    return shorter ? "caravan_to_" + std::string(name(to)) + "(" + converted(texts_[size_t(r)], type(r), DType::f64) + ")" : as(r, to);
   }
 
   // The row's C spelling with operands put in and, for float, the float functions.
@@ -195,6 +251,7 @@ class KernelPrinter {
       if (digits_before) out += word;  // an exponent
       else if (word.size() == 1 && word[0] >= 'a' && word[0] <= 'c') out += "(" + operands[word[0] - 'a'] + ")";
       else if (word == "T") out += c_type(compute);
+      else if (i < pattern.size() && pattern[i] == '(' && in_prelude(word)) out += "caravan_" + word + (compute == DType::f32 ? "_f32" : "_f64");
       else if (i < pattern.size() && pattern[i] == '(' && compute == DType::f32) out += word + "f";
       else out += word;
     }
@@ -223,9 +280,10 @@ class KernelPrinter {
         std::string operands[3];
         const OpRow& facts = row(v.op);
         for (int k = 0; k < facts.arity; ++k) operands[k] = p.as(v.args[k], facts.result == ResultType::select && k == 0 ? p.condition_type(v.args[0]) : v.compute);
-        return p.spelled(v.op, v.compute, operands);
+        const std::string text = p.spelled(v.op, v.compute, operands);
+        return dtype == DType::u8 ? "(uint8_t)" + text : text;  // C computes it as an int
       }
-      std::string operator()(const Cast& v) const { return p.as(v.arg, dtype); }
+      std::string operator()(const Cast& v) const { return p.cast(v.arg, v.to); }
     };
     return std::visit(Visitor{*this, dtype}, value);
   }
@@ -244,7 +302,7 @@ class KernelPrinter {
       return;
     }
     std::string text = value_text(type(d.to), d.value);
-    if (uses_[d.to] <= 1) {
+    if (uses_[size_t(d.to)] <= 1) {
       texts_[size_t(d.to)] = text;
       return;
     }
@@ -275,15 +333,12 @@ class KernelPrinter {
   }
   std::string stored(BufferId id, Register value) const {
     DType dtype = module_.program.buffers[size_t(id)].dtype;
-    if (dtype == DType::f16) return "caravan_to_f16(" + as(value, DType::f32) + ")";
-    if (dtype == DType::bf16) return "caravan_to_bf16(" + as(value, DType::f32) + ")";
-    return as(value, dtype);
+    return wide(dtype) == dtype ? as(value, dtype) : narrow(value, dtype);
   }
   void print(const Store& s) { line(element(s.buffer, s.offset) + " = " + stored(s.buffer, s.value) + ";"); }
   void print(const StoreCombine& s) {
     DType dtype = module_.program.buffers[size_t(s.buffer)].dtype;
     std::string at = element(s.buffer, s.offset);
-    CARAVAN_CHECK(dtype != DType::f16 && dtype != DType::bf16, "a narrow float is accumulated in memory");
     if (s.accumulator == Accumulator::add) return line(at + " += " + as(s.value, dtype) + ";");
     line(at + " = " + combined(s.accumulator, dtype, at, as(s.value, dtype)) + ";");
   }
@@ -308,7 +363,8 @@ class KernelPrinter {
   const Module& module_;
   const Kernel& kernel_;
   std::string function_;
-  std::map<Register, int> uses_;
+  std::vector<int> uses_, loops_;  // by register: how often it is used; in which loop it is defined
+  int loop_ = 0, last_loop_ = 0;
   std::set<BufferId> buffers_, written_;
   std::set<int> used_symbols_;
   bool random_ = false;
@@ -323,8 +379,7 @@ class KernelPrinter {
 
 std::string to_c(const Module& module) {
   const ir::Program& program = module.program;
-  std::string out = "/* Generated by Caravan. */\n" + std::string(kPrelude);
-  std::string calls;
+  std::string out, calls;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     KernelPrinter printer(module, module.kernels[k], "k" + std::to_string(k) + "_" + identifier(module.kernels[k].name));
     out += "\n" + printer.definition();
@@ -334,9 +389,10 @@ std::string to_c(const Module& module) {
   for (const auto& [state, value] : program.assignments) {  // every value is a buffer of its own by now
     const ir::Buffer &to = program.buffers[size_t(state)], &from = program.buffers[size_t(value)];
     CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype, "`" + to.name + "` is assigned `" + from.name + "`");
-    out += "  memcpy(buffers[" + std::to_string(state) + "], buffers[" + std::to_string(value) + "], " + std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  /* " + to.name + " := " + from.name + " */\n";
+    out += "  memcpy(buffers[" + std::to_string(state) + "], buffers[" + std::to_string(value) + "], " + std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) + "\n";
   }
-  return out + "}\n";
+  const bool functions = std::any_of(kPreludeFunctions.begin(), kPreludeFunctions.end(), [&](std::string_view name) { return out.find("caravan_" + std::string(name) + "_f") != out.npos; });
+  return "/* Generated by Caravan. */\n" + std::string(functions ? kMathPrelude : "") + kPrelude + out + "}\n";
 }
 
 }  // namespace caravan::codegen

@@ -11,6 +11,16 @@ static inline uint8_t caravan_to_u8(double x) { return x != x || x <= 0 ? 0 : x 
 static inline int32_t caravan_to_i32(double x) { return x != x ? 0 : x <= -2147483648.0 ? INT32_MIN : x >= 2147483647.0 ? INT32_MAX : (int32_t)x; }
 static inline int64_t caravan_to_i64(double x) { return x != x ? 0 : x <= -0x1p63 ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : (int64_t)x; }
 
+/* To float, rounded to odd: rounding the result to a narrow float is then one rounding, from double. */
+static inline float caravan_odd(double x) {
+  float f = (float)x;
+  uint32_t u; memcpy(&u, &f, 4);
+  if (x != x || (double)f == x) return f;
+  if (fabs((double)f) > fabs(x)) --u;
+  u |= 1;
+  memcpy(&f, &u, 4); return f;
+}
+
 /* Narrow floats, rounded to nearest even. */
 static inline float caravan_from_bf16(uint16_t h) { uint32_t u = (uint32_t)h << 16; float f; memcpy(&f, &u, 4); return f; }
 static inline uint16_t caravan_to_bf16(float f) {

@@ -29,32 +29,100 @@ using ir::Term;  // here: iterators are loop variables, symbols are the program'
 enum class LoopKind : uint8_t { serial, parallel, vector, unrolled };
 std::string_view name(LoopKind kind);
 
-struct Constant { double value = 0; };
-struct Load { ir::BufferId buffer = -1; Term offset; };       // element `offset` of a buffer in memory
-struct IndexValue { Term term; };                             // an index as a number
-struct RandomValue { ir::BufferId leaf = -1; Term element; Register step = -1; };
-struct Apply { Op op{}; DType compute{}; Register args[3] = {-1, -1, -1}; };  // operands are converted to `compute` first
-struct Cast { Register arg = -1; };                           // to the register's precision
+struct Constant {  // converted to the register's precision; infinities become an integer's bounds
+  double value = 0;
+  bool operator==(const Constant&) const = default;
+};
+struct Load {  // element `offset` of a buffer in memory
+  ir::BufferId buffer = -1;
+  Term offset;
+  bool operator==(const Load&) const = default;
+};
+struct IndexValue {  // an index as a number
+  Term term;
+  bool operator==(const IndexValue&) const = default;
+};
+struct RandomValue {
+  ir::BufferId leaf = -1;
+  Term element;
+  Register step = -1;
+  bool operator==(const RandomValue&) const = default;
+};
+struct Apply {  // operands are converted to `compute` first
+  Op op{};
+  DType compute{};
+  Register args[3] = {-1, -1, -1};
+  bool operator==(const Apply&) const = default;
+};
+struct Cast {  // a narrow float is kept in a register of f32, rounded
+  Register arg = -1;
+  DType to{};
+  bool operator==(const Cast&) const = default;
+};
 using Value = std::variant<Constant, Load, IndexValue, RandomValue, Apply, Cast>;
 
-struct Define { Register to = -1; Value value; };
-struct Reset { Register to = -1; double value = 0; };
-struct Combine { Register to = -1; Accumulator accumulator{}; Register value = -1; };
-// The first winner: if nothing won yet or `value` beats `best`, best = value and position = term.
-struct CombineFirst { Register best = -1, position = -1; Accumulator accumulator{}; Register value = -1; Term term; };
-struct Store { ir::BufferId buffer = -1; Term offset; Register value = -1; };
-struct StoreCombine { ir::BufferId buffer = -1; Term offset; Accumulator accumulator{}; Register value = -1; };
-
-// The first winner in memory; -1 in `positions` means that nothing won yet.
-struct StoreFirst { ir::BufferId positions = -1, best = -1; Term offset; Accumulator accumulator{}; Register value = -1; Term term; };
+struct Define {
+  Register to = -1;
+  Value value;
+  bool operator==(const Define&) const = default;
+};
+struct Reset {
+  Register to = -1;
+  double value = 0;
+  bool operator==(const Reset&) const = default;
+};
+struct Combine {
+  Register to = -1;
+  Accumulator accumulator{};
+  Register value = -1;
+  bool operator==(const Combine&) const = default;
+};
+struct CombineFirst {  // the first winner: if nothing won yet or `value` beats `best`, best = value and position = term
+  Register best = -1, position = -1;
+  Accumulator accumulator{};
+  Register value = -1;
+  Term term;
+  bool operator==(const CombineFirst&) const = default;
+};
+struct Store {
+  ir::BufferId buffer = -1;
+  Term offset;
+  Register value = -1;
+  bool operator==(const Store&) const = default;
+};
+struct StoreCombine {
+  ir::BufferId buffer = -1;
+  Term offset;
+  Accumulator accumulator{};
+  Register value = -1;
+  bool operator==(const StoreCombine&) const = default;
+};
+struct StoreFirst {  // the first winner in memory; -1 in `positions` means that nothing won yet
+  ir::BufferId positions = -1, best = -1;
+  Term offset;
+  Accumulator accumulator{};
+  Register value = -1;
+  Term term;
+  bool operator==(const StoreFirst&) const = default;
+};
 
 struct For;
 struct If;
 using Statement = std::variant<Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, For, If>;
 using Block = std::vector<Statement>;
 
-struct For { Variable variable = -1; int64_t extent = 0; LoopKind kind = LoopKind::serial; Block body; };
-struct If { std::vector<Term> where; Block body; };
+struct For {
+  Variable variable = -1;
+  int64_t extent = 0;
+  LoopKind kind = LoopKind::serial;
+  Block body;
+};
+struct If {
+  std::vector<Term> where;
+  Block body;
+};
+bool operator==(const For& a, const For& b);
+bool operator==(const If& a, const If& b);
 
 struct Kernel {
   std::string name;
@@ -62,6 +130,7 @@ struct Kernel {
   std::vector<std::string> variables;     // names of loop variables
   std::vector<DType> registers;           // precision of each register
   Block body;
+  bool operator==(const Kernel&) const = default;
 };
 
 struct Module {
@@ -72,8 +141,15 @@ struct Module {
 std::string to_string(const Module& module, const Kernel& kernel);
 std::string to_string(const Module& module);
 
-// Throws InternalError naming the kernel if a register is read before it is defined, has two definitions, if precisions
-// do not fit, or if a variable is used outside its loop.
+// What a register of `dtype` really is: narrow floats are computed with in f32.
+DType wide(DType dtype);
+
+// Throws InternalError naming the kernel and printing it if
+// - a register is read before its definition or outside its block, has two definitions, or is accumulated without a reset,
+// - precisions do not fit: a load or a random value of another precision than its register, an index that is not i64, a kept
+//   position that is not an integer, a narrow float in a register or accumulated in memory,
+// - a loop variable is used outside its loop or twice in a nest, or an extent is negative,
+// - a buffer, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored.
 void verify(const Module& module);
 
 }  // namespace caravan::loop

@@ -1,9 +1,10 @@
 // Kernels as text:
 //
-//     kernel relu   # relu[b0, o0] += relu(apply[b0, o0] + b1[o0])
-//       for b0 < 10 serial:
-//         for o0 < 16 serial:
-//           r0 = apply[16*b0 + o0]
+//     kernel relu
+//       # relu[b0, o0] += relu(apply[b0, o0] + b1[o0])   for b0 < 10, o0 < 16
+//       for b0 < 10:
+//         for o0 < 16:
+//           r0:f32 = apply[16*b0 + o0]
 //           ...
 //           relu[16*b0 + o0] = r3
 #include "caravan/ir/text.h"
@@ -21,6 +22,11 @@ std::string_view name(LoopKind kind) {
   return "?";
 }
 
+DType wide(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
+
+bool operator==(const For& a, const For& b) { return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.body == b.body; }
+bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
+
 namespace {
 
 class Printer {
@@ -37,10 +43,13 @@ class Printer {
   }
 
  private:
+  // Also of ill-formed kernels, which the verifier prints.
   std::string term(const Term& t) const { return ir::to_string(t, kernel_.variables, symbols_, registers_); }
-  std::string element(ir::BufferId id, const Term& t) const { return module_.program.buffers[size_t(id)].name + "[" + term(t) + "]"; }
-  std::string reg(Register r) const { return registers_[size_t(r)]; }
-  std::string typed(Register r) const { return reg(r) + ":" + std::string(caravan::name(kernel_.registers[size_t(r)])); }
+  std::string element(ir::BufferId id, const Term& t) const { return buffer(id) + "[" + term(t) + "]"; }
+  std::string buffer(ir::BufferId id) const { return id >= 0 && size_t(id) < module_.program.buffers.size() ? module_.program.buffers[size_t(id)].name : "buffer" + std::to_string(id); }
+  std::string variable(Variable v) const { return v >= 0 && size_t(v) < kernel_.variables.size() ? kernel_.variables[size_t(v)] : "variable" + std::to_string(v); }
+  static std::string reg(Register r) { return "r" + std::to_string(r); }
+  std::string typed(Register r) const { return reg(r) + (r >= 0 && size_t(r) < kernel_.registers.size() ? ":" + std::string(caravan::name(kernel_.registers[size_t(r)])) : ""); }
 
   std::string text(const Constant& v) const { return ir::number_text(v.value); }
   std::string text(const Load& v) const { return element(v.buffer, v.offset); }
@@ -49,9 +58,9 @@ class Printer {
   std::string text(const Apply& v) const {
     std::string out = std::string(row(v.op).name) + "(";
     for (int k = 0; k < row(v.op).arity; ++k) out += (k ? ", " : "") + reg(v.args[k]);
-    return out + ")";
+    return out + ")" + (row(v.op).result == ResultType::logic ? " in " + std::string(caravan::name(v.compute)) : "");
   }
-  std::string text(const Cast& v) const { return "cast " + reg(v.arg); }
+  std::string text(const Cast& v) const { return "cast " + reg(v.arg) + " to " + std::string(caravan::name(v.to)); }
 
   std::string line(const Define& s) const { return typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value); }
   std::string line(const Reset& s) const { return typed(s.to) + " := " + ir::number_text(s.value); }
@@ -61,7 +70,7 @@ class Printer {
   std::string line(const StoreCombine& s) const { return element(s.buffer, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value); }
   std::string line(const StoreFirst& s) const { return element(s.positions, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) + " at " + term(s.term); }
   std::string line(const For& s) const {
-    return "for " + kernel_.variables[size_t(s.variable)] + " < " + std::to_string(s.extent) + (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) + ":";
+    return "for " + variable(s.variable) + " < " + std::to_string(s.extent) + (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) + ":";
   }
   std::string line(const If& s) const {
     std::string out;

@@ -1,4 +1,4 @@
-#include <set>
+#include <algorithm>
 
 #include "caravan/base/error.h"
 #include "caravan/loop/walk.h"
@@ -9,59 +9,134 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) {}
-  void run() { check(kernel_.body, {}, {}); }
+  Verifier(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel), registers_(kernel.registers.size(), Seen::never), open_(kernel.variables.size(), false) {}
+  void run() {
+    for (size_t r = 0; r < kernel_.registers.size(); ++r) hold(wide(kernel_.registers[r]) == kernel_.registers[r], reg(Register(r)) + " is a narrow float");
+    check(kernel_.body);
+  }
 
  private:
+  enum class Seen : uint8_t { never, defined, accumulator, gone };
+
   void hold(bool condition, const std::string& what) const {
     if (!condition) throw InternalError("ill-formed kernel `" + kernel_.name + "`: " + what + ". This is a mistake in Caravan; please report it.\n" + to_string(module_, kernel_));
   }
-  void buffer(ir::BufferId id) const { hold(id >= 0 && size_t(id) < module_.program.buffers.size(), "buffer " + std::to_string(id) + " does not exist"); }
+  static std::string reg(Register r) { return "register r" + std::to_string(r); }
+  bool exists(Register r) const { return r >= 0 && size_t(r) < kernel_.registers.size(); }
+  DType type(Register r) const { return kernel_.registers[size_t(r)]; }
 
-  // Scopes are copied on the way in: what a block defines is gone after it.
-  void check(const Block& block, std::set<Register> defined, std::set<Variable> open) {
-    for (const Statement& s : block) {
-      bool nested = std::holds_alternative<For>(s) || std::holds_alternative<If>(s);
-      if (!nested) for_each_use(s, [&](Register r) { hold(defined.count(r) > 0, "register r" + std::to_string(r) + " is read before it is defined"); });
-      auto define = [&](Register r) {
-        hold(r >= 0 && size_t(r) < kernel_.registers.size(), "register r" + std::to_string(r) + " has no precision");
-        hold(ever_.insert(r).second, "register r" + std::to_string(r) + " has two definitions");
-        defined.insert(r);
-      };
-      if (auto* d = std::get_if<Define>(&s)) {
-        if (auto* load = std::get_if<Load>(&d->value)) buffer(load->buffer);
-        define(d->to);
-      }
-      if (auto* r = std::get_if<Reset>(&s)) define(r->to);
-      if (auto* c = std::get_if<Combine>(&s)) hold(defined.count(c->to) > 0, "accumulator r" + std::to_string(c->to) + " was not reset");
-      if (auto* c = std::get_if<CombineFirst>(&s)) hold(defined.count(c->best) && defined.count(c->position), "an argmax was not reset");
-      if (auto* st = std::get_if<Store>(&s)) buffer(st->buffer);
-      if (auto* f = std::get_if<For>(&s)) {
-        hold(open.count(f->variable) == 0, "loop variable " + kernel_.variables[size_t(f->variable)] + " is used twice");
-        std::set<Variable> inside = open;
-        inside.insert(f->variable);
-        check(f->body, defined, inside);
-      }
-      if (auto* i = std::get_if<If>(&s)) {
-        for (const Term& t : i->where) term(t, defined, open);
-        check(i->body, defined, open);
-      }
-      if (!nested) {
-        Block one = {s};
-        for_each_access(one, [&](const Access& a) { term(*a.offset, defined, open); });
+  void use(Register r) const {
+    const Seen seen = exists(r) ? registers_[size_t(r)] : Seen::never;
+    hold(seen != Seen::never, reg(r) + " is read before it is defined");
+    hold(seen != Seen::gone, reg(r) + " is read outside its block");
+  }
+  void define(Register r, Seen as, std::vector<Register>& mine) {
+    hold(exists(r), reg(r) + " has no precision");
+    hold(registers_[size_t(r)] == Seen::never, reg(r) + " has two definitions");
+    registers_[size_t(r)] = as;
+    mine.push_back(r);
+  }
+  void accumulator(Register r) const { hold(exists(r) && registers_[size_t(r)] == Seen::accumulator, reg(r) + " is accumulated without a reset"); }
+
+  void term(const Term& t) const {
+    for (const Term::Part& part : t.parts) {
+      switch (part.kind) {
+        case Term::Part::Kind::iterator:
+          hold(part.which >= 0 && size_t(part.which) < open_.size(), "loop variable " + std::to_string(part.which) + " does not exist");
+          hold(open_[size_t(part.which)], "loop variable " + kernel_.variables[size_t(part.which)] + " is used outside its loop");
+          break;
+        case Term::Part::Kind::symbol: hold(part.which >= 0 && size_t(part.which) < module_.program.symbols.size(), "symbol " + std::to_string(part.which) + " does not exist"); break;
+        case Term::Part::Kind::load:
+          use(part.which);
+          hold(type(part.which) == DType::i64, reg(part.which) + " is an index but not i64");
+          break;
       }
     }
   }
-  void term(const Term& t, const std::set<Register>& defined, const std::set<Variable>& open) const {
-    for (const Term::Part& part : t.parts) {
-      if (part.kind == Term::Part::Kind::iterator) hold(open.count(part.which) > 0, "loop variable " + kernel_.variables[size_t(part.which)] + " is used outside its loop");
-      if (part.kind == Term::Part::Kind::load) hold(defined.count(part.which) > 0, "an index reads register r" + std::to_string(part.which) + " before it is defined");
+  const ir::Buffer& buffer(ir::BufferId id) const {
+    hold(id >= 0 && size_t(id) < module_.program.buffers.size(), "buffer " + std::to_string(id) + " does not exist");
+    return module_.program.buffers[size_t(id)];
+  }
+  const ir::Buffer& memory(ir::BufferId id, const char* verb) const {
+    const ir::Buffer& b = buffer(id);
+    const bool in_memory = std::holds_alternative<ir::StateLeaf>(b.kind) || std::holds_alternative<ir::DataLeaf>(b.kind) || std::holds_alternative<ir::Computed>(b.kind);
+    hold(in_memory, "`" + b.name + "` is " + verb + " but is not in memory");
+    return b;
+  }
+  const ir::Buffer& stored(ir::BufferId id) const {
+    const ir::Buffer& b = memory(id, "stored");
+    hold(!std::holds_alternative<ir::DataLeaf>(b.kind), "`" + b.name + "` is stored but is data");
+    return b;
+  }
+  void integer(DType dtype, const std::string& what) const { hold(dtype == DType::i32 || dtype == DType::i64, what + " keeps a position but is " + std::string(name(dtype))); }
+
+  void value(Register to, const Value& v) const {
+    if (auto* load = std::get_if<Load>(&v)) {
+      hold(wide(memory(load->buffer, "loaded").dtype) == type(to), reg(to) + " is loaded from `" + buffer(load->buffer).name + "` of another precision");
+      term(load->offset);
+    } else if (auto* index = std::get_if<IndexValue>(&v)) {
+      term(index->term);
+    } else if (auto* random = std::get_if<RandomValue>(&v)) {
+      const ir::Buffer& leaf = buffer(random->leaf);
+      hold(std::holds_alternative<ir::RandomLeaf>(leaf.kind), "`" + leaf.name + "` is drawn but is not random");
+      hold(wide(leaf.dtype) == type(to), reg(to) + " is drawn from `" + leaf.name + "` of another precision");
+      use(random->step);
+      term(random->element);
+    } else if (auto* apply = std::get_if<Apply>(&v)) {
+      hold(wide(apply->compute) == apply->compute, reg(to) + " is computed in a narrow float");
+      for (int k = 0; k < row(apply->op).arity; ++k) use(apply->args[k]);
+    } else if (auto* cast = std::get_if<Cast>(&v)) {
+      use(cast->arg);
+      hold(wide(cast->to) == type(to), reg(to) + " is cast to another precision");
     }
+  }
+
+  void check(const Block& block) {
+    std::vector<Register> mine;
+    for (const Statement& s : block) std::visit([&](const auto& x) { statement(x, mine); }, s);
+    for (Register r : mine) registers_[size_t(r)] = Seen::gone;
+  }
+  void statement(const Define& s, std::vector<Register>& mine) {
+    hold(exists(s.to), reg(s.to) + " has no precision");
+    value(s.to, s.value);
+    define(s.to, Seen::defined, mine);
+  }
+  void statement(const Reset& s, std::vector<Register>& mine) { define(s.to, Seen::accumulator, mine); }
+  void statement(const Combine& s, std::vector<Register>&) const { accumulator(s.to), use(s.value); }
+  void statement(const CombineFirst& s, std::vector<Register>&) const {
+    accumulator(s.best), accumulator(s.position), use(s.value), term(s.term);
+    integer(type(s.position), reg(s.position));
+    hold(type(s.best) == type(s.value), reg(s.best) + " is compared with another precision");
+  }
+  void statement(const Store& s, std::vector<Register>&) const { stored(s.buffer), term(s.offset), use(s.value); }
+  void statement(const StoreCombine& s, std::vector<Register>&) const {
+    const ir::Buffer& b = stored(s.buffer);
+    hold(wide(b.dtype) == b.dtype, "`" + b.name + "` is a narrow float, accumulated in memory");
+    term(s.offset), use(s.value);
+  }
+  void statement(const StoreFirst& s, std::vector<Register>&) const {
+    integer(stored(s.positions).dtype, "`" + buffer(s.positions).name + "`");
+    use(s.value);
+    hold(stored(s.best).dtype == type(s.value), reg(s.value) + " is compared with another precision");
+    term(s.offset), term(s.term);
+  }
+  void statement(const For& s, std::vector<Register>&) {
+    hold(s.variable >= 0 && size_t(s.variable) < open_.size(), "loop variable " + std::to_string(s.variable) + " does not exist");
+    hold(!open_[size_t(s.variable)], "loop variable " + kernel_.variables[size_t(s.variable)] + " is used twice");
+    hold(s.extent >= 0, "loop variable " + kernel_.variables[size_t(s.variable)] + " has the extent " + std::to_string(s.extent));
+    open_[size_t(s.variable)] = true;
+    check(s.body);
+    open_[size_t(s.variable)] = false;
+  }
+  void statement(const If& s, std::vector<Register>&) {
+    for (const Term& t : s.where) term(t);
+    check(s.body);
   }
 
   const Module& module_;
   const Kernel& kernel_;
-  std::set<Register> ever_;
+  std::vector<Seen> registers_;
+  std::vector<bool> open_;  // by loop variable
 };
 
 }  // namespace

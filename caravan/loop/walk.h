@@ -7,7 +7,7 @@
 
 namespace caravan::loop {
 
-// One access to memory, with the loops around it (outermost first).
+// One access to memory. A StoreCombine is a read and a write.
 struct Access {
   ir::BufferId buffer;
   const Term* offset;

@@ -1,7 +1,7 @@
 #include "caravan/lower/lower.h"
 
 #include <algorithm>
-#include <functional>
+#include <optional>
 
 #include "caravan/base/error.h"
 #include "caravan/ops/table.h"
@@ -17,19 +17,23 @@ WriteForm write_form(const ir::Program& program, const Accumulation& a) {
   WriteForm form;
   form.outer.assign(a.iterators.size(), false);
   form.injective = form.covers = true;
+  std::vector<bool> own(a.iterators.size(), false);  // has an axis of its own
   std::vector<int64_t> sizes = program.buffers[size_t(a.target)].shape.sizes();
   for (size_t axis = 0; axis < a.write.size(); ++axis) {
     const Term& term = a.write[axis];
-    if (term.parts.empty() && term.constant == 0 && sizes[axis] == 1) continue;
-    bool whole = false;
+    const Part* iterator = nullptr;
+    size_t iterators = 0;
     for (const Part& part : term.parts) {
-      bool own = part.kind == Part::Kind::iterator && term.parts.size() == 1 && !form.outer[size_t(part.which)];
-      if (part.kind != Part::Kind::symbol) form.injective = form.injective && own;
-      if (part.kind == Part::Kind::iterator) form.outer[size_t(part.which)] = true;
-      whole = own && part.coefficient == 1 && term.constant == 0 && a.extents[size_t(part.which)] == sizes[axis];
+      if (part.kind == Part::Kind::load) form.injective = false;
+      if (part.kind == Part::Kind::iterator) form.outer[size_t(part.which)] = true, iterator = &part, ++iterators;
     }
-    form.covers = form.covers && whole;
+    const bool mine = iterators == 1 && !own[size_t(iterator->which)];
+    const bool whole = mine && term == Term::iterator(iterator->which) && a.extents[size_t(iterator->which)] == sizes[axis];
+    const bool only = term.is_constant() && term.constant == 0 && sizes[axis] == 1;
+    if (mine) own[size_t(iterator->which)] = true;
+    form.covers = form.covers && (whole || only);
   }
+  for (size_t k = 0; k < own.size(); ++k) form.injective = form.injective && (own[k] || !form.outer[k]);
   form.covers = form.covers && form.injective;
   return form;
 }
@@ -40,8 +44,6 @@ bool in_memory(const ir::Buffer& buffer) {
   return std::holds_alternative<ir::StateLeaf>(buffer.kind) || std::holds_alternative<ir::DataLeaf>(buffer.kind) ||
          std::holds_alternative<ir::Computed>(buffer.kind);
 }
-// Narrow floats are computed with in f32.
-DType wide(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
 
 class KernelLowering {
  public:
@@ -52,7 +54,6 @@ class KernelLowering {
   }
 
   Kernel run() {
-    if (!form_.covers) fill();
     if (form_.injective)
       lower_injective();
     else
@@ -106,39 +107,87 @@ class KernelLowering {
     return out;
   }
 
-  // The registers of the index tensors that terms mention, and the guards that keep their accesses inside.
-  std::vector<Register> read_ids(Block& block, std::vector<Term>& guards) {
-    std::vector<Register> ids(a_.operands.size(), -1);
+  // What stands between a point and its body: statements, and then guards under which the next step runs.
+  struct Step {
+    Block statements;
+    std::vector<Term> guards;
+  };
+  // `where` first, then the index tensors, each read where its own access is in range.
+  std::vector<Step> steps(std::vector<Term> where, std::vector<Register>& ids) {
+    std::vector<Step> out(1);
+    std::vector<Term> late;  // conditions on the values of index tensors
+    for (Term& term : where) (term.has_load() ? late : out[0].guards).push_back(std::move(term));
+
+    std::vector<const Term*> indices;  // that need a register
+    std::vector<int64_t> sizes;
     auto visit = [&](BufferId id, const std::vector<Term>& map) {
-      std::vector<int64_t> sizes = buffer(id).shape.sizes();
-      for (size_t axis = 0; axis < map.size(); ++axis) {
-        if (!map[axis].has_load()) continue;
-        for (const Part& part : map[axis].parts) {
-          if (part.kind != Part::Kind::load || ids[size_t(part.which)] >= 0) continue;
-          const ir::Operand& operand = a_.operands[size_t(part.which)];
-          Register value = read(block, operand, ids);
-          ids[size_t(part.which)] = kernel_.registers[size_t(value)] == DType::i64 ? value : define(block, DType::i64, Cast{value});
-        }
-        Term index = with_registers(map[axis], ids);
-        guards.push_back(index);
-        guards.push_back(Term::number(sizes[axis] - 1) - index);
-      }
+      std::vector<int64_t> all = buffer(id).shape.sizes();
+      for (size_t axis = 0; axis < map.size(); ++axis)
+        if (map[axis].has_load()) indices.push_back(&map[axis]), sizes.push_back(all[axis]);
     };
-    for (const ir::Operand& operand : a_.operands) visit(operand.buffer, operand.map);
+    std::vector<bool> is_id(a_.operands.size(), false);
+    auto mark = [&](const std::vector<Term>& terms) {
+      for (const Term& term : terms)
+        for (const Part& part : term.parts)
+          if (part.kind == Part::Kind::load) is_id[size_t(part.which)] = true;
+    };
+    mark(a_.where), mark(a_.write);
+    for (const ir::Operand& operand : a_.operands) mark(operand.map);
+    for (size_t k = 0; k < a_.operands.size(); ++k)
+      if (is_id[k] || a_.body.reads(int(k))) visit(a_.operands[k].buffer, a_.operands[k].map);
     visit(a_.target, a_.write);
-    return ids;
+
+    ids.assign(a_.operands.size(), -1);
+    auto known = [&](const Term& term) {
+      return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& part) { return part.kind != Part::Kind::load || ids[size_t(part.which)] >= 0; });
+    };
+    std::vector<bool> guarded(indices.size(), false);
+    for (size_t left = size_t(std::count(is_id.begin(), is_id.end(), true)); left > 0;) {
+      Step step;
+      const std::vector<Register> before = ids;
+      for (size_t k = 0; k < ids.size(); ++k) {
+        const auto& map = a_.operands[k].map;
+        const bool ready = std::all_of(map.begin(), map.end(), [&](const Term& term) {
+          return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& part) { return part.kind != Part::Kind::load || before[size_t(part.which)] >= 0; });
+        });
+        if (!is_id[k] || ids[k] >= 0 || !ready) continue;
+        Register value = read(step.statements, a_.operands[k], before);
+        ids[k] = kernel_.registers[size_t(value)] == DType::i64 ? value : define(step.statements, DType::i64, Cast{value, DType::i64});
+        --left;
+      }
+      CARAVAN_CHECK(ids != before, "index tensors read each other in " + ir::to_string(program_, a_));
+      for (size_t i = 0; i < indices.size(); ++i) {
+        if (guarded[i] || !known(*indices[i])) continue;
+        guarded[i] = true;
+        Term index = with_registers(*indices[i], ids);
+        step.guards.push_back(index);
+        step.guards.push_back(Term::number(sizes[i] - 1) - index);
+      }
+      out.push_back(std::move(step));
+    }
+    for (const Term& term : late) out.back().guards.push_back(with_registers(term, ids));
+    return out;
+  }
+  static bool plain(const std::vector<Step>& steps) { return steps.size() == 1 && steps[0].guards.empty(); }
+  static Block inside(std::vector<Step> steps, Block body) {
+    for (size_t k = steps.size(); k-- > 0;) {
+      Block outer = std::move(steps[k].statements);
+      append(outer, guarded(std::move(steps[k].guards), std::move(body)));
+      body = std::move(outer);
+    }
+    return body;
   }
 
   Register read(Block& block, const ir::Operand& operand, const std::vector<Register>& ids) {
     const ir::Buffer& from = buffer(operand.buffer);
     DType dtype = wide(from.dtype);
     if (in_memory(from)) return define(block, dtype, Load{operand.buffer, offset(operand.buffer, operand.map, ids)});
-    if (auto* n = std::get_if<ir::NumberLeaf>(&from.kind)) return define(block, dtype, Constant{n->value});
+    if (auto* n = std::get_if<ir::NumberLeaf>(&from.kind)) return define(block, dtype, Constant{convert(from.dtype, n->value)});
     if (auto* s = std::get_if<ir::SymbolLeaf>(&from.kind)) return define(block, dtype, IndexValue{Term::symbol(s->symbol)});
     if (std::holds_alternative<ir::IotaLeaf>(from.kind)) return define(block, dtype, IndexValue{offset(operand.buffer, operand.map, ids)});
     const auto& random = std::get<ir::RandomLeaf>(from.kind);
     Register step = read(block, {random.step, {}}, ids);
-    if (kernel_.registers[size_t(step)] != DType::i64) step = define(block, DType::i64, Cast{step});
+    if (kernel_.registers[size_t(step)] != DType::i64) step = define(block, DType::i64, Cast{step, DType::i64});
     return define(block, dtype, RandomValue{operand.buffer, offset(operand.buffer, operand.map, ids), step});
   }
 
@@ -163,7 +212,7 @@ class KernelLowering {
         case ir::Scalar::Kind::constant: at.push_back(define(block, DType::f64, Constant{entry.constant})); break;
         case ir::Scalar::Kind::load: at.push_back(read(block, a_.operands[size_t(entry.operand)], ids)); break;
         case ir::Scalar::Kind::position: at.push_back(define(block, DType::i64, IndexValue{position(std::vector<bool>(a_.extents.size(), true))})); break;
-        case ir::Scalar::Kind::cast: at.push_back(define(block, wide(entry.dtype), Cast{at[size_t(entry.args[0])]})); break;
+        case ir::Scalar::Kind::cast: at.push_back(define(block, wide(entry.dtype), Cast{at[size_t(entry.args[0])], entry.dtype})); break;
         case ir::Scalar::Kind::apply: at.push_back(lower_apply(block, entry, types, at, dtype)); break;
       }
     }
@@ -172,40 +221,47 @@ class KernelLowering {
   Register lower_apply(Block& block, const ir::Scalar& entry, const std::vector<ir::EntryType>& types, const std::vector<Register>& at, DType dtype) {
     const OpRow& facts = row(entry.op);
     DType compute = dtype;
-    if (facts.result == ResultType::logic) {  // compared in what the operands promote to
+    if (facts.result == ResultType::logic) {  // compared in what the operands promote to, if that can hold the numbers among them
       std::optional<DType> met;
-      bool fraction = false;
-      for (int k = 0; k < facts.arity; ++k) {
-        const ir::EntryType& type = types[size_t(entry.args[k])];
-        if (type.weak) fraction = fraction || is_float(type.dtype);
-        else met = met ? promote(*met, type.dtype) : type.dtype;
-      }
+      bool fraction = false, fits = true;
+      for (int k = 0; k < facts.arity; ++k)
+        if (const ir::EntryType& type = types[size_t(entry.args[k])]; !type.weak) met = met ? promote(*met, type.dtype) : type.dtype;
       compute = wide(met.value_or(DType::f64));
-      if (fraction && !is_float(compute)) compute = DType::f64;
+      for (int k = 0; k < facts.arity; ++k) {
+        if (!types[size_t(entry.args[k])].weak) continue;
+        const ir::Scalar& arg = a_.body.entries()[size_t(entry.args[k])];
+        fraction = fraction || is_float(types[size_t(entry.args[k])].dtype);
+        fits = fits && arg.kind == ir::Scalar::Kind::constant && can_hold(compute, arg.constant);
+      }
+      if (!is_float(compute) && !fits) compute = fraction ? DType::f64 : DType::i64;
     }
-    Apply apply{entry.op, compute, {}};
+    Apply apply{entry.op, compute, {-1, -1, -1}};
     for (int k = 0; k < facts.arity; ++k) apply.args[k] = at[size_t(entry.args[k])];
     return define(block, dtype, apply);
   }
 
-  void fill() {
-    std::vector<int64_t> sizes = buffer(a_.target).shape.sizes();
-    Variable variable = Variable(kernel_.variables.size());
+  void fill(BufferId id) {
+    const Variable e = fresh_variable();
+    Block body;
+    Register r = define(body, wide(buffer(id).dtype), Constant{neutral()});
+    body.push_back(Store{id, Term::iterator(e), r});
+    kernel_.body.push_back(For{e, buffer(id).shape.elements(), LoopKind::serial, std::move(body)});
+  }
+  Variable fresh_variable() {
     kernel_.variables.push_back("e");
-    auto loop_over = [&](BufferId id, double value) {
-      Block body;
-      Register r = define(body, wide(buffer(id).dtype), Constant{value});
-      body.push_back(Store{id, Term::iterator(variable), r});
-      kernel_.body.push_back(For{variable, buffer(id).shape.elements(), LoopKind::serial, std::move(body)});
-    };
-    loop_over(a_.target, neutral());
-    (void)sizes;
+    return Variable(kernel_.variables.size()) - 1;
+  }
+  // A buffer beside the target, of its shape.
+  BufferId scratch(const char* suffix, DType dtype) {
+    ir::Buffer made{buffer(a_.target).name + suffix, buffer(a_.target).shape, dtype, ir::Computed{}, a_.source};
+    program_.buffers.push_back(std::move(made));
+    return BufferId(program_.buffers.size()) - 1;
   }
 
   void split_iterators(std::vector<size_t>& outer, std::vector<size_t>& inner) const {
     for (const Term& term : a_.write)  // in the order of memory
       for (const Part& part : term.parts)
-        if (part.kind == Part::Kind::iterator) outer.push_back(size_t(part.which));
+        if (part.kind == Part::Kind::iterator && std::find(outer.begin(), outer.end(), size_t(part.which)) == outer.end()) outer.push_back(size_t(part.which));
     for (size_t k = 0; k < a_.iterators.size(); ++k)
       if (!form_.outer[k]) inner.push_back(k);
   }
@@ -214,57 +270,66 @@ class KernelLowering {
   }
 
   void lower_injective() {
+    if (!form_.covers) fill(a_.target);
     std::vector<size_t> outer, inner;
     split_iterators(outer, inner);
     std::vector<Term> outer_where, inner_where;
     for (const Term& term : a_.where) (only_outer(term) ? outer_where : inner_where).push_back(term);
 
-    DType dtype = wide(buffer(a_.target).dtype);
-    Block point, inside;  // one point of the inner box
-    std::vector<Register> ids = read_ids(point, inner_where);
-    Term to = offset(a_.target, a_.write, ids);
-    Register value = lower_body(inside, ids);
-    Block row_block;
+    const DType dtype = wide(buffer(a_.target).dtype);
+    std::vector<Register> ids;
+    std::vector<Step> before = steps(std::move(inner_where), ids);
+    const Term to = offset(a_.target, a_.write, ids);
+    Block point, row_block;
+    const Register value = lower_body(point, ids);
+    // Elements outside `outer_where` keep the neutral element: as filled, or as reset where every element is stored.
+    const std::vector<Term> reduce_where = form_.covers ? outer_where : std::vector<Term>{};
     if (keeps()) {
       Register best = make(kernel_.registers[size_t(value)]), kept = make(dtype);
-      inside.push_back(CombineFirst{best, kept, a_.accumulator, value, position(a_.counted)});
-      append(point, guarded(inner_where, std::move(inside)));
+      point.push_back(CombineFirst{best, kept, a_.accumulator, value, position(a_.counted)});
       row_block.push_back(Reset{best, 0});
       row_block.push_back(Reset{kept, neutral()});
-      append(row_block, guarded(form_.covers ? outer_where : std::vector<Term>{}, nest(inner, std::move(point))));
+      append(row_block, guarded(reduce_where, nest(inner, inside(std::move(before), std::move(point)))));
       row_block.push_back(Store{a_.target, to, kept});
-    } else if (inner.empty() && inner_where.empty() && (!form_.covers || outer_where.empty())) {
-      row_block = std::move(inside);
+    } else if (inner.empty() && plain(before) && reduce_where.empty()) {
+      row_block = std::move(point);
       row_block.push_back(Store{a_.target, to, value});
     } else {
       Register total = make(dtype);
-      inside.push_back(Combine{total, a_.accumulator, value});
-      append(point, guarded(inner_where, std::move(inside)));
+      point.push_back(Combine{total, a_.accumulator, value});
       row_block.push_back(Reset{total, neutral()});
-      append(row_block, guarded(form_.covers ? outer_where : std::vector<Term>{}, nest(inner, std::move(point))));
+      append(row_block, guarded(reduce_where, nest(inner, inside(std::move(before), std::move(point)))));
       row_block.push_back(Store{a_.target, to, total});
     }
     if (!form_.covers) row_block = guarded(outer_where, std::move(row_block));
     append(kernel_.body, nest(outer, std::move(row_block)));
   }
 
+  // Totals in memory; those of a narrow float in a buffer of f32 beside it.
   void lower_scattered() {
+    const DType dtype = buffer(a_.target).dtype;
+    const BufferId totals = wide(dtype) == dtype ? a_.target : scratch(".total", wide(dtype));
+    fill(totals);
     std::vector<size_t> all;
     for (size_t k = 0; k < a_.iterators.size(); ++k) all.push_back(k);
-    std::vector<Term> where = a_.where;
-    Block point, inside;
-    std::vector<Register> ids = read_ids(point, where);
-    Register value = lower_body(inside, ids);
-    Term to = offset(a_.target, a_.write, ids);
+    std::vector<Register> ids;
+    std::vector<Step> before = steps(a_.where, ids);
+    Block point;
+    const Register value = lower_body(point, ids);
+    const Term to = offset(a_.target, a_.write, ids);
     if (keeps()) {
-      ir::Buffer best{buffer(a_.target).name + ".best", buffer(a_.target).shape, kernel_.registers[size_t(value)], ir::Computed{}, a_.source};
-      program_.buffers.push_back(best);
-      inside.push_back(StoreFirst{a_.target, BufferId(program_.buffers.size()) - 1, to, a_.accumulator, value, position(a_.counted)});
+      const BufferId best = scratch(".best", kernel_.registers[size_t(value)]);
+      point.push_back(StoreFirst{a_.target, best, to, a_.accumulator, value, position(a_.counted)});
     } else {
-      inside.push_back(StoreCombine{a_.target, to, a_.accumulator, value});
+      point.push_back(StoreCombine{totals, to, a_.accumulator, value});
     }
-    append(point, guarded(where, std::move(inside)));
-    append(kernel_.body, nest(all, std::move(point)));
+    append(kernel_.body, nest(all, inside(std::move(before), std::move(point))));
+    if (totals == a_.target) return;
+    const Variable e = fresh_variable();
+    Block narrow;
+    Register total = define(narrow, wide(dtype), Load{totals, Term::iterator(e)});
+    narrow.push_back(Store{a_.target, Term::iterator(e), total});
+    kernel_.body.push_back(For{e, buffer(a_.target).shape.elements(), LoopKind::serial, std::move(narrow)});
   }
 
   ir::Program& program_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "caravan/loop/walk.h"
 
@@ -27,16 +26,13 @@ std::vector<const For*> perfect_nest(const Kernel& kernel) {
   return out;
 }
 
-struct Touched {
-  std::set<BufferId> read, written;
-};
-Touched touched(const Kernel& kernel) {
-  Touched out;
-  for_each_access(kernel.body, [&](const loop::Access& a) { (a.write ? out.written : out.read).insert(a.buffer); });
+std::map<Variable, int64_t> extents_of(const Block& block) {
+  std::map<Variable, int64_t> out;
+  for (const Statement& s : block) {
+    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent, out.merge(extents_of(f->body));
+    if (auto* i = std::get_if<If>(&s)) out.merge(extents_of(i->body));
+  }
   return out;
-}
-bool overlap(const std::set<BufferId>& a, const std::set<BufferId>& b) {
-  return std::any_of(a.begin(), a.end(), [&](BufferId id) { return b.count(id) > 0; });
 }
 
 // An offset as a function of the shared loops (by depth) and an interval for the rest.
@@ -46,14 +42,6 @@ struct RowOffset {
   int64_t low = 0, high = 0;
   bool known = true;
 };
-std::map<Variable, int64_t> extents_of(const Block& block) {
-  std::map<Variable, int64_t> out;
-  for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent, out.merge(extents_of(f->body));
-    if (auto* i = std::get_if<If>(&s)) out.merge(extents_of(i->body));
-  }
-  return out;
-}
 RowOffset row_offset(const Term& term, const std::vector<const For*>& nest, size_t depth, const std::map<Variable, int64_t>& extents) {
   RowOffset out;
   out.shared.assign(depth, 0);
@@ -79,28 +67,42 @@ RowOffset row_offset(const Term& term, const std::vector<const For*>& nest, size
 
 class Fuser {
  public:
-  explicit Fuser(const Module& module) : out_(module) {}
+  explicit Fuser(const Module& module)
+      : out_(module), writer_(module.program.buffers.size(), -1), reader_(writer_), old_value_(writer_), merged_(module.kernels.size(), false) {
+    for (const auto& a : module.program.assignments) old_value_[size_t(a.value)] = a.state;
+  }
 
   Module run() {
-    std::vector<Kernel>& kernels = out_.kernels;
-    for (size_t j = 1; j < kernels.size(); ++j) {
-      Touched mine = touched(kernels[j]);
-      for (size_t i = j; i-- > 0;) {
-        Touched theirs = touched(kernels[i]);
-        if (overlap(theirs.written, mine.read) && try_merge(i, j)) {
-          --j;
-          break;
-        }
-        // To go further back, j must not depend on what it passes.
-        if (overlap(theirs.written, mine.read) || overlap(theirs.written, mine.written) || overlap(theirs.read, mine.written)) break;
+    for (size_t j = 0; j < out_.kernels.size(); ++j) {
+      // The last kernel that must stay before this one; those between are independent of it.
+      int barrier = -1, source = -1;
+      std::vector<std::pair<BufferId, bool>> touched;
+      for_each_access(out_.kernels[j].body, [&](const loop::Access& a) {
+        touched.push_back({a.buffer, a.write});
+        source = std::max(source, a.write ? -1 : writer_[size_t(a.buffer)]);
+        barrier = std::max(barrier, writer_[size_t(a.buffer)]);
+        if (!a.write) return;
+        barrier = std::max(barrier, reader_[size_t(a.buffer)]);
+        if (BufferId state = old_value_[size_t(a.buffer)]; state >= 0) barrier = std::max(barrier, reader_[size_t(state)]);
+      });
+      const bool merged = source >= 0 && source == barrier && try_merge(size_t(source), j);
+      const int at = merged ? source : int(j);
+      for (auto [buffer, write] : touched) {
+        int& last = (write ? writer_ : reader_)[size_t(buffer)];
+        last = std::max(last, at);
       }
     }
+    std::vector<Kernel> kept;
+    for (size_t k = 0; k < out_.kernels.size(); ++k)
+      if (!merged_[k]) kept.push_back(std::move(out_.kernels[k]));
+    out_.kernels = std::move(kept);
     return std::move(out_);
   }
 
  private:
   bool try_merge(size_t i, size_t j) {
     const Kernel &a = out_.kernels[i], &b = out_.kernels[j];
+    if (a.comments.size() + b.comments.size() > kMostAccumulations) return false;
     std::vector<const For*> nest_a = perfect_nest(a), nest_b = perfect_nest(b);
     size_t depth = nest_b.size();
     if (depth == 0 || nest_a.size() < depth) return false;
@@ -115,45 +117,61 @@ class Fuser {
 
   bool same_rows(const Kernel& a, const std::vector<const For*>& nest_a, const Kernel& b, const std::vector<const For*>& nest_b, size_t depth) const {
     auto extents_a = extents_of(a.body), extents_b = extents_of(b.body);
-    std::map<BufferId, std::vector<std::pair<RowOffset, bool>>> accesses;  // all of both, with "is a write"
-    std::map<BufferId, int> sides;
-    for_each_access(a.body, [&](const loop::Access& x) { accesses[x.buffer].push_back({row_offset(*x.offset, nest_a, depth, extents_a), x.write}), sides[x.buffer] |= 1; });
-    for_each_access(b.body, [&](const loop::Access& x) { accesses[x.buffer].push_back({row_offset(*x.offset, nest_b, depth, extents_b), x.write}), sides[x.buffer] |= 2; });
-    for (auto& [buffer, list] : accesses) {
-      bool written = std::any_of(list.begin(), list.end(), [](const auto& x) { return x.second; });
-      if (sides[buffer] != 3 || !written) continue;
-      int64_t low = list[0].first.low, high = list[0].first.high;
-      for (auto& [offset, write] : list) {
-        if (!offset.known || offset.shared != list[0].first.shared || offset.symbols != list[0].first.symbols) return false;
-        low = std::min(low, offset.low), high = std::max(high, offset.high);
-      }
-      // Different iterations of the shared loops touch different elements: a mixed-radix number with room for the rest.
-      std::vector<std::pair<int64_t, int64_t>> digits;  // stride, extent
-      for (size_t d = 0; d < depth; ++d) {
-        if (nest_a[d]->extent == 1) continue;
-        if (list[0].first.shared[d] <= 0) return false;
-        digits.push_back({list[0].first.shared[d], nest_a[d]->extent});
-      }
-      std::sort(digits.begin(), digits.end());
-      int64_t room = high - low + 1;
-      for (auto [stride, extent] : digits) {
-        if (stride < room) return false;
-        room = stride * extent;
-      }
+    struct Use {
+      std::vector<RowOffset> offsets;
+      bool first = false, second = false, written = false;
+    };
+    std::map<BufferId, Use> uses;
+    for_each_access(a.body, [&](const loop::Access& x) {
+      Use& use = uses[x.buffer];
+      use.offsets.push_back(row_offset(*x.offset, nest_a, depth, extents_a));
+      use.first = true, use.written = use.written || x.write;
+    });
+    for_each_access(b.body, [&](const loop::Access& x) {
+      Use& use = uses[x.buffer];
+      use.offsets.push_back(row_offset(*x.offset, nest_b, depth, extents_b));
+      use.second = true, use.written = use.written || x.write;
+    });
+    return std::all_of(uses.begin(), uses.end(), [&](const auto& entry) {
+      const Use& use = entry.second;
+      return !use.first || !use.second || !use.written || apart(use.offsets, nest_a);
+    });
+  }
+
+  // Do different iterations of the shared loops touch different elements? The offsets must be a mixed-radix number of
+  // the shared variables with room for the rest.
+  static bool apart(const std::vector<RowOffset>& offsets, const std::vector<const For*>& nest) {
+    const RowOffset& first = offsets[0];
+    int64_t low = first.low, high = first.high;
+    for (const RowOffset& offset : offsets) {
+      if (!offset.known || offset.shared != first.shared || offset.symbols != first.symbols) return false;
+      low = std::min(low, offset.low), high = std::max(high, offset.high);
+    }
+    std::vector<std::pair<int64_t, int64_t>> digits;  // stride, extent
+    for (size_t d = 0; d < first.shared.size(); ++d) {
+      if (nest[d]->extent <= 1) continue;
+      if (first.shared[d] == 0) return false;
+      digits.push_back({std::abs(first.shared[d]), nest[d]->extent});
+    }
+    std::sort(digits.begin(), digits.end());
+    int64_t room = high - low + 1;
+    for (auto [stride, extent] : digits) {
+      if (stride < room) return false;
+      room += stride * (extent - 1);
     }
     return true;
   }
 
   void merge(size_t i, size_t j, size_t depth) {
     Kernel b = std::move(out_.kernels[j]);
-    out_.kernels.erase(out_.kernels.begin() + long(j));
+    merged_[j] = true;
     Kernel& a = out_.kernels[i];
     std::vector<const For*> nest_a = perfect_nest(a), nest_b = perfect_nest(b);
     std::map<Variable, Variable> variables;
     for (size_t d = 0; d < depth; ++d) variables[nest_b[d]->variable] = nest_a[d]->variable;
     for (size_t v = 0; v < b.variables.size(); ++v)
       if (!variables.count(Variable(v))) variables[Variable(v)] = Variable(a.variables.size()), a.variables.push_back(b.variables[v]);
-    int registers = int(a.registers.size());
+    const int registers = int(a.registers.size());
     Block moved = nest_b[depth - 1]->body;
     rename(moved, {[&](Register r) { return r + registers; }, [&](Variable v) { return variables.at(v); }, nullptr});
     a.registers.insert(a.registers.end(), b.registers.begin(), b.registers.end());
@@ -165,154 +183,13 @@ class Fuser {
   }
 
   Module out_;
+  std::vector<int> writer_, reader_;     // by buffer: the last kernel so far
+  std::vector<BufferId> old_value_;      // by buffer: the state whose new value it is
+  std::vector<bool> merged_;
 };
-
-// Stored registers by element, valid from the store on, within one block and the blocks inside it.
-class Forwarder {
- public:
-  Forwarder(const Module& module, Kernel& kernel) : module_(module), kernel_(kernel) {}
-  void run() { forward(kernel_.body, {}); }
-
- private:
-  using Known = std::vector<std::pair<std::pair<BufferId, Term>, Register>>;
-  void forward(Block& block, Known known) {
-    for (Statement& s : block) {
-      if (!alias_.empty()) {
-        Block one;
-        one.push_back(std::move(s));
-        rename(one, {[&](Register r) { auto at = alias_.find(r); return at == alias_.end() ? r : at->second; }, nullptr, nullptr});
-        s = std::move(one[0]);
-      }
-      if (auto* store = std::get_if<Store>(&s)) {
-        DType dtype = module_.program.buffers[size_t(store->buffer)].dtype;
-        forget(known, store->buffer);
-        if (kernel_.registers[size_t(store->value)] == dtype) known.push_back({{store->buffer, store->offset}, store->value});
-      } else if (auto* define = std::get_if<Define>(&s)) {
-        auto* load = std::get_if<Load>(&define->value);
-        if (!load) continue;
-        for (auto& [element, r] : known)
-          if (element.first == load->buffer && element.second == load->offset) alias_[define->to] = r;
-      } else if (auto* f = std::get_if<For>(&s)) {
-        forget_written(known, f->body);
-        forward(f->body, known);
-      } else if (auto* i = std::get_if<If>(&s)) {
-        forward(i->body, known);
-        forget_written(known, i->body);
-      } else if (auto* c = std::get_if<StoreCombine>(&s)) {
-        forget(known, c->buffer);
-      } else if (auto* c = std::get_if<StoreFirst>(&s)) {
-        forget(known, c->positions), forget(known, c->best);
-      }
-    }
-  }
-  static void forget(Known& known, BufferId id) {
-    std::erase_if(known, [&](const auto& k) { return k.first.first == id; });
-  }
-  static void forget_written(Known& known, const Block& block) {
-    for_each_access(block, [&](const loop::Access& a) {
-      if (a.write) forget(known, a.buffer);
-    });
-  }
-
-  const Module& module_;
-  Kernel& kernel_;
-  std::map<Register, Register> alias_;
-};
-
-// Removes stores to buffers that nobody reads and everything that then serves nothing.
-void sweep(Kernel& kernel, const std::set<BufferId>& needed) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    std::set<Register> used;
-    for (const Statement& s : kernel.body) for_each_use(s, [&](Register r) { used.insert(r); });
-    std::function<void(Block&)> clean = [&](Block& block) {
-      std::erase_if(block, [&](Statement& s) {
-        bool drop = false;
-        if (auto* store = std::get_if<Store>(&s)) drop = !needed.count(store->buffer);
-        if (auto* c = std::get_if<StoreCombine>(&s)) drop = !needed.count(c->buffer);
-        if (auto* d = std::get_if<Define>(&s)) drop = !used.count(d->to);
-        if (auto* r = std::get_if<Reset>(&s)) drop = !used.count(r->to);
-        if (auto* c = std::get_if<Combine>(&s)) drop = !used.count(c->to);
-        if (auto* f = std::get_if<For>(&s)) clean(f->body), drop = f->body.empty();
-        if (auto* i = std::get_if<If>(&s)) clean(i->body), drop = i->body.empty();
-        changed = changed || drop;
-        return drop;
-      });
-    };
-    clean(kernel.body);
-  }
-}
 
 }  // namespace
 
 Module fuse(const Module& module) { return Fuser(module).run(); }
-
-Module forward_stores(const Module& module) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels) Forwarder(out, kernel).run();
-  for (bool changed = true; changed;) {
-    std::set<BufferId> needed(out.program.observed.begin(), out.program.observed.end());
-    for (const auto& a : out.program.assignments) needed.insert(a.value);
-    for (size_t b = 0; b < out.program.buffers.size(); ++b)
-      if (!std::holds_alternative<ir::Computed>(out.program.buffers[b].kind)) needed.insert(BufferId(b));
-    for (const Kernel& kernel : out.kernels) {
-      std::set<Register> used;
-      for (const Statement& s : kernel.body) for_each_use(s, [&](Register r) { used.insert(r); });
-      std::function<void(const Block&)> visit = [&](const Block& block) {
-        for (const Statement& s : block) {
-          if (auto* d = std::get_if<Define>(&s))
-            if (auto* load = std::get_if<Load>(&d->value); load && used.count(d->to)) needed.insert(load->buffer);
-          if (auto* f = std::get_if<For>(&s)) visit(f->body);
-          if (auto* i = std::get_if<If>(&s)) visit(i->body);
-          if (auto* c = std::get_if<StoreFirst>(&s)) needed.insert(c->best);
-        }
-      };
-      visit(kernel.body);
-    }
-    size_t before = 0, after = 0;
-    auto count = [&](size_t& n) {
-      for (const Kernel& kernel : out.kernels) for_each_access(kernel.body, [&](const loop::Access&) { ++n; });
-    };
-    count(before);
-    for (Kernel& kernel : out.kernels) sweep(kernel, needed);
-    std::erase_if(out.kernels, [](const Kernel& k) { return k.body.empty(); });
-    count(after);
-    changed = before != after;
-  }
-  return out;
-}
-
-Module update_in_place(const Module& module) {
-  Module out = module;
-  std::set<BufferId> observed(out.program.observed.begin(), out.program.observed.end());
-  std::vector<ir::Assignment> rest;
-  for (const ir::Assignment& a : out.program.assignments) {
-    const ir::Buffer &state = out.program.buffers[size_t(a.state)], &value = out.program.buffers[size_t(a.value)];
-    size_t assigned = size_t(std::count_if(out.program.assignments.begin(), out.program.assignments.end(), [&](const auto& b) { return b.value == a.value; }));
-    bool possible = std::holds_alternative<ir::Computed>(value.kind) && state.dtype == value.dtype && !observed.count(a.value) && !observed.count(a.state) && assigned == 1;
-    for (const ir::Assignment& b : out.program.assignments) possible = possible && b.value != a.state;  // its old value is wanted
-    int writer = -1, last_reader = -1, stores = 0;
-    const Term* to = nullptr;
-    bool own_element = true;
-    for (size_t k = 0; k < out.kernels.size(); ++k)
-      for_each_access(out.kernels[k].body, [&](const loop::Access& x) {
-        if (x.buffer == a.value && !x.write) possible = false;
-        if (x.buffer == a.value && x.write) writer = int(k), ++stores, to = x.offset;
-        if (x.buffer == a.state) last_reader = int(k);
-      });
-    possible = possible && stores == 1 && last_reader <= writer;
-    if (possible && last_reader == writer)
-      for_each_access(out.kernels[size_t(writer)].body, [&](const loop::Access& x) {
-        if (x.buffer == a.state && !(*x.offset == *to)) own_element = false;
-      });
-    if (!possible || !own_element) {
-      rest.push_back(a);
-      continue;
-    }
-    rename(out.kernels[size_t(writer)].body, {nullptr, nullptr, [&](BufferId id) { return id == a.value ? a.state : id; }});
-  }
-  out.program.assignments = rest;
-  return out;
-}
 
 }  // namespace caravan::passes

@@ -2,45 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 
 #include "caravan/base/error.h"
 #include "caravan/lower/lower.h"
-#include "caravan/ops/table.h"
+#include "caravan/passes/copy_leaves.h"
+#include "caravan/passes/delay_updates.h"
+#include "caravan/passes/forward_stores.h"
 #include "caravan/passes/fuse.h"
-#include "caravan/passes/inline.h"
+#include "caravan/passes/inline_producers.h"
+#include "caravan/passes/merge_equal.h"
+#include "caravan/passes/remove_unused.h"
+#include "caravan/passes/update_in_place.h"
 
 namespace caravan::passes {
 
 namespace {
-
-// Observed and assigned values get a buffer of their own if they are leaves (a state, a number, data) or of another
-// precision than the state: after this every root is computed, so nothing later needs a special case for old values.
-ir::Program copy_leaves(const ir::Program& program) {
-  ir::Program out = program;
-  auto copied = [&](ir::BufferId id, DType dtype) {
-    const ir::Buffer from = out.buffers[size_t(id)];
-    if (std::holds_alternative<ir::Computed>(from.kind) && from.dtype == dtype) return id;
-    ir::Accumulation a;
-    a.target = ir::BufferId(out.buffers.size());
-    a.accumulator = Accumulator::add;
-    a.extents = from.shape.sizes();
-    for (size_t k = 0; k < a.extents.size(); ++k) {
-      a.iterators.push_back("i" + std::to_string(k));
-      a.write.push_back(ir::Term::iterator(int(k)));
-    }
-    a.operands = {{id, a.write}};
-    a.body.finish(from.dtype == dtype ? a.body.load(0) : a.body.cast(dtype, a.body.load(0)));
-    a.label = "copy";
-    a.source = from.where;
-    out.buffers.push_back({"copy of " + from.name + " " + std::to_string(out.buffers.size()), from.shape, dtype, ir::Computed{}, from.where});
-    out.accumulations.push_back(std::move(a));
-    return out.accumulations.back().target;
-  };
-  for (auto& a : out.assignments) a.value = copied(a.value, out.buffers[size_t(a.state)].dtype);
-  for (ir::BufferId& id : out.observed) id = copied(id, out.buffers[size_t(id)].dtype);
-  return out;
-}
 
 struct ProgramPass {
   const char* name;
@@ -50,6 +26,9 @@ struct LoopPass {
   const char* name;
   loop::Module (*run)(const loop::Module&);
 };
+
+// Always: every root a buffer of its own, so that nothing later has a special case for old values; then what is not needed.
+constexpr ProgramPass kPreparation[] = {{"copy_leaves", copy_leaves}, {"remove_unused", remove_unused}};
 
 constexpr ProgramPass kProgramPasses[] = {
     {"merge_equal", merge_equal},            // first, so that equal producers do not look like several readers
@@ -62,6 +41,18 @@ constexpr LoopPass kLoopPasses[] = {
     {"forward_stores", forward_stores},      // a fused store and load become a register; unread buffers go
     {"update_in_place", update_in_place},    // last: it needs to know who still reads the old state
 };
+
+// Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.
+bool same(const ir::Program& p, const ir::Program& q) {
+  auto same_accumulation = [](const ir::Accumulation& a, const ir::Accumulation& b) {
+    return a.target == b.target && a.extents == b.extents && a.where == b.where && a.write == b.write && a.operands == b.operands && a.body == b.body;
+  };
+  return p.buffers.size() == q.buffers.size() && p.observed == q.observed &&
+         std::equal(p.accumulations.begin(), p.accumulations.end(), q.accumulations.begin(), q.accumulations.end(), same_accumulation);
+}
+bool same(const loop::Module& p, const loop::Module& q) {
+  return p.kernels == q.kernels && p.program.assignments.size() == q.program.assignments.size();
+}
 
 }  // namespace
 
@@ -83,36 +74,31 @@ Result run(const ir::Program& program, const Options& options) {
       throw ConfigError("there is no pass `" + off + "`; the passes are " + known + ".");
     }
   Result out;
-  auto timed = [&](const char* name, auto&& work) {
+  auto step = [&](const char* name, auto& what, auto&& pass) {
     auto start = std::chrono::steady_clock::now();
-    bool changed = work();
-    out.log.push_back({name, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), changed});
+    auto after = pass(what);
+    const double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    out.log.push_back({name, milliseconds, !same(what, after)});
+    what = std::move(after);
+#ifndef NDEBUG
+    verify(what);  // of ir or of loop
+#endif
   };
   auto on = [&](const char* name) { return std::find(options.off.begin(), options.off.end(), name) == options.off.end(); };
 
-  out.program = remove_unused(copy_leaves(program));
+  out.program = program;
+  for (const ProgramPass& pass : kPreparation) step(pass.name, out.program, pass.run);
   for (const ProgramPass& pass : kProgramPasses)
-    if (on(pass.name))
-      timed(pass.name, [&] {
-        std::string before = ir::to_string(out.program);
-        out.program = pass.run(out.program);
-#ifndef NDEBUG
-        ir::verify(out.program);
-#endif
-        return before != ir::to_string(out.program);
-      });
+    if (on(pass.name)) step(pass.name, out.program, pass.run);
+  auto start = std::chrono::steady_clock::now();
   out.lowered = lower::lower(out.program);
+  out.log.push_back({"lower", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), true});
+#ifndef NDEBUG
+  verify(out.lowered);
+#endif
   out.module = out.lowered;
   for (const LoopPass& pass : kLoopPasses)
-    if (on(pass.name))
-      timed(pass.name, [&] {
-        std::string before = loop::to_string(out.module);
-        out.module = pass.run(out.module);
-#ifndef NDEBUG
-        loop::verify(out.module);
-#endif
-        return before != loop::to_string(out.module);
-      });
+    if (on(pass.name)) step(pass.name, out.module, pass.run);
   return out;
 }
 

@@ -12,8 +12,8 @@ struct Options {
   std::vector<std::string> off;  // names of passes to leave out
 };
 struct LogEntry {
-  std::string pass;
-  double milliseconds = 0;
+  std::string pass;         // or "lower"
+  double milliseconds = 0;  // of the pass itself
   bool changed = false;
 };
 struct Result {

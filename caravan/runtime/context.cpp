@@ -154,7 +154,7 @@ Routine Context::compile(const Program& program) {
   return Routine(std::move(routine));
 }
 
-void Routine::run(const IndexValues& values) {
+void Routine::bind(const IndexValues& values) {
   const ir::Program& program = impl_->program;
   std::vector<int64_t>& symbols = impl_->symbols;
   for (size_t s = 0; s < symbols.size(); ++s) {
@@ -163,7 +163,24 @@ void Routine::run(const IndexValues& values) {
       if (index.name() == program.symbols[s].name) bound = true, symbols[s] = value;
     if (!bound) throw StateError("the index `" + program.symbols[s].name + "` is not bound; run it with {{" + program.symbols[s].name + ", value}}.");
   }
-  impl_->executable->run(symbols);
+}
+
+void Routine::run(const IndexValues& values) {
+  bind(values);
+  try {
+    impl_->executable->run(impl_->symbols);
+  } catch (const std::bad_alloc&) {
+    throw BackendError("there is not enough memory to run `" + impl_->program.name + "` on " + impl_->context->device->name() + ".");
+  }
+  impl_->ran = true;
+}
+
+void Routine::run_steps(int64_t steps, const IndexValues& first) {
+  bind(first);
+  if (steps <= 0) return;
+  std::vector<int64_t> ranges;
+  for (const ir::Symbol& symbol : impl_->program.symbols) ranges.push_back(symbol.range);
+  impl_->executable->run_steps(steps, impl_->symbols, ranges);
   impl_->ran = true;
 }
 
@@ -213,7 +230,7 @@ void Context::write(const std::string& name, const Array& value) {
     throw ShapeError("`" + name + "` has the shape " + to_string(at->second.shape) + "; an array of shape " + to_string(value.shape()) + " cannot be written to it.");
   if (at == impl_->info.end()) at = impl_->info.emplace(name, Impl::Info{value.shape(), value.dtype(), false}).first;
   DType dtype = at->second.dtype;
-  if (!is_float(dtype))
+  if (dtype != value.dtype())
     for (double v : value.values())
       if (!can_hold(dtype, v)) throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) + " does not fit.");
   impl_->device->write(name, value, dtype);

@@ -35,6 +35,9 @@ class Context;
 class Routine {
  public:
   void run(const IndexValues& values = {});  // every index of the program must be bound, inside its range
+  // `steps` runs without coming back to the caller: after each, every index goes up by one, and one with a range starts
+  // again at 0 when it reaches the end. So run_steps(6400, {{batch, 0}, {step, 0}}) is 80 epochs of 80 batches.
+  void run_steps(int64_t steps, const IndexValues& first = {});
   Array read(const Tensor& observed) const;   // refused for a tensor that the program does not observe, and before a run
 
   const std::vector<std::string>& indices() const;  // the names to bind
@@ -43,6 +46,7 @@ class Routine {
  private:
   friend class Context;
   struct Impl;
+  void bind(const IndexValues& values);
   explicit Routine(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };

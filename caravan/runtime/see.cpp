@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iomanip>
 #include <ostream>
+#include <sstream>
 #include <unordered_map>
 
 #include "caravan/autodiff/grad.h"
@@ -59,7 +60,8 @@ void print_graph(std::ostream& out, const Tensor& root) {
   for (const Tensor& t : listing.nodes) out << listing.line(t) << (t.node().accumulate() ? "  " + describe(t) : "") << '\n';
 }
 
-void print_shapes(std::ostream& out, const Program& program) {
+void print_shapes(std::ostream& stream, const Program& program) {
+  std::ostringstream out;  // leaves the stream's flags alone
   Inference inference(program);
   std::vector<Tensor> roots = program.observed();
   for (const auto& a : program.assignments()) roots.push_back(a.value);
@@ -71,6 +73,7 @@ void print_shapes(std::ostream& out, const Program& program) {
     out << std::left << std::setw(int(width)) << t.node().label << "  " << std::setw(14) << (shape.empty() ? "()" : shape) << "  " << std::setw(4) << name(t.dtype())
         << (t.node().accumulate() ? "  " + describe(t) : "") << '\n';
   }
+  stream << out.str();
 }
 
 void print_constraints(std::ostream& out, const Program& program) { out << shape::to_string(Inference(program).system()); }
@@ -122,7 +125,13 @@ GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& par
   GradientCheck out;
   for (size_t p = 0; p < params.size(); ++p) {
     const Array before = ctx.read(params[p]), analytic = backward.read(gradients[p]);
-    int64_t n = before.size(), stride = std::max<int64_t>(1, n / options.max_per_parameter);
+    struct PutBack {  // whatever happens
+      Context& ctx;
+      const Tensor& parameter;
+      const Array& value;
+      ~PutBack() { ctx.write(parameter, value); }
+    } put_back{ctx, params[p], before};
+    int64_t n = before.size(), stride = std::max<int64_t>(1, (n + options.max_per_parameter - 1) / options.max_per_parameter);
     for (int64_t i = 0; i < n; i += stride) {
       double x = before.at(i), h = options.step * std::max(1.0, std::abs(x));
       auto at = [&](double value) {
@@ -134,20 +143,21 @@ GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& par
       GradientCheck::Element e{params[p].node().label, i, 0, analytic.at(i), 0};
       e.numeric = (8 * (at(x + h) - at(x - h)) - (at(x + 2 * h) - at(x - 2 * h))) / (12 * h);
       e.error = std::abs(e.numeric - e.analytic) / std::max({1.0, std::abs(e.numeric), std::abs(e.analytic)});
-      if (!(e.error <= out.worst)) out.worst = e.error;  // NaN counts as the worst
+      if (!std::isnan(out.worst) && !(e.error <= out.worst)) out.worst = e.error;  // NaN is the worst of all
       out.elements.push_back(e);
     }
-    ctx.write(params[p], before);
   }
   return out;
 }
 
-std::ostream& operator<<(std::ostream& out, const GradientCheck& check) {
+std::ostream& operator<<(std::ostream& stream, const GradientCheck& check) {
+  std::ostringstream out;  // leaves the stream's flags alone
   out << "parameter          index        numeric       analytic     error\n";
   for (const auto& e : check.elements)
     out << std::left << std::setw(16) << e.parameter << std::right << std::setw(8) << e.index << std::setw(15) << std::setprecision(8) << e.numeric << std::setw(15)
         << e.analytic << std::setw(10) << std::setprecision(2) << e.error << '\n';
-  return out << "worst error " << std::setprecision(3) << check.worst << '\n';
+  out << "worst error " << std::setprecision(3) << check.worst << '\n';
+  return stream << out.str();
 }
 
 }  // namespace caravan

@@ -127,6 +127,7 @@ class RankSolver {
       if (*root.value + at.offset != rank) refuse_ranks(row, *root.value + at.offset, rank, origin);
       return;
     }
+    if (rank > kMaxRank) throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": a row of " + std::to_string(rank) + " axes; a row has at most " + std::to_string(kMaxRank) + ".");
     root.value = rank - at.offset, root.setter = origin;
     check_root(at.root, origin);
     requeue(root);

@@ -70,7 +70,8 @@ class SpecReader {
       value = at->second;
       used_as_number_.push_back(std::string(count.name));
     }
-    if (value < least) refuse(std::string("a ") + what + " of " + std::to_string(value) + " is too small.");
+    if (value < least || value > kMaxStep)
+      refuse(std::string("a ") + what + " of " + std::to_string(value) + " is too " + (value < least ? "small." : "large."));
     return value;
   }
 
@@ -170,7 +171,10 @@ class SpecReader {
         int64_t factor = 1;
         bool number = i < part.size() && isdigit(uint8_t(part[i]));
         if (number) {
-          for (factor = 0; i < part.size() && isdigit(uint8_t(part[i])); ++i) factor = factor * 10 + (part[i] - '0');
+          for (factor = 0; i < part.size() && isdigit(uint8_t(part[i])); ++i) {
+            factor = factor * 10 + (part[i] - '0');
+            if (factor > kMaxSize) bad("has a number that is too large");
+          }
           blank();
         }
         if (number && (i == part.size() || part[i] != '*')) {

@@ -31,6 +31,10 @@ struct DimVariable {  // a captured size; its identity is its address
 };
 using DimRef = std::shared_ptr<const DimVariable>;
 
+// No axis is longer than the one, no stride, dilation or padding larger than the other: arithmetic on sizes cannot overflow.
+inline constexpr int64_t kMaxSize = int64_t(1) << 40;
+inline constexpr int64_t kMaxStep = int64_t(1) << 20;
+
 using IteratorId = int;  // within one relation
 using RowVariableId = int;
 

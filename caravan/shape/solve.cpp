@@ -203,6 +203,9 @@ class AxisSolver {
   // --- sizes ---
   void set(AxisId axis, int64_t size, OriginId origin) {
     Class& c = at(axis);
+    if (size < 0 || size > kMaxSize)
+      throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": " + describe_axis(axis) + " would have the size " + std::to_string(size) +
+                       "; an axis has at most 2^40 elements.");
     if (c.size >= 0) {
       if (c.size != size) refuse_sizes(c.setter_axis, c.size, c.setter, axis, size, origin);
       return;

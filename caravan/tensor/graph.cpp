@@ -280,7 +280,7 @@ void check_operand_count(SpecRef spec, int operands) {
   int given = shape::parse_spec(spec.text).operands();
   if (operands < 0 || given == operands) return;
   throw SpecError("spec \"" + std::string(spec.text) + "\" (" + to_string(spec.where) + ") has " + std::to_string(given) +
-                  " shapes before `=>`, but the call has " + std::to_string(operands) + " operands.");
+                  " shapes before `=>`, but the call has " + std::to_string(operands) + (operands == 1 ? " operand." : " operands."));
 }
 
 Tensor pointwise(Op op, const std::vector<Operand>& operands) {

@@ -130,8 +130,10 @@ void Inference::add(const Tensor& tensor, const KnownShapes& known) {
         add_given(rows, RowKind::output, n.output, origin);
         if (n.init.kind == Init::Kind::values && !n.parameter)
           for (RowKind kind : kRowKinds) system_.know(rows[size_t(kind)], n.init.array->shape()[kind], origin);
-        if (auto at = known.find(n.name); at != known.end())
-          for (RowKind kind : kRowKinds) system_.know(rows[size_t(kind)], at->second[kind], origin);
+        if (auto at = known.find(n.name); at != known.end()) {
+          shape::OriginId in_context = system_.add_origin(n.name + " in the Context", {});
+          for (RowKind kind : kRowKinds) system_.know(rows[size_t(kind)], at->second[kind], in_context);
+        }
         return rows;
       },
       [&](const DataNode& n) { return known_rows(n.array.shape()); }, [&](const NumberNode&) { return known_rows({}); },
@@ -247,6 +249,10 @@ class Emitter {
     const Node& node = tensor.node();
     ir::Buffer b;
     b.shape = inference_.shape(tensor);
+    int64_t elements = 1;
+    for (int64_t size : b.shape.sizes())
+      if (__builtin_mul_overflow(elements, size, &elements) || elements > shape::kMaxSize)
+        throw ShapeError("`" + describe(tensor) + "` (" + to_string(node.where) + ") would have the shape " + to_string(b.shape) + ", which is more than 2^40 elements.");
     b.dtype = node.dtype;
     b.where = node.where;
     b.name = node.state() ? node.state()->name : unique(node.label.empty() ? "t" : node.label);

@@ -49,6 +49,8 @@ void check_sizes(const std::string& name, const GivenRow& row, Source where) {
 
 Tensor make_state(StateNode state, DType dtype, Source where) {
   if (state.name.empty()) throw StateError("a parameter or state (" + to_string(where) + ") needs a name.");
+  if (state.init.kind == Init::Kind::constant && !can_hold(dtype, state.init.a))
+    throw DTypeError("`" + state.name + "` (" + to_string(where) + ") is " + std::string(name(dtype)) + ", which cannot hold its initial value " + std::to_string(state.init.a) + ".");
   auto node = std::make_shared<Node>();
   node->dtype = dtype;
   node->label = state.name;

@@ -52,18 +52,36 @@ Program operator&(Program p, const Program& q) {
 
 Program then(const Program& p, const Program& q) {
   std::vector<Tensor> from, to, roots;
-  for (const auto& a : p.assignments()) from.push_back(a.state), to.push_back(a.value);
   for (const auto& a : q.assignments()) roots.push_back(a.value);
   for (const Tensor& t : q.observed()) roots.push_back(t);
+
+  // States of one name are one state, also where p and q made their own leaves for it (two optimisers with a counter).
+  std::unordered_map<std::string, Tensor> leaves, values;
+  std::vector<Tensor> all = p.observed();
+  for (const auto& a : p.assignments()) all.push_back(a.value), all.push_back(a.state), values[a.state.node().state()->name] = a.value;
+  for (const Tensor& t : topological(all, false))
+    if (const StateNode* s = t.node().state()) leaves.emplace(s->name, t);
+  std::vector<Tensor> mine = roots;
+  for (const auto& a : q.assignments()) mine.push_back(a.state);
+  for (const Tensor& t : topological(mine, false)) {
+    const StateNode* s = t.node().state();
+    if (!s) continue;
+    if (auto at = values.find(s->name); at != values.end()) from.push_back(t), to.push_back(at->second);
+    else if (auto leaf = leaves.find(s->name); leaf != leaves.end() && !leaf->second.same_as(t)) from.push_back(t), to.push_back(leaf->second);
+  }
   std::vector<Tensor> replaced = substitute(roots, from, to);
 
   Program out;
-  std::unordered_set<const Node*> again;  // assigned or observed by q
-  for (const auto& b : q.assignments()) again.insert(&b.state.node());
+  std::unordered_set<std::string> assigned_again;
+  for (const auto& b : q.assignments()) assigned_again.insert(b.state.node().state()->name);
   for (const auto& a : p.assignments())
-    if (!again.count(&a.state.node())) out.add(a);
+    if (!assigned_again.count(a.state.node().state()->name)) out.add(a);
   size_t i = 0;
-  for (const auto& a : q.assignments()) out.add({a.state, replaced[i++], a.where});
+  for (const auto& a : q.assignments()) {
+    auto leaf = leaves.find(a.state.node().state()->name);
+    out.add({leaf == leaves.end() ? a.state : leaf->second, replaced[i++], a.where});
+  }
+  std::unordered_set<const Node*> again;  // observed by q
   for (const Tensor& t : q.observed_as()) out.add_observed(t, replaced[i++]);
   again.clear();
   for (const Tensor& t : q.observed_as()) again.insert(&t.node());
@@ -83,7 +101,7 @@ Program update(const Tensor& state, const Index& at, Operand value) {
   auto spread = [&](ir::Body body, const char* label) {
     return make_store(link, 0, std::make_shared<const ir::Body>(std::move(body)), {{value.tensor, 1}, {state, 0}}, 0, label, value.where);
   };
-  Tensor mask = spread(ir::Body::number(1), "mask"), placed = spread(ir::Body::identity(), "placed");
+  Tensor mask = spread(ir::Body::number(1), "update"), placed = spread(ir::Body::identity(), "update");
   return assign(state, Operand(where(mask, placed, state), value.where));
 }
 

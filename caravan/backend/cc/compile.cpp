@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -79,19 +80,58 @@ bool usable(const fs::path& folder) {
   return !error && access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
-// The cache, or a folder of this process alone if the cache cannot be written.
+// The folder where entries are looked for, and the first choice for new ones; empty if there is no such place.
 fs::path cache_folder(const CompilerOptions& options) {
   auto from = [](const char* name) { const char* value = std::getenv(name); return std::string(value ? value : ""); };
-  std::vector<fs::path> candidates;
-  if (!options.cache.empty()) candidates.push_back(options.cache);
-  else if (!from("CARAVAN_CACHE").empty()) candidates.push_back(from("CARAVAN_CACHE"));
-  else if (!from("XDG_CACHE_HOME").empty()) candidates.push_back(fs::path(from("XDG_CACHE_HOME")) / "caravan");
-  else if (!from("HOME").empty()) candidates.push_back(fs::path(from("HOME")) / ".cache" / "caravan");
-  for (const fs::path& folder : candidates)
-    if (usable(folder)) return folder;
-  fs::path own = fs::temp_directory_path() / ("caravan-" + std::to_string(getuid()) + "-" + std::to_string(getpid()));
-  if (usable(own)) return own;
-  throw BackendError("no folder for compiled code can be written: tried " + (candidates.empty() ? std::string("none") : candidates[0].string()) + " and " + own.string() + "; set CARAVAN_CACHE.");
+  if (!options.cache.empty()) return options.cache;
+  if (std::string set = from("CARAVAN_CACHE"); !set.empty()) return set;
+  if (std::string set = from("XDG_CACHE_HOME"); !set.empty()) return fs::path(set) / "caravan";
+  if (std::string set = from("HOME"); !set.empty()) return fs::path(set) / ".cache" / "caravan";
+  return {};
+}
+
+// A folder of this process alone, for when the cache cannot be written; it goes when the process ends.
+class OwnFolder {
+ public:
+  explicit OwnFolder(const fs::path& wanted) : owner_(getpid()) {
+    std::error_code error;
+    const fs::path temporary = fs::temp_directory_path(error);
+    std::string pattern = ((error ? fs::path("/tmp") : temporary) / "caravan-XXXXXX").string();
+    if (!mkdtemp(pattern.data()))
+      throw BackendError("no folder for compiled code can be written: tried " + (wanted.empty() ? "none" : wanted.string()) + " and " + pattern + "; set CARAVAN_CACHE.");
+    path_ = pattern;
+  }
+  ~OwnFolder() {
+    std::error_code ignored;
+    if (getpid() == owner_) fs::remove_all(path_, ignored);
+  }
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  pid_t owner_;
+};
+fs::path writable_folder(const fs::path& cache) {
+  if (!cache.empty() && usable(cache)) return cache;
+  static const OwnFolder own(cache);
+  return own.path();
+}
+
+// An entry is the shared object followed by the digest of it: one file, so that it appears and is replaced as a whole.
+// (What follows the sections of a shared object is no concern of the loader.)
+constexpr size_t kDigest = 32;
+bool is_whole(const std::string& entry) {
+  return entry.size() > kDigest && digest(entry.substr(0, entry.size() - kDigest)) == entry.substr(entry.size() - kDigest);
+}
+std::shared_ptr<Library> load_entry(const fs::path& object) {
+  if (!is_whole(read_file(object))) return nullptr;
+  try {
+    return std::make_shared<Library>(object.string());
+  } catch (const BackendError&) {  // made on another system: make it again
+    return nullptr;
+  }
 }
 
 std::string processor() {
@@ -135,39 +175,36 @@ void* Library::symbol(const char* name) const {
 }
 
 Compiled compile(const std::string& source, const CompilerOptions& options) {
-  fs::path folder = cache_folder(options);
-  std::string key = digest(source + "\n" + options.compiler + "\n" + version_of(options.compiler, folder) + "\n" + joined(options.flags) + "\n" + processor());
-  fs::path object = folder / (key + ".so"), sum = folder / (key + ".sum"), text = folder / (key + ".c");
-
-  std::string expected = read_file(sum);
-  if (!expected.empty() && digest(read_file(object)) == expected) return {std::make_shared<Library>(object.string()), true, text.string()};
+  const fs::path cache = cache_folder(options), folder = writable_folder(cache);
+  const std::string key = digest(source + "\n" + options.compiler + "\n" + version_of(options.compiler, folder) + "\n" + joined(options.flags) + "\n" + processor());
+  for (const fs::path& place : {cache, folder})  // a cache that cannot be written can still be read
+    if (auto library = place.empty() ? nullptr : load_entry(place / (key + ".so"))) return {std::move(library), true, (place / (key + ".c")).string()};
 
   static std::atomic<int> serial{0};
-  fs::path stem = folder / (key + "." + std::to_string(getpid()) + "." + std::to_string(serial++));
-  fs::path c = stem.string() + ".c", so = stem.string() + ".so", log = stem.string() + ".log", new_sum = stem.string() + ".sum";
+  const std::string stem = (folder / (key + "." + std::to_string(getpid()) + "." + std::to_string(serial++))).string();
+  const fs::path c = stem + ".c", so = stem + ".so", log = stem + ".log", text = folder / (key + ".c");
   std::error_code ignored;
   auto clean = [&] {
-    for (const fs::path& p : {so, log, new_sum}) fs::remove(p, ignored);
+    for (const fs::path& p : {so, log}) fs::remove(p, ignored);
   };
   std::vector<std::string> command = {options.compiler};
   command.insert(command.end(), options.flags.begin(), options.flags.end());
   for (const std::string& word : {c.string(), std::string("-o"), so.string(), std::string("-lm")}) command.push_back(word);
   if (!write_file(c, source)) throw BackendError("the generated C could not be written to " + c.string() + "; is the disk full?");
-  int status = run(command, log);
+  const int status = run(command, log);
   if (status != 0) {
-    std::string said = read_file(log);
+    const std::string said = read_file(log);
     clean();
     throw BackendError("the C compiler failed (status " + std::to_string(status) + ").\n  command: " + joined(command) + "\n  source:  " + c.string() + "\n  log:     " + said);
   }
-  std::string bytes = read_file(so);
-  if (bytes.empty() || !write_file(new_sum, digest(bytes))) {
+  const std::string bytes = read_file(so);
+  if (bytes.empty() || !write_file(so, bytes + digest(bytes))) {
     clean();
     throw BackendError("compiled code could not be written to " + folder.string() + "; is the disk full?");
   }
   auto library = std::make_shared<Library>(so.string());  // loaded from our own file: nobody else touches it
   fs::rename(c, text, ignored);
-  fs::rename(so, object, ignored);
-  fs::rename(new_sum, sum, ignored);
+  fs::rename(so, folder / (key + ".so"), ignored);
   clean();
   return {std::move(library), false, text.string()};
 }

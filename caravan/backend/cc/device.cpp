@@ -69,15 +69,16 @@ class CcExecutable : public backend::Executable {
     buffers_.assign(p.buffers.size(), nullptr);
     for (const Placement& place : plan.placements) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
 
-    std::set<BufferId> read;
+    std::vector<bool> read(p.buffers.size(), false);
     for (const loop::Kernel& kernel : module_.kernels)
-      loop::for_each_access(kernel.body, [&](const loop::Access& a) { if (!a.write) read.insert(a.buffer); });
-    std::set<BufferId> assigned;
-    for (const auto& a : program.assignments) assigned_.push_back(program.buffers[size_t(a.state)].name);
+      loop::for_each_access(kernel.body, [&](const loop::Access& a) { if (!a.write) read[size_t(a.buffer)] = true; });
+    std::set<std::string> assigned;
+    for (const auto& a : program.assignments) assigned.insert(program.buffers[size_t(a.state)].name);
     for (size_t b = 0; b < p.buffers.size(); ++b) {
       const ir::Buffer& buffer = p.buffers[b];
       if (auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) buffers_[b] = const_cast<void*>(data->array.data());
-      if (std::holds_alternative<ir::StateLeaf>(buffer.kind)) states_.push_back({BufferId(b), &store_->declare(buffer.name, buffer.shape, buffer.dtype), read.count(BufferId(b)) > 0});
+      if (std::holds_alternative<ir::StateLeaf>(buffer.kind))
+        states_.push_back({BufferId(b), &store_->declare(buffer.name, buffer.shape, buffer.dtype), bool(read[b]), assigned.count(buffer.name) > 0});
     }
   }
 
@@ -85,15 +86,18 @@ class CcExecutable : public backend::Executable {
     const ir::Program& p = module_.program;
     for (size_t k = 0; k < symbols.size(); ++k)
       if (int64_t range = p.symbols[k].range; symbols[k] < 0 || (range > 0 && symbols[k] >= range)) refuse_symbol(k, symbols[k]);
-    for (const auto& s : states_) {
+    for (const StateSlot& s : states_) {
+      const ir::Buffer& buffer = p.buffers[size_t(s.buffer)];
       if (s.read && !s.state->filled)
-        throw StateError("state `" + p.buffers[size_t(s.buffer)].name + "` was never initialised; write it, or run a program that assigns it, before `" + p.name + "`.");
+        throw StateError("state `" + buffer.name + "` was never initialised; write it, or run a program that assigns it, before `" + p.name + "`.");
+      if (s.state->dtype != buffer.dtype || s.state->shape.elements() != buffer.shape.elements())
+        throw StateError("state `" + buffer.name + "` has the shape `" + to_string(s.state->shape) + "` and the precision " + std::string(caravan::name(s.state->dtype)) + " since another program, but `" +
+                         p.name + "` was compiled for `" + to_string(buffer.shape) + "`, " + std::string(caravan::name(buffer.dtype)) + "; compile it again.");
       buffers_[size_t(s.buffer)] = s.state->memory.get();
     }
     run_(buffers_.data(), symbols.data(), store_->options.seed);
-    if (!ran_)
-      for (const std::string& name : assigned_) store_->states[name].filled = true;
-    ran_ = true;
+    for (const StateSlot& s : states_)
+      if (s.assigned) s.state->filled = true;
   }
 
   Array observed(size_t which) const override {
@@ -107,11 +111,11 @@ class CcExecutable : public backend::Executable {
   struct StateSlot {
     BufferId buffer;
     State* state;
-    bool read;
+    bool read, assigned;
   };
   [[noreturn]] void refuse_symbol(size_t k, int64_t value) const {
     const ir::Symbol& symbol = module_.program.symbols[k];
-    throw StateError("symbol `" + symbol.name + "` is " + std::to_string(value) + ", but must be " +
+    throw StateError("the index `" + symbol.name + "` is " + std::to_string(value) + ", but must be " +
                      (symbol.range > 0 ? "in 0.." + std::to_string(symbol.range - 1) : std::string("at least 0")) + ".");
   }
 
@@ -122,8 +126,6 @@ class CcExecutable : public backend::Executable {
   Memory arena_;
   std::vector<void*> buffers_;
   std::vector<StateSlot> states_;
-  std::vector<std::string> assigned_;
-  bool ran_ = false;
 };
 
 class CcDevice : public backend::Device {
@@ -158,41 +160,78 @@ class CcDevice : public backend::Device {
 
 }  // namespace
 
-// First fit, in the order of first use: a buffer takes the lowest gap that is free for as long as it lives.
+namespace {
+
+// Gaps between what is placed, by offset; behind the last one everything is free.
+class Gaps {
+ public:
+  // The lowest place for `size` bytes.
+  int64_t take(int64_t size) {
+    for (auto at = gaps_.begin(); at != gaps_.end(); ++at) {
+      if (at->second < size) continue;
+      const int64_t offset = at->first, rest = at->second - size;
+      gaps_.erase(at);
+      if (rest > 0) gaps_[offset + size] = rest;
+      return offset;
+    }
+    // No gap is large enough. One that reaches the end grows.
+    int64_t offset = end_;
+    if (auto last = gaps_.empty() ? gaps_.end() : std::prev(gaps_.end()); last != gaps_.end() && last->first + last->second == end_) offset = last->first, gaps_.erase(last);
+    end_ = offset + size;
+    return offset;
+  }
+  void give_back(int64_t offset, int64_t size) {
+    if (size == 0) return;
+    auto next = gaps_.lower_bound(offset);
+    if (next != gaps_.end() && offset + size == next->first) size += next->second, next = gaps_.erase(next);
+    if (next != gaps_.begin())
+      if (auto previous = std::prev(next); previous->first + previous->second == offset) {
+        previous->second += size;
+        return;
+      }
+    gaps_[offset] = size;
+  }
+  int64_t end() const { return end_; }
+
+ private:
+  std::map<int64_t, int64_t> gaps_;  // offset -> size
+  int64_t end_ = 0;
+};
+
+}  // namespace
+
+// First fit, in the order of first use: a buffer takes the lowest gap that is large enough, until its last use.
 MemoryPlan plan_memory(const loop::Module& module) {
   const ir::Program& p = module.program;
-  std::map<BufferId, Placement> lives;
-  for (size_t k = 0; k < module.kernels.size(); ++k)
-    loop::for_each_access(module.kernels[k].body, [&](const loop::Access& a) {
+  const int end = int(module.kernels.size());
+  std::vector<int> at(p.buffers.size(), -1);  // in `placements`
+  MemoryPlan plan;
+  for (int k = 0; k < end; ++k)
+    loop::for_each_access(module.kernels[size_t(k)].body, [&](const loop::Access& a) {
       const ir::Buffer& b = p.buffers[size_t(a.buffer)];
       if (!std::holds_alternative<ir::Computed>(b.kind)) return;
-      auto [at, added] = lives.try_emplace(a.buffer, Placement{a.buffer, 0, b.shape.elements() * bytes(b.dtype), int(k), int(k)});
-      at->second.last = int(k);
+      int& placement = at[size_t(a.buffer)];
+      if (placement < 0) placement = int(plan.placements.size()), plan.placements.push_back({a.buffer, 0, b.shape.elements() * bytes(b.dtype), k, k});
+      plan.placements[size_t(placement)].last = k;
     });
-  for (BufferId id : p.observed)
-    if (auto at = lives.find(id); at != lives.end()) at->second.last = int(module.kernels.size());
-  for (const auto& a : p.assignments)
-    if (auto at = lives.find(a.value); at != lives.end()) at->second.last = int(module.kernels.size());
+  auto keep = [&](BufferId id) {
+    if (at[size_t(id)] >= 0) plan.placements[size_t(at[size_t(id)])].last = end;
+  };
+  for (BufferId id : p.observed) keep(id);
+  for (const auto& a : p.assignments) keep(a.value);
 
-  MemoryPlan plan;
-  for (auto& [id, place] : lives) plan.placements.push_back(place);
-  std::stable_sort(plan.placements.begin(), plan.placements.end(), [](const Placement& a, const Placement& b) { return a.first < b.first; });
-  std::vector<const Placement*> placed;
-  for (Placement& place : plan.placements) {
-    int64_t size = (place.bytes + kAlignment - 1) / kAlignment * kAlignment;
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (const Placement* other : placed)
-      if (other->last >= place.first && other->first <= place.last) taken.push_back({other->offset, other->offset + (other->bytes + kAlignment - 1) / kAlignment * kAlignment});
-    std::sort(taken.begin(), taken.end());
-    int64_t at = 0;
-    for (auto [from, to] : taken) {
-      if (at + size <= from) break;
-      at = std::max(at, to);
+  auto padded = [](const Placement& place) { return (place.bytes + kAlignment - 1) / kAlignment * kAlignment; };
+  Gaps gaps;
+  std::multimap<int, const Placement*> living;  // by last use
+  for (Placement& place : plan.placements) {    // in the order of first use
+    while (!living.empty() && living.begin()->first < place.first) {
+      gaps.give_back(living.begin()->second->offset, padded(*living.begin()->second));
+      living.erase(living.begin());
     }
-    place.offset = at;
-    plan.bytes = std::max(plan.bytes, at + size);
-    placed.push_back(&place);
+    place.offset = gaps.take(padded(place));
+    living.emplace(place.last, &place);
   }
+  plan.bytes = gaps.end();
   return plan;
 }
 

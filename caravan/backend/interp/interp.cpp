@@ -369,7 +369,7 @@ void check_symbols(const Program& program, const std::vector<int64_t>& symbols) 
   for (size_t k = 0; k < symbols.size(); ++k) {
     const ir::Symbol& symbol = program.symbols[k];
     if (symbols[k] < 0 || (symbol.range > 0 && symbols[k] >= symbol.range))
-      throw StateError("symbol `" + symbol.name + "` is " + std::to_string(symbols[k]) + ", but must be " +
+      throw StateError("the index `" + symbol.name + "` is " + std::to_string(symbols[k]) + ", but must be " +
                        (symbol.range > 0 ? "in 0.." + std::to_string(symbol.range - 1) : std::string("at least 0")) +
                        ".");
   }

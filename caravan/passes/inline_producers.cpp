@@ -1,0 +1,245 @@
+#include "caravan/passes/inline_producers.h"
+
+#include <algorithm>
+
+#include "caravan/lower/lower.h"
+#include "caravan/ops/table.h"
+#include "caravan/passes/reads.h"
+#include "caravan/passes/remove_unused.h"
+
+namespace caravan::passes {
+
+using ir::Accumulation;
+using ir::BufferId;
+using ir::Program;
+using ir::Scalar;
+using ir::Term;
+using Part = Term::Part;
+
+namespace {
+
+int64_t points(const Accumulation& a) {
+  int64_t n = 1;
+  for (int64_t e : a.extents) n *= e;
+  return n;
+}
+
+bool reads_random(const Program& program, const Accumulation& a) {
+  return std::any_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) { return std::holds_alternative<ir::RandomLeaf>(program.buffers[size_t(o.buffer)].kind); });
+}
+// Nothing to compute: an element, or a number in some precision.
+bool is_copy(const ir::Body& body) {
+  const auto& entries = body.entries();
+  return std::all_of(entries.begin(), entries.end(), [&](const Scalar& s) {
+    const bool number = s.kind == Scalar::Kind::constant || (s.kind == Scalar::Kind::cast && entries[size_t(s.args[0])].kind == Scalar::Kind::constant);
+    return number || s.kind == Scalar::Kind::load;
+  });
+}
+// A handful of instructions: no function of the reals but arithmetic.
+bool is_cheap(const ir::Body& body) {
+  if (body.entries().size() > 16) return false;
+  for (const Scalar& s : body.entries()) {
+    if (s.kind != Scalar::Kind::apply) continue;
+    bool arithmetic = row(s.op).result != ResultType::real || s.op == Op::div || s.op == Op::recip || s.op == Op::sqrt;
+    if (!arithmetic) return false;
+  }
+  return true;
+}
+
+template <class Visit>
+void for_each_term(const Accumulation& a, Visit visit) {
+  for (const Term& t : a.where) visit(t);
+  for (const Term& t : a.write) visit(t);
+  for (const ir::Operand& o : a.operands)
+    for (const Term& t : o.map) visit(t);
+}
+bool is_index(const Accumulation& a, size_t operand) {
+  bool found = false;
+  for_each_term(a, [&](const Term& t) {
+    for (const Part& part : t.parts) found = found || (part.kind == Part::Kind::load && size_t(part.which) == operand);
+  });
+  return found;
+}
+
+// Each element computed once, all of them written, by a body that can stand anywhere.
+bool can_inline(const Program& program, const Accumulation& p) {
+  if (keeps_position(p.accumulator) || !p.where.empty() || p.body.uses_position()) return false;
+  bool indexed = false;
+  for_each_term(p, [&](const Term& t) { indexed = indexed || t.has_load(); });
+  if (indexed) return false;
+  lower::WriteForm form = lower::write_form(program, p);
+  return form.covers && std::all_of(form.outer.begin(), form.outer.end(), [](bool o) { return o; });
+}
+
+class Inliner {
+ public:
+  explicit Inliner(const Program& program) : out_(program), producer_(program.buffers.size(), -1), readers_(program.buffers.size(), 0) {
+    for (const ir::Symbol& s : program.symbols) symbol_ranges_.push_back(s.range);
+    for (size_t k = 0; k < out_.accumulations.size(); ++k) {
+      const Accumulation& a = out_.accumulations[k];
+      producer_[size_t(a.target)] = int(k);
+      for_each_read(program, a, [&](BufferId id) { ++readers_[size_t(id)]; });
+    }
+    for (BufferId id : program.observed) ++readers_[size_t(id)];
+    for (const auto& a : program.assignments) ++readers_[size_t(a.value)];
+  }
+
+  Program run() {
+    candidate_.resize(out_.accumulations.size());
+    for (size_t r = 0; r < out_.accumulations.size(); ++r) {
+      Accumulation& reader = out_.accumulations[r];
+      for (size_t k = 0; k < reader.operands.size();) {
+        const int p = producer_[size_t(reader.operands[k].buffer)];
+        const bool inlined = p >= 0 && candidate_[size_t(p)] && wanted(reader, k, out_.accumulations[size_t(p)]) && substitute(reader, k, out_.accumulations[size_t(p)]);
+        if (inlined) count_again(out_.accumulations[size_t(p)]);
+        k = inlined ? 0 : k + 1;  // operands have new numbers
+      }
+      candidate_[r] = can_inline(out_, reader);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  bool wanted(const Accumulation& reader, size_t k, const Accumulation& p) const {
+    if (reader.body.entries().size() + p.body.entries().size() > kLongestBody || is_index(reader, k)) return false;
+    const bool random = reads_random(out_, p);
+    if (is_copy(p.body) && !random) return true;
+    if (points(reader) > out_.buffers[size_t(p.target)].shape.elements()) return false;
+    return (is_cheap(p.body) && !random) || readers_[size_t(p.target)] == 1;
+  }
+
+  // One reader less for the producer; it hands its own reads on, or keeps them for the readers that are left.
+  void count_again(const Accumulation& p) {
+    if (readers_[size_t(p.target)]-- == 1) return;
+    for_each_read(out_, p, [&](BufferId id) { ++readers_[size_t(id)]; });
+  }
+
+  // The accumulation as ir::verify must still be able to prove it: a composed index is in range by itself, or a
+  // condition says so.
+  bool proves(const Accumulation& a, const ir::Operand& o) const {
+    if (std::find(a.extents.begin(), a.extents.end(), 0) != a.extents.end()) return true;
+    auto implied = [&](const Term& t) {
+      return std::any_of(a.where.begin(), a.where.end(), [&](const Term& condition) {
+        const Term more = t - condition;
+        return more.is_constant() && more.constant >= 0;
+      });
+    };
+    std::vector<int64_t> sizes = out_.buffers[size_t(o.buffer)].shape.sizes();
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      const Term& t = o.map[axis];
+      if (t.has_load()) continue;
+      const ir::Interval span = ir::range(t, a.extents, symbol_ranges_);
+      if (span.low < 0 && !implied(t)) return false;
+      if (span.high >= sizes[axis] && !implied(Term::number(sizes[axis] - 1) - t)) return false;
+    }
+    return true;
+  }
+
+  bool substitute(Accumulation& reader, size_t k, const Accumulation& p) const {
+    // The producer's iterators as terms of the reader: its write map is a permutation of them.
+    std::vector<Term> iterators(p.iterators.size());
+    for (size_t axis = 0; axis < p.write.size(); ++axis)
+      for (const Part& part : p.write[axis].parts) iterators[size_t(part.which)] = reader.operands[k].map[axis];
+    auto moved = [&](const Term& t) {
+      Term out = Term::number(t.constant);
+      for (const Part& part : t.parts) {
+        if (part.kind == Part::Kind::iterator) out = out + iterators[size_t(part.which)] * part.coefficient;
+        else out.add(part.kind, part.which, part.coefficient);
+      }
+      return out;
+    };
+    std::vector<ir::Operand> operands = reader.operands;
+    std::vector<int> renamed;  // operand of p -> operand of the reader
+    for (const ir::Operand& from : p.operands) {
+      ir::Operand o{from.buffer, {}};
+      for (const Term& t : from.map) o.map.push_back(moved(t));
+      if (!proves(reader, o)) return false;
+      auto at = std::find(operands.begin(), operands.end(), o);
+      if (at == operands.end()) at = operands.insert(at, std::move(o));
+      renamed.push_back(int(at - operands.begin()));
+    }
+
+    ir::Body body;
+    auto copy = [&](const ir::Body& from, auto&& load) {
+      std::vector<int> at;
+      for (const Scalar& s : from.entries()) {
+        int args[3] = {0, 0, 0};
+        switch (s.kind) {
+          case Scalar::Kind::constant: at.push_back(body.constant(s.constant)); break;
+          case Scalar::Kind::load: at.push_back(load(s.operand)); break;
+          case Scalar::Kind::position: at.push_back(body.position()); break;
+          case Scalar::Kind::cast: at.push_back(body.cast(s.dtype, at[size_t(s.args[0])])); break;
+          case Scalar::Kind::apply:
+            for (int i = 0; i < row(s.op).arity; ++i) args[i] = at[size_t(s.args[i])];
+            at.push_back(body.apply(s.op, std::span(args, size_t(row(s.op).arity))));
+            break;
+        }
+      }
+      return at.back();
+    };
+    std::vector<DType> dtypes;
+    for (const ir::Operand& o : p.operands) dtypes.push_back(out_.buffers[size_t(o.buffer)].dtype);
+    const DType kept = out_.buffers[size_t(p.target)].dtype;
+    const ir::EntryType made = ir::types_of(p.body, dtypes, {}).back();
+    const bool narrow = kept == DType::f16 || kept == DType::bf16;  // computed in f32, so storing it rounds
+    int result = copy(reader.body, [&](int operand) {
+      if (size_t(operand) != k) return body.load(operand);
+      int value = copy(p.body, [&](int o) { return body.load(renamed[size_t(o)]); });
+      return made.weak || made.dtype != kept || narrow ? body.cast(kept, value) : value;
+    });
+    body.finish(result);
+    reader.body = std::move(body);
+    reader.operands = std::move(operands);
+    drop_unread(reader);
+    return true;
+  }
+
+  static void drop_unread(Accumulation& a) {
+    std::vector<bool> used(a.operands.size(), false);
+    std::vector<size_t> open;
+    auto use = [&](size_t k) {
+      if (!used[k]) used[k] = true, open.push_back(k);
+    };
+    auto use_loads = [&](const Term& t) {
+      for (const Part& part : t.parts)
+        if (part.kind == Part::Kind::load) use(size_t(part.which));
+    };
+    for (const Scalar& s : a.body.entries())
+      if (s.kind == Scalar::Kind::load) use(size_t(s.operand));
+    for (const Term& t : a.where) use_loads(t);
+    for (const Term& t : a.write) use_loads(t);
+    while (!open.empty()) {
+      const size_t k = open.back();
+      open.pop_back();
+      for (const Term& t : a.operands[k].map) use_loads(t);
+    }
+    std::vector<int> renamed(used.size(), -1);
+    std::vector<ir::Operand> kept;
+    for (size_t k = 0; k < used.size(); ++k)
+      if (used[k]) renamed[k] = int(kept.size()), kept.push_back(a.operands[k]);
+    if (kept.size() == used.size()) return;
+    auto rename = [&](Term& t) {
+      if (!t.has_load()) return;
+      Term out = Term::number(t.constant);
+      for (const Part& part : t.parts) out.add(part.kind, part.kind == Part::Kind::load ? renamed[size_t(part.which)] : part.which, part.coefficient);
+      t = std::move(out);
+    };
+    a.operands = std::move(kept);
+    for (ir::Operand& o : a.operands)
+      for (Term& t : o.map) rename(t);
+    for (Term& t : a.write) rename(t);
+    for (Term& t : a.where) rename(t);
+    a.body = a.body.with_operands(renamed);
+  }
+
+  Program out_;
+  std::vector<int> producer_, readers_;  // by buffer
+  std::vector<bool> candidate_;          // by accumulation
+  std::vector<int64_t> symbol_ranges_;
+};
+
+}  // namespace
+
+Program inline_producers(const Program& program) { return remove_unused(Inliner(program).run()); }
+
+}  // namespace caravan::passes

@@ -1,0 +1,16 @@
+// What an accumulation reads: its operands, and for random ones the step that keys them.
+#pragma once
+
+#include "caravan/ir/program.h"
+
+namespace caravan::passes {
+
+template <class Visit>
+void for_each_read(const ir::Program& program, const ir::Accumulation& accumulation, Visit visit) {
+  for (const ir::Operand& operand : accumulation.operands) {
+    visit(operand.buffer);
+    if (auto* random = std::get_if<ir::RandomLeaf>(&program.buffers[size_t(operand.buffer)].kind)) visit(random->step);
+  }
+}
+
+}  // namespace caravan::passes

@@ -1,0 +1,43 @@
+// Pictures of runs: a curve, and points with a decision boundary; as characters for a terminal and as SVG for a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caravan/array/array.h"
+
+namespace caravan::plot {
+
+enum class Axis : uint8_t { linear, logarithmic };  // on a logarithmic axis what is not above 0 lies on the bottom line
+
+struct Curve {
+  std::string title, x_label;  // "Loss", "epoch"
+  std::vector<double> values;  // at x_step, 2 x_step, ..; what is not finite, or beyond 1e300, leaves a gap
+  Axis axis = Axis::linear;
+  int64_t x_step = 1;
+};
+std::string text(const Curve& curve, int width = 64, int height = 12);
+std::string svg(const Curve& curve);
+
+// A rectangle of the plane and the cells it is divided into; rows are counted from the top.
+struct Frame {
+  double left = 0, right = 1, bottom = 0, top = 1;
+  int width = 1, height = 1;
+  double x(int column) const { return left + (right - left) * (column + 0.5) / width; }
+  double y(int row) const { return top - (top - bottom) * (row + 0.5) / height; }
+  Array centres() const;  // of the cells, row by row: width*height|2
+};
+
+// Points of two classes over the plane that a model divides.
+struct Scatter {
+  std::string title;
+  Frame frame;
+  Array points;  // n|2
+  Array labels;  // n: the sign is the class
+  Array scores;  // of each cell, row by row; the boundary is where they change sign
+};
+std::string text(const Scatter& scatter);  // o and x for the classes, dots where the score is negative
+std::string svg(const Scatter& scatter);   // the cells below 0 shaded, the boundary interpolated between their centres
+
+}  // namespace caravan::plot

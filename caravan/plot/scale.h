@@ -1,0 +1,30 @@
+// From values to positions along an axis: what both kinds of curves share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caravan/plot/plot.h"
+
+namespace caravan::plot {
+
+// The means of `columns` equal stretches; shorter lists stay as they are.
+std::vector<double> thinned(const std::vector<double>& values, int columns);
+
+bool drawable(double value);  // finite, and no difference of two of them overflows
+
+class Scale {
+ public:
+  Scale(const std::vector<double>& values, Axis axis);  // of those that are drawable
+  bool empty() const { return empty_; }
+  double at(double value) const;        // 0 at the bottom, 1 at the top
+  double value(double position) const;  // its inverse
+  std::vector<double> ticks() const;    // a few round values in the range, rising
+
+ private:
+  bool empty_ = true;
+  Axis axis_;
+  double low_ = 0, high_ = 1;  // logarithms on a logarithmic axis
+};
+
+}  // namespace caravan::plot

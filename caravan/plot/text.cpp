@@ -1,0 +1,58 @@
+// Pictures made of characters.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "caravan/plot/scale.h"
+
+namespace caravan::plot {
+
+std::string text(const Curve& curve, int width, int height) {
+  const std::vector<double> ys = thinned(curve.values, width);
+  const Scale scale(ys, curve.axis);
+  if (scale.empty()) return curve.title + ": nothing to draw\n";
+  std::vector<std::vector<bool>> dot(size_t(height), std::vector<bool>(size_t(width), false));
+  for (size_t i = 0; i < ys.size(); ++i) {
+    if (!drawable(ys[i])) continue;
+    const size_t column = ys.size() == 1 ? 0 : i * size_t(width - 1) / (ys.size() - 1);
+    dot[size_t(std::lround((1 - scale.at(ys[i])) * (height - 1)))][column] = true;
+  }
+
+  std::string out = curve.title + "\n\n";
+  for (int r = 0; r < height; ++r) {
+    const bool labelled = r % 4 == 0 || r == height - 1;
+    out +=
+        labelled ? fmt::format("{:>10.3g} ┤", scale.value(1 - double(r) / (height - 1))) : fmt::format("{:>10} │", "");
+    for (bool on : dot[size_t(r)]) out += on ? "•" : " ";
+    while (out.back() == ' ') out.pop_back();
+    out += '\n';
+  }
+  std::string line;
+  for (int c = 0; c < width; ++c) line += "─";
+  const std::string first = std::to_string(curve.x_step),
+                    last = fmt::format("{} {}", curve.x_label, int64_t(curve.values.size()) * curve.x_step);
+  return out + fmt::format("{:>10} └{}\n{:>12}{}{:>{}}\n", "", line, "", first, last, width - int(first.size()));
+}
+
+std::string text(const Scatter& scatter) {
+  const Frame& frame = scatter.frame;
+  std::vector<std::string> rows(size_t(frame.height), std::string(size_t(frame.width), ' '));
+  for (int r = 0; r < frame.height; ++r)
+    for (int c = 0; c < frame.width; ++c)
+      if (scatter.scores.at(int64_t(r) * frame.width + c) < 0) rows[size_t(r)][size_t(c)] = '.';
+  for (int64_t i = 0; i < scatter.labels.size(); ++i) {
+    const double x = scatter.points.at(2 * i), y = scatter.points.at(2 * i + 1);
+    const int c = int(std::floor((x - frame.left) / (frame.right - frame.left) * frame.width));
+    const int r = int(std::floor((frame.top - y) / (frame.top - frame.bottom) * frame.height));
+    if (c >= 0 && c < frame.width && r >= 0 && r < frame.height)
+      rows[size_t(r)][size_t(c)] = scatter.labels.at(i) > 0 ? 'o' : 'x';
+  }
+  std::string out = scatter.title + ": o and x are the two classes, dots are where the model says x\n\n";
+  for (const std::string& row : rows) {
+    const std::string shown = row.substr(0, row.find_last_not_of(' ') + 1);
+    out += (shown.empty() ? "" : "  ") + shown + "\n";
+  }
+  return out;
+}
+
+}  // namespace caravan::plot

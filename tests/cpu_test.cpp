@@ -1,0 +1,503 @@
+// The processor as a device, against the interpreter: every gradient case, every precision, random bits, state and
+// assignments; and the compiler behind it: its cache, its failures.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include "caravan/backend/cc/device.h"
+#include "caravan/backend/interp/device.h"
+#include "caravan/check/draw.h"
+#include "caravan/check/gradcheck.h"
+#include "programs.h"
+
+namespace caravan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the largest magnitude in the tensor: errors of a sum are relative to its terms, not to what is left of them.
+constexpr double kF64Tolerance = 1e-12;
+constexpr double kF32Tolerance = 1e-5;
+
+const std::string& cache() {
+  static const TemporaryFolder folder;
+  return folder.path();
+}
+std::unique_ptr<backend::Device> cpu(uint64_t seed = 3) {
+  cc::DeviceOptions options;
+  options.seed = seed;
+  options.compiler.cache = cache();
+  return cc::make_device(options);
+}
+Context context(const std::string& device, uint64_t seed = 3) {
+  ContextOptions options;
+  options.seed = seed, options.device = device, options.cache = cache();
+  return Context(options);
+}
+
+void expect_near(const Array& actual, const Array& expected, double tolerance, const std::string& what) {
+  ASSERT_EQ(to_string(actual.shape()), to_string(expected.shape())) << what;
+  double largest = 0;
+  for (double v : expected.values())
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double a = actual.at(i), e = expected.at(i);
+    const bool same = a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= tolerance * largest;
+    ASSERT_TRUE(same) << what << ", element " << i << ": " << a << " on the processor, " << e << " expected";
+  }
+}
+
+// ---------------------------------------------------------------- every gradient case
+
+struct Case {
+  std::string name;
+  GradientCase::Built built;
+  int order;
+};
+// Each case once, with the highest order that it has.
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const GradientCase& c : gradient_cases()) {
+    const std::string name = c.family + ": " + c.name;
+    if (out.empty() || out.back().name != name) out.push_back({name, c.build(), c.order});
+    out.back().order = std::max(out.back().order, c.order);
+  }
+  return out;
+}
+// Fixed weights, in f64 as the cases are.
+Tensor weighted(const Tensor& y, const std::string& name) { return dot(y, tensor(drawn(name, to_string(context("interp").shape(y))))); }
+
+// The value, and the gradients of dot(value, weights) and of dot(those, directions).
+Program value_and_gradients(const Case& c) {
+  const std::vector<Tensor> by = parameters(c.built.result);
+  std::vector<Tensor> seen = {c.built.result};
+  const std::vector<Tensor> first = grad(weighted(c.built.result, "weights"), by, {.allow_unused = true});
+  seen.insert(seen.end(), first.begin(), first.end());
+  if (c.order == 2) {
+    Tensor total = number(0, DType::f64);
+    for (size_t k = 0; k < by.size(); ++k) total = total + weighted(first[k], "direction " + std::to_string(k));
+    for (const Tensor& t : grad(total, by, {.allow_unused = true})) seen.push_back(t);
+  }
+  return observe(seen);
+}
+
+void compare_cases(bool in_single, double tolerance) {
+  const std::vector<Case> all = cases();
+  ASSERT_GT(all.size(), 100u);
+  constexpr size_t kTogether = 24;
+  for (size_t from = 0; from < all.size(); from += kTogether) {
+    std::vector<Task> tasks;
+    std::vector<std::string> names;
+    for (size_t k = from; k < std::min(all.size(), from + kTogether); ++k) {
+      Task task = task_of(value_and_gradients(all[k]), all[k].built.indices);
+      for (size_t o = 0; o < task.program.observed.size(); ++o) names.push_back(all[k].name + ", observed " + std::to_string(o));
+      tasks.push_back(in_single ? in_f32(std::move(task)) : std::move(task));
+    }
+    const Task task = joined(tasks);
+    const std::vector<Array> actual = run_on(*cpu(), task).observed, expected = run_on(*interp::make_device(3), task).observed;
+    for (size_t o = 0; o < expected.size(); ++o) expect_near(actual[o], expected[o], tolerance, names[o]);
+  }
+}
+
+TEST(Cpu, EveryGradientCaseInF64) { compare_cases(false, kF64Tolerance); }
+TEST(Cpu, EveryGradientCaseInF32) { compare_cases(true, kF32Tolerance); }
+
+// ---------------------------------------------------------------- precisions
+
+// What both devices say of a program, which must be the same: the interpreter hands floats out in double, which are
+// rounded here. (So at most one rounding may lie between the leaves and an observed value.)
+void expect_equal(const Program& program, const IndexValues& indices = {}) {
+  const Task task = task_of(program, indices);
+  const std::vector<Array> actual = run_on(*cpu(), task).observed, expected = run_on(*interp::make_device(3), task).observed;
+  for (size_t k = 0; k < expected.size(); ++k) {
+    const ir::Buffer& buffer = task.program.buffers[size_t(task.program.observed[k])];
+    EXPECT_EQ(actual[k].dtype(), buffer.dtype) << buffer.name;
+    for (int64_t i = 0; i < expected[k].size(); ++i) {
+      const double a = actual[k].at(i), e = convert(buffer.dtype, expected[k].at(i));
+      EXPECT_TRUE(a == e || (std::isnan(a) && std::isnan(e))) << buffer.name << ", element " << i << ": " << a << " on the processor, " << e << " expected";
+    }
+  }
+}
+
+TEST(Cpu, NarrowFloatsAreRoundedWhereTheyAreStoredAndOnce) {
+  Tensor x = param("x", Array::vector({1.0009765625, -2.71828, 1000.123, 6.1e-5, 65504, 0.1, 3.0517578125e-05, 1e-8}, DType::f64));
+  Tensor y = param("y", Array::vector({1.00048828125, 3.14159, -0.333, 1, 0.5, -0.1, 1.5, 2}, DType::f64));
+  Program p;
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    const std::string name(caravan::name(dtype));
+    Tensor a = cast(x, dtype), b = cast(y, dtype);
+    // Products of two narrow floats are exact in f32, so that each cast is the only rounding.
+    p &= observe({a.named(name + " a"), cast(a * b, dtype).named(name + " product"), cast(cast(a * b, dtype) * b, dtype).named(name + " twice"), cast(a, DType::f32).named(name + " back"),
+                  cast(einsum("i=>i", a * b), dtype).named(name + " copied"), cast(einmax("i=>", a), DType::f64).named(name + " max"), (a < b).named(name + " less")});
+  }
+  expect_equal(p);
+  // A sum over many is kept in f32; in memory too, where windows overlap.
+  Context ctx = context("cpu");
+  Tensor ones = cast(full_like(tensor(Array(parse_shape("3000"))), 1), DType::f16);
+  EXPECT_EQ(ctx.eval(sum(ones)).item(), 3000);
+  EXPECT_EQ(ctx.eval(einsum("o=>o+k", ones, {{"k", 2}})).at(1), 2);
+  EXPECT_EQ(ctx.eval(scatter_add(ones, tensor(Array(parse_shape("3000"), DType::i32)), 1)).item(), 3000);
+}
+
+TEST(Cpu, DoubleIsRoundedToFloatInEveryLoop) {  // the SLP vectoriser of GCC 12 forgets it for two elements
+  std::vector<Tensor> seen;
+  for (int64_t n : {1, 2, 3, 5, 6, 7, 30}) {
+    Array values(parse_shape(std::to_string(n)), DType::f64);
+    for (int64_t i = 0; i < n; ++i) values.set(i, 1.3204495310783386 + double(i));
+    seen.push_back(cast(cast(param("x" + std::to_string(n), values), DType::f32), DType::f64));
+  }
+  expect_equal(observe(seen));
+}
+
+TEST(Cpu, Integers) {
+  auto leaf = [](const std::string& name, const std::vector<double>& values, DType dtype) { return param(name, Array::vector(values, dtype)); };
+  Program p;
+  for (DType dtype : {DType::u8, DType::i32, DType::i64}) {
+    const std::string name(caravan::name(dtype));
+    const bool sign = dtype != DType::u8;
+    Tensor a = leaf("a" + name, {7, 200, 0, sign ? -13.0 : 13, 255}, dtype), b = leaf("b" + name, {3, 100, 5, 4, sign ? -1.0 : 1}, dtype);
+    p &= observe({a + b, a * 2, max(a, b), min(a, b), mod(a, b), where(a > b, a, b), a == b, a / b, sqrt(abs(a)), sum(a), einmax("i=>", a), einmin("i=>", a), argmax("i=>", a), cast(a, DType::f32) * 0.5,
+                  a > (sign ? 300 : 255), a < (sign ? -1 : 0), a >= 6.5, clamp(a, 3, 100), square(a), sign ? -a : a, einprod("i=>", b), cast(einsum("o=>o+k", a, {{"k", 2}}), DType::i64)});
+  }
+  Tensor t = leaf("t", {1, 0, 1, 0}, DType::boolean), f = leaf("f", {1, 1, 0, 0}, DType::boolean);
+  p &= observe({t && f, t || f, !t, t + f, sum(t), einany("i=>", t), einall("i=>", t), t == f, t < f, where(t, 1.5, 2.5), cast(t, DType::f64), t == 2});
+  expect_equal(p);
+}
+TEST(Cpu, IntegersWrap) {
+  Context ctx = context("cpu");
+  auto eval = [&](const Tensor& t) { return ctx.eval(t).values(); };
+  Tensor a = tensor(Array::vector({200, 5}, DType::u8)), b = tensor(Array::vector({100, 7}, DType::u8));
+  EXPECT_EQ(eval(a + b), (std::vector<double>{44, 12}));
+  EXPECT_EQ(eval((a + b) > 100), (std::vector<double>{0, 0})) << "also where it is not stored";
+  EXPECT_EQ(eval(a - b - b), (std::vector<double>{0, 247}));
+  EXPECT_EQ(eval(tensor(Array::vector({2147483647}, DType::i32)) + 1), (std::vector<double>{-2147483648.0}));
+}
+TEST(Cpu, CastsTruncateAndSaturate) {
+  Tensor x = param("x", Array::vector({300, -5, 2.9, -2.9, 9e18, -1e30, std::nan(""), 4e9, 0.5}, DType::f64));
+  Tensor n = param("n", Array::vector({300, -5, 3e9, -3e9, 255, 0}, DType::i64));
+  expect_equal(observe({cast(x, DType::u8), cast(x, DType::i32), cast(x, DType::i64), cast(x, DType::boolean), cast(cast(x, DType::f32), DType::i32), cast(n, DType::u8), cast(n, DType::i32), cast(n, DType::boolean),
+                        cast(n, DType::f32), cast(cast(number(300, DType::i64), DType::u8), DType::i32)}));
+  // The interpreter's doubles do not hold the largest i64.
+  EXPECT_EQ(context("cpu").eval(cast(tensor(Array::vector({1e30, -1e30}, DType::f64)), DType::i64)).values(), (std::vector<double>{0x1p63, -0x1p63}));
+}
+TEST(Cpu, SpecialValues) {
+  const double inf = INFINITY, nan = NAN;
+  Tensor x = param("x", Array(parse_shape("3,4"), {1, nan, 3, 2, -inf, -inf, -inf, -inf, inf, 1, nan, -1}, DType::f64));
+  expect_equal(observe({einmax("i,j=>i", x), einmin("i,j=>i", x), argmax("i,j=>i", x), argmin("i,j=>i", x), max(x, 2), min(x, 2), relu(x), clamp(x, -1, 1), sign(x), x == x, where(x > 0, 1, 0), einmax("i,j=>", cast(x, DType::f32))}));
+}
+
+// ---------------------------------------------------------------- random bits
+
+TEST(Cpu, RandomLeavesHaveTheBitsOfTheInterpreter) {
+  Index step("step");
+  Tensor counter = state("counter", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = constant(5), .dtype = DType::i64});
+  Tensor bits = random_bits("stream", {.output = {3, 5}}), stepped = random_bits("stream", {.output = {7}, .step = Operand(step).tensor}), counted = random_bits("stream", {.output = {7}, .step = counter});
+  Tensor computed = random_bits("stream", {.output = {7}, .step = cast(Operand(step).tensor * 3 + 1, DType::i64)});
+  const Program p = observe({bits, stepped, counted, computed, einsum("i,j=>j,i", bits), uniform("u", {.output = {9}}), bernoulli("b", 0.3, {.output = {50}})}) & assign(counter, counter + 1);
+  for (int64_t s : {0, 1, 123456789}) expect_equal(p, {{step, s}});
+}
+
+// ---------------------------------------------------------------- state
+
+TEST(Cpu, MaxPoolingSendsGradientToTheMaxima) {
+  Tensor x = param("x", Array::matrix({{1, 9, 2, 8}, {3, 4, 5, 6}, {7, 1, 0, 2}, {3, 2, 6, 1}}));
+  Tensor pooled = einmax("2*oh+kh, 2*ow+kw => oh, ow", x, {{"kh", 2}, {"kw", 2}}), total = sum(pooled);
+  Context ctx = context("cpu");
+  EXPECT_EQ(ctx.eval(pooled).values(), (std::vector<double>{9, 8, 7, 6}));
+  EXPECT_EQ(ctx.eval(total).item(), 30);
+  EXPECT_EQ(ctx.eval(grad(total, x)).values(), (std::vector<double>{0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0}));
+}
+
+TEST(Cpu, StateLivesAcrossPrograms) {
+  Tensor a = param("a", {1, 2}), b = state("b", {.batch = Extents{}, .input = Extents{}, .output = {2}});
+  Context ctx = context("cpu");
+  Tensor difference = a - b;
+  Routine fill = ctx.compile(assign(b, a * 10)), step = ctx.compile(assign(a, a + b)), see = ctx.compile(observe(difference));
+  fill.run();
+  step.run();
+  step.run();
+  EXPECT_EQ(ctx.read(a).values(), (std::vector<double>{21, 42}));
+  see.run();
+  EXPECT_EQ(see.read(difference).values(), (std::vector<double>{11, 22}));
+}
+
+TEST(Cpu, AssignmentsAreSimultaneous) {
+  auto states = [] { return std::array{param("a", {1, 2, 3}), param("b", {4, 5, 6})}; };
+  struct Row {
+    const char* name;
+    std::function<Program(Tensor, Tensor)> program;
+    std::vector<double> a, b;  // after two runs
+  };
+  Index at("at");
+  const Row rows[] = {
+      {"swap", [](Tensor a, Tensor b) { return assign(a, b) & assign(b, a); }, {1, 2, 3}, {4, 5, 6}},
+      {"rotate through sums", [](Tensor a, Tensor b) { return assign(a, a + b) & assign(b, a - b); }, {2, 4, 6}, {8, 10, 12}},
+      {"reading itself backwards", [](Tensor a, Tensor) { return assign(a, einsum("-i=>i", a) * 2); }, {4, 8, 12}, {4, 5, 6}},
+      {"reading itself in a sum", [](Tensor a, Tensor) { return assign(a, a / sum(a)) & assign(param("b", {4, 5, 6}), a * 1); }, {1.f / 6, 2.f / 6, 3.f / 6}, {1.f / 6, 2.f / 6, 3.f / 6}},
+      {"a number", [](Tensor a, Tensor) { return assign(a, full_like(a, 7)); }, {7, 7, 7}, {4, 5, 6}},
+      {"iota", [](Tensor, Tensor b) { return assign(b, cast(iota(3), DType::f32)); }, {1, 2, 3}, {0, 1, 2}},
+      {"another state", [](Tensor a, Tensor b) { return assign(a, b) & assign(b, b * 2); }, {8, 10, 12}, {16, 20, 24}},
+      {"an index", [&](Tensor a, Tensor) { return assign(a, full_like(a, 1) * at); }, {9, 9, 9}, {4, 5, 6}},
+      {"one value for two", [](Tensor a, Tensor b) { return assign(a, exp(a * 0)) & assign(b, exp(a * 0)); }, {1, 1, 1}, {1, 1, 1}},
+      {"the new value read beside the old", [](Tensor a, Tensor b) {
+         Tensor next = exp(a * 0) + a;
+         return assign(a, next) & assign(b, next * a);
+       }, {3, 4, 5}, {6, 12, 20}},
+  };
+  for (const Row& row : rows) {
+    for (const char* device : {"cpu", "interp"}) {
+      auto [a, b] = states();
+      Context ctx = context(device);
+      ctx.compile(observe({a, b}));
+      Routine step = ctx.compile(row.program(a, b));
+      for (int run = 0; run < 2; ++run) step.run(step.indices().empty() ? IndexValues{} : IndexValues{{at, 9}});
+      for (int64_t i = 0; i < 3; ++i) {
+        EXPECT_FLOAT_EQ(float(ctx.read(a).at(i)), float(row.a[size_t(i)])) << row.name << " on " << device;
+        EXPECT_FLOAT_EQ(float(ctx.read(b).at(i)), float(row.b[size_t(i)])) << row.name << " on " << device;
+      }
+    }
+  }
+}
+TEST(Cpu, LeavesOfEveryKindCanBeAssignedAndObserved) {
+  Index at("at", 5);
+  Tensor n = state("n", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64}), r = state("r", {.batch = Extents{}, .input = Extents{}, .output = {3}, .init = zeros(), .dtype = DType::i64});
+  Tensor d = param("d", {1, 2});
+  const Program p = assign(n, Operand(at).tensor) & assign(r, iota(3)) & observe({n, r, d, number(2.5, DType::f64), Operand(at).tensor, iota(4), tensor({3, 4}), random_bits("s", {.output = {2}})});
+  expect_equal(p, {{at, 3}});
+  Context ctx = context("cpu");
+  Routine run = ctx.compile(p);
+  run.run({{at, 3}});
+  EXPECT_EQ(ctx.read(n).item(), 3);
+  EXPECT_EQ(ctx.read(r).values(), (std::vector<double>{0, 1, 2}));
+  EXPECT_EQ(run.read(n).item(), 0) << "observed before the assignment";
+  run.run({{at, 4}});
+  EXPECT_EQ(run.read(n).item(), 3);
+}
+TEST(Cpu, AnObservedStateKeepsItsOldValue) {
+  Tensor w = param("w", {1, 2});
+  Context ctx = context("cpu");
+  Routine step = ctx.compile(assign(w, w * 3) & observe(w));
+  step.run();
+  EXPECT_EQ(step.read(w).values(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(ctx.read(w).values(), (std::vector<double>{3, 6}));
+  step.run();
+  EXPECT_EQ(step.read(w).values(), (std::vector<double>{3, 6}));
+}
+
+template <class E>
+void expect_message(const std::function<void()>& f, const std::vector<std::string>& phrases) {
+  try {
+    f();
+    ADD_FAILURE() << "not refused";
+  } catch (const E& e) {
+    for (const std::string& phrase : phrases) EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "no \"" << phrase << "\" in: " << e.what();
+  }
+}
+TEST(Cpu, RefusalsChangeNothing) {
+  Index at("at", 3);
+  Tensor data = tensor(Array(parse_shape("3|2"), {1, 2, 3, 4, 5, 6})), w = param("w", {0, 0});
+  Context ctx = context("cpu");
+  Routine step = ctx.compile(assign(w, w + data[at]));
+  expect_message<StateError>([&] { step.run({{at, 3}}); }, {"`at` is 3", "0..2"});
+  expect_message<StateError>([&] { step.run({{at, -1}}); }, {"`at` is -1"});
+  EXPECT_EQ(ctx.read(w).values(), (std::vector<double>{0, 0}));
+  Tensor s = state("s", {.batch = Extents{}, .input = Extents{}, .output = {2}});
+  Routine reads = ctx.compile(assign(w, s + 1));
+  expect_message<StateError>([&] { reads.run(); }, {"`s` was never initialised"});
+  EXPECT_EQ(ctx.read(w).values(), (std::vector<double>{0, 0}));
+  ctx.run(assign(s, w + 4));
+  reads.run();
+  EXPECT_EQ(ctx.read(w).values(), (std::vector<double>{5, 5}));
+}
+TEST(Cpu, AStateThatAnotherProgramGaveAnotherShapeIsRefused) {
+  auto device = cpu();
+  auto writer = [&](int64_t n) {
+    ir::Program p;
+    p.buffers = {{"s", parse_shape(std::to_string(n)), DType::f64, ir::StateLeaf{}, {}}, {"v", parse_shape(std::to_string(n)), DType::f64, ir::Computed{}, {}}};
+    ir::Accumulation a;
+    a.target = 1, a.accumulator = *find_accumulator("add"), a.iterators = {"i"}, a.extents = {n}, a.write = {ir::Term::iterator(0)}, a.body = ir::Body::number(1);
+    p.accumulations = {a}, p.assignments = {{0, 1}};
+    return p;
+  };
+  auto large = device->prepare(writer(100'000)), small = device->prepare(writer(2));
+  small->run({});
+  expect_message<StateError>([&] { large->run({}); }, {"`s`", "`100000`", "compile it again"});
+}
+TEST(Cpu, IdsOutOfRangeContributeNothing) {
+  Tensor table = tensor({{1, 2}, {3, 4}}), ids = tensor(Array::vector({1, 7, -1, 0}, DType::i32));
+  Context ctx = context("cpu");
+  EXPECT_EQ(ctx.eval(gather(einsum("v,d=>v->d", table), ids)).values(), (std::vector<double>{3, 4, 0, 0, 0, 0, 1, 2}));
+  EXPECT_EQ(ctx.eval(scatter_add(tensor({1, 2, 3, 4}), ids, 2)).values(), (std::vector<double>{4, 1}));
+  EXPECT_EQ(ctx.eval(exp(gather(einsum("v,d=>v->d", table), ids)) * 0 + 1).values(), std::vector<double>(8, 1)) << "observed or not, the element is 0 and its exponential 1";
+}
+TEST(Cpu, IdsOfIds) {
+  using ir::Term;
+  auto data = [](const std::string& name, const std::vector<double>& values, DType dtype) { return ir::Buffer{name, parse_shape(std::to_string(values.size())), dtype, ir::DataLeaf{Array::vector(values, dtype)}, {}}; };
+  ir::Program p;
+  p.buffers = {data("first", {2, 0, 9, 1}, DType::i32), data("second", {1, -1, 3}, DType::i64), data("table", {10, 20, 30, 40}, DType::f64), {"y", parse_shape("4"), DType::f64, ir::Computed{}, {}}};
+  ir::Accumulation a;
+  a.target = 3, a.accumulator = *find_accumulator("add"), a.iterators = {"i"}, a.extents = {4}, a.write = {Term::iterator(0)};
+  a.operands = {{2, {Term::load(1)}}, {1, {Term::load(2)}}, {0, {Term::iterator(0)}}};
+  a.body = ir::Body::identity();
+  p.accumulations = {a}, p.observed = {3};
+  EXPECT_EQ(ir::to_string(p, a), "y[i] += table[second[first[i]]]   for i < 4");
+  EXPECT_EQ(run_on(*cpu(), {p, {}, {}}).observed[0].values(), (std::vector<double>{40, 20, 0, 0}));
+}
+TEST(Cpu, NamesThatMeanSomethingInC) {
+  Tensor total;
+  double expected = 0;
+  for (const char* name : {"for", "int64_t", "NAN", "linux", "r0", "r1", "exp", "expf", "caravan_exp_f32", "memcpy", "seed", "buffers", "a*/b", "_x", "__x86_64__", "2x", "e", "i0", "main", "ä", "M_PI", "fabs", ""}) {
+    if (!*name) continue;
+    Tensor p = param(name, Array::vector({expected += 1, 2}));
+    total = total.defined() ? total + exp(p * 0) * p : exp(p * 0) * p;
+  }
+  Context ctx = context("cpu"), oracle = context("interp");
+  EXPECT_EQ(ctx.eval(total).values(), oracle.eval(total).values());
+  Index register_("register", 3), r2("r2", 3);
+  EXPECT_EQ(ctx.eval(tensor({1, 2}) * register_ + r2, {{register_, 2}, {r2, 1}}).values(), (std::vector<double>{3, 5}));
+}
+TEST(Cpu, TheMemoryLimitIsCheckedBeforeAnythingRuns) {
+  ContextOptions options;
+  options.device = "cpu", options.cache = cache(), options.memory_limit = 1000;
+  Context ctx(options);
+  EXPECT_EQ(ctx.eval(sum(tensor({1, 2, 3}))).item(), 6);
+  expect_message<StateError>([&] { ctx.eval(exp(tensor(Array(parse_shape("1000"))))); }, {"needs 40", "limit of 1000"});
+}
+
+// ---------------------------------------------------------------- the compiler and its cache
+
+const char* const kSource = "int answer(void) { return 42; }\n";
+int answer(const cc::Compiled& compiled) { return reinterpret_cast<int (*)()>(compiled.library->symbol("answer"))(); }
+cc::CompilerOptions in_folder(const std::string& folder) {
+  cc::CompilerOptions options;
+  options.cache = folder;
+  return options;
+}
+std::vector<fs::path> entries(const std::string& folder, const std::string& extension) {
+  std::vector<fs::path> out;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == extension) out.push_back(entry.path());
+  return out;
+}
+
+TEST(CompilerCache, TheSecondTimeComesFromTheCache) {
+  const TemporaryFolder folder;
+  const cc::Compiled first = cc::compile(kSource, in_folder(folder)), second = cc::compile(kSource, in_folder(folder));
+  EXPECT_FALSE(first.from_cache);
+  EXPECT_TRUE(second.from_cache);
+  EXPECT_EQ(answer(first), 42);
+  EXPECT_EQ(answer(second), 42);
+  EXPECT_EQ(first.source_path, second.source_path);
+  std::ifstream in(first.source_path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), kSource);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2) << "an entry and its text, nothing else";
+  EXPECT_FALSE(cc::compile("int answer(void) { return 43; }\n", in_folder(folder)).from_cache) << "another text";
+  cc::CompilerOptions other = in_folder(folder);
+  other.flags.push_back("-O0");
+  EXPECT_FALSE(cc::compile(kSource, other).from_cache) << "other flags";
+}
+TEST(CompilerCache, ADamagedEntryIsMadeAgain) {
+  struct Row {
+    const char* name;
+    std::function<void(const fs::path&)> damage;
+  };
+  const Row rows[] = {
+      {"truncated", [](const fs::path& p) { fs::resize_file(p, fs::file_size(p) / 2); }},
+      {"empty", [](const fs::path& p) { fs::resize_file(p, 0); }},
+      {"overwritten", [](const fs::path& p) { std::fstream(p, std::ios::in | std::ios::out).seekp(1000).write("damage", 6); }},
+      {"another file", [](const fs::path& p) { std::ofstream(p) << "not a shared object"; }},
+      {"a folder", [](const fs::path& p) { fs::remove(p), fs::create_directory(p); }},
+  };
+  for (const Row& row : rows) {
+    const TemporaryFolder folder;
+    cc::compile(kSource, in_folder(folder));
+    row.damage(entries(folder, ".so").at(0));
+    const cc::Compiled again = cc::compile(kSource, in_folder(folder));
+    EXPECT_FALSE(again.from_cache) << row.name;
+    EXPECT_EQ(answer(again), 42) << row.name;
+    const bool replaceable = std::string(row.name) != "a folder";
+    EXPECT_EQ(cc::compile(kSource, in_folder(folder)).from_cache, replaceable) << row.name;
+  }
+}
+// In a process of its own: is what it says true?
+bool in_child(const std::function<bool()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    bool right = false;
+    try {
+      right = work();
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+    }
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+TEST(CompilerCache, AFolderThatCannotBeWrittenIsReadAndLeftAlone) {
+  const TemporaryFolder folder, temporary;  // what the child makes goes with the latter
+  fs::permissions(temporary.path(), fs::perms::all);
+  cc::compile(kSource, in_folder(folder));
+  const auto before = std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator());
+  fs::permissions(folder.path(), fs::perms(0555));
+  EXPECT_TRUE(in_child([&] {
+    setenv("TMPDIR", temporary.path().c_str(), 1);
+    if (geteuid() == 0 && setuid(65534) != 0) return false;  // root may write everywhere
+    const cc::Compiled old = cc::compile(kSource, in_folder(folder)), made = cc::compile("int answer(void) { return 7; }\n", in_folder(folder)),
+                       again = cc::compile("int answer(void) { return 7; }\n", in_folder(folder));
+    return old.from_cache && answer(old) == 42 && !made.from_cache && answer(made) == 7 && again.from_cache && answer(again) == 7;
+  }));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), before);
+  fs::permissions(folder.path(), fs::perms::owner_all);
+  const std::string blocked = folder.path() + "/file";
+  std::ofstream(blocked) << "in the place of a folder";
+  EXPECT_EQ(answer(cc::compile(kSource, in_folder(blocked))), 42);
+}
+TEST(CompilerCache, TwoProcessesAtOnce) {
+  const TemporaryFolder folder;
+  auto work = [&] {
+    Context ctx = [&] {
+      ContextOptions options;
+      options.device = "cpu", options.cache = folder.path();
+      return Context(options);
+    }();
+    return ctx.eval(sum(exp(param("x", {1, 2, 3})))).item();
+  };
+  const double expected = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
+  const pid_t other = fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) _exit(in_child([&] { return std::abs(work() - expected) < 1e-4; }) ? 0 : 1);
+  EXPECT_TRUE(in_child([&] { return std::abs(work() - expected) < 1e-4; }));
+  int status = 0;
+  EXPECT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(entries(folder, ".so").size(), 1u);
+  EXPECT_EQ(entries(folder, ".c").size(), 1u);
+  work();
+}
+TEST(CompilerErrors, OneMessageWithTheCommandTheLogAndTheSource) {
+  const TemporaryFolder folder;
+  cc::CompilerOptions options = in_folder(folder);
+  expect_message<BackendError>([&] { cc::compile("int broken(void) { return undeclared; }\n", options); },
+                               {"the C compiler failed (status 1)", "command: cc -std=gnu99 -O3", "source:  " + folder.path(), "log: ", "undeclared", ".c"});
+  EXPECT_TRUE(entries(folder, ".so").empty() && entries(folder, ".log").empty());
+  EXPECT_EQ(entries(folder, ".c").size(), 1u) << "kept, to be looked at";
+  options.compiler = "no-such-compiler";
+  expect_message<BackendError>([&] { cc::compile(kSource, options); }, {"`no-such-compiler`", "--version", "install one"});
+  options.compiler = "false";
+  expect_message<BackendError>([&] { cc::compile(kSource, options); }, {"`false`", "cannot be run"});
+
+  cc::DeviceOptions device;
+  device.compiler = options;
+  auto cpu = cc::make_device(device);
+  const Task task = task_of(assign(param("w", {1, 2}), tensor({3, 4})));
+  expect_message<BackendError>([&] { cpu->prepare(task.program); }, {"`false`"});
+  EXPECT_TRUE(cpu->names().empty()) << "nothing has changed";
+}
+
+}  // namespace
+}  // namespace caravan

@@ -1,0 +1,234 @@
+// Pictures: what is drawn is where it should be, and the SVG is well formed.
+#include "caravan/plot/plot.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <regex>
+
+namespace caravan::plot {
+namespace {
+
+using std::string;
+
+#define EXPECT_CONTAINS(text, phrase) EXPECT_NE((text).find(phrase), string::npos) << (text)
+
+size_t count(const string& text, const string& phrase) {
+  size_t n = 0;
+  for (size_t at = text.find(phrase); at != string::npos; at = text.find(phrase, at + phrase.size())) ++n;
+  return n;
+}
+
+// Every tag is closed in order, attributes are quoted, no bare & or <, one root. Empty when so, else what is wrong.
+string mistake(const string& xml) {
+  static const std::regex kOpen(R"(<([a-z]+)((\s+[A-Za-z0-9:-]+="[^"<]*")*)\s*(/?)>)"), kClose(R"(</([a-z]+)>)"),
+      kText(R"([^<&]*(&(amp|lt|gt|quot);[^<&]*)*)");
+  std::vector<string> open;
+  bool rooted = false;
+  for (auto at = xml.cbegin(); at != xml.cend();) {
+    const auto flags = std::regex_constants::match_continuous;
+    std::smatch m;
+    if (*at != '<') {
+      const auto end = std::find(at, xml.cend(), '<');
+      if (!std::regex_match(at, end, kText)) return "bad text " + string(at, end);
+      if (open.empty() && !std::regex_match(at, end, std::regex(R"(\s*)"))) return "text outside the root";
+      at = end;
+    } else if (std::regex_search(at, xml.cend(), m, kClose, flags)) {
+      if (open.empty() || open.back() != m[1]) return "unexpected </" + m[1].str() + ">";
+      open.pop_back();
+      at = m[0].second;
+    } else if (std::regex_search(at, xml.cend(), m, kOpen, flags)) {
+      if (open.empty() && rooted) return "a second root <" + m[1].str() + ">";
+      rooted = true;
+      if (m[4].length() == 0) open.push_back(m[1]);
+      at = m[0].second;
+    } else {
+      return "not a tag: " + string(at, xml.cend()).substr(0, 60);
+    }
+  }
+  return !open.empty() ? "<" + open.back() + "> is not closed" : rooted ? "" : "no root";
+}
+
+// The numbers of an attribute of every element of one kind.
+std::vector<double> numbers(const string& svg, const string& element, const string& attribute) {
+  std::vector<double> out;
+  const std::regex pattern("<" + element + R"([^>]*\s)" + attribute + R"lit(="([-0-9.]+)")lit");
+  for (std::sregex_iterator i(svg.begin(), svg.end(), pattern), end; i != end; ++i) out.push_back(std::stod((*i)[1]));
+  return out;
+}
+
+Array points(const std::vector<double>& xy) {
+  Shape shape;
+  shape.batch = {{int64_t(xy.size() / 2)}};
+  shape.output = {{2}};
+  return Array(shape, xy);
+}
+
+// Two points of either class in the unit square, with a boundary at x = 0.5.
+Scatter halves(int width, int height) {
+  Scatter out{"Halves",
+              {0, 1, 0, 1, width, height},
+              points({0.1, 0.9, 0.3, 0.2, 0.8, 0.7, 0.95, 0.05}),
+              Array::vector({1, 1, -1, -1}),
+              {}};
+  std::vector<double> scores;
+  for (int r = 0; r < height; ++r)
+    for (int c = 0; c < width; ++c) scores.push_back(0.5 - out.frame.x(c));
+  out.scores = Array::vector(scores);
+  return out;
+}
+
+TEST(Plot, TheCheckerOfWellFormednessSeesMistakes) {
+  EXPECT_EQ(mistake("<svg a=\"1\"><g/>a &lt; b</svg>\n"), "");
+  for (const char* bad : {"<svg>", "<svg></g>", "<svg><g></svg></g>", "<svg a=1/>", "<svg>&</svg>", "<svg/><svg/>",
+                          "<svg/>text", "", "<svg a=\"<\"/>"})
+    EXPECT_NE(mistake(bad), "") << bad;
+}
+
+TEST(Plot, ATextCurveFallsFromTheTopLeftToTheBottomRight) {
+  EXPECT_EQ(text(Curve{"Falling", "epoch", {4, 3, 2, 1, 0}}, 9, 5),
+            "Falling\n\n"
+            "         4 ┤•\n"
+            "           │  •\n"
+            "           │    •\n"
+            "           │      •\n"
+            "         0 ┤        •\n"
+            "           └─────────\n"
+            "            1 epoch 5\n");
+}
+
+TEST(Plot, ALogarithmicAxisMakesDecadesEqualAndKeepsZerosAtTheBottom) {
+  EXPECT_EQ(text(Curve{"Decades", "step", {100, 10, 1, 0}, Axis::logarithmic, 50}, 16, 5),
+            "Decades\n\n"
+            "       100 ┤•\n"
+            "           │\n"
+            "           │     •\n"
+            "           │\n"
+            "         1 ┤          •    •\n"
+            "           └────────────────\n"
+            "            50      step 200\n");
+}
+
+TEST(Plot, ManyValuesAreAveragedAndOddOnesDoNotStopTheDrawing) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& values : std::vector<std::vector<double>>{{},
+                                                                            {1},
+                                                                            {0},
+                                                                            {7, 7, 7},
+                                                                            {nan},
+                                                                            {1, nan, 3},
+                                                                            {infinity, -infinity},
+                                                                            {-1, 0, 1},
+                                                                            {1e300, -1e300},
+                                                                            {1e308, -1e308, 1},
+                                                                            {1e-300},
+                                                                            {1e300},
+                                                                            {2.5, 3},
+                                                                            {0, 0},
+                                                                            std::vector<double>(100'000, 0.25)})
+    for (Axis axis : {Axis::linear, Axis::logarithmic}) {
+      const Curve curve{"Any", "step", values, axis};
+      const string drawn = text(curve), picture = svg(curve);
+      EXPECT_EQ(drawn.find("nan"), string::npos) << drawn;
+      EXPECT_EQ(mistake(picture), "") << picture;
+      EXPECT_EQ(picture.find("nan"), string::npos) << picture;
+      EXPECT_EQ(picture.find("inf"), string::npos) << picture;
+      EXPECT_LT(picture.size(), 50'000u);
+    }
+  EXPECT_CONTAINS(text(Curve{"Any", "step", {}}), "nothing to draw");
+  EXPECT_EQ(count(text(Curve{"Any", "step", {1, nan, 3}}), "•"), 2u);
+}
+
+TEST(Plot, AnSvgCurveHasEveryPointInItsPlace) {
+  const std::vector<double> values = {4, 1, 3, 0};
+  const string picture = svg(Curve{"Loss", "epoch", values});
+  EXPECT_EQ(mistake(picture), "") << picture;
+  EXPECT_CONTAINS(picture, "<title>Loss</title>");
+  const std::vector<double> x = numbers(picture, "circle", "cx"), y = numbers(picture, "circle", "cy");
+  ASSERT_EQ(x.size(), values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_CONTAINS(picture, fmt::format("<title>epoch {}: {:.6g}</title>", i + 1, values[i]));
+    EXPECT_CONTAINS(picture, fmt::format("{}{:.2f} {:.2f}", i ? "L" : "M", x[i], y[i]));  // the line goes through it
+    EXPECT_NEAR(x[i], x[0] + (x[3] - x[0]) * double(i) / 3, 0.011);
+    EXPECT_NEAR(y[i], y[3] + (y[0] - y[3]) * values[i] / 4, 0.011);
+  }
+  EXPECT_LT(y[0], y[3]);  // upwards
+}
+
+TEST(Plot, AnSvgCurveHasRoundTicks) {
+  const string linear = svg(Curve{"Rate", "epoch", {0.1, 0.2}}),
+               decades = svg(Curve{"Loss", "epoch", {0.001, 1000}, Axis::logarithmic});
+  for (const char* tick : {">0.1<", ">0.12<", ">0.2<"}) EXPECT_CONTAINS(linear, tick);
+  for (const char* tick : {">0.01<", ">1<", ">100<"}) EXPECT_CONTAINS(decades, tick);
+}
+
+TEST(Plot, ALineIsInterruptedWhereAValueIsNotFinite) {
+  const string picture = svg(Curve{"Gap", "step", {1, 2, std::nan(""), 3, 4}});
+  EXPECT_EQ(mistake(picture), "") << picture;
+  const size_t from = picture.find(" d=\"") + 4;
+  const string d = picture.substr(from, picture.find('"', from) - from);
+  EXPECT_EQ(count(d, "M"), 2u) << d;
+  EXPECT_EQ(count(d, "L"), 2u) << d;
+}
+
+TEST(Plot, TextIsEscaped) {
+  const string picture = svg(Curve{"a < b & \"c\"", "<epoch>", {1, 2}});
+  EXPECT_EQ(mistake(picture), "") << picture;
+  EXPECT_CONTAINS(picture, "a &lt; b &amp; &quot;c&quot;");
+}
+
+TEST(Plot, ATextScatterShowsClassesOnShadedCells) {
+  EXPECT_EQ(text(halves(10, 5)),
+            "Halves: o and x are the two classes, dots are where the model says x\n\n"
+            "   o   .....\n"
+            "       ...x.\n"
+            "       .....\n"
+            "     o .....\n"
+            "       ....x\n");
+}
+
+TEST(Plot, AnSvgScatterHasEveryPointAndTheBoundaryBetweenThem) {
+  const Scatter scatter = halves(8, 6);
+  const string picture = svg(scatter);
+  EXPECT_EQ(mistake(picture), "") << picture;
+  const std::vector<double> x = numbers(picture, "circle", "cx"), y = numbers(picture, "circle", "cy");
+  ASSERT_EQ(x.size(), 4u);
+  const double left = numbers(picture, "rect", "x").back(),
+               top = numbers(picture, "rect", "y").back();  // the frame is last
+  const double width = numbers(picture, "rect", "width").back(), height = numbers(picture, "rect", "height").back();
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(x[size_t(i)], left + scatter.points.at(2 * i) * width, 0.011);
+    EXPECT_NEAR(y[size_t(i)], top + (1 - scatter.points.at(2 * i + 1)) * height, 0.011);
+  }
+  const size_t from = picture.find(" d=\"") + 4;
+  const string d = picture.substr(from, picture.find('"', from) - from);
+  EXPECT_EQ(count(d, "M"), 5u) << d;  // one piece between each two of six rows
+  EXPECT_EQ(count(d, fmt::format("{:.2f} ", left + width / 2)), 10u) << d;
+}
+
+TEST(Plot, PointsOutsideTheFrameAreLeftOut) {
+  Scatter scatter = halves(4, 4);
+  scatter.points = points({-1, 0.5, 0.5, 2, 0.5, 0.5, 1.0, 1.0});
+  EXPECT_EQ(mistake(svg(scatter)), "");
+  EXPECT_EQ(numbers(svg(scatter), "circle", "cx").size(), 2u);
+  const string drawn = text(scatter), cells = drawn.substr(drawn.find("\n\n"));
+  EXPECT_EQ(count(cells, "o") + count(cells, "x"), 1u) << drawn;  // the corner belongs to the next cell
+}
+
+TEST(Plot, ScoresThatAreNotNumbersHaveNoBoundary) {
+  Scatter scatter = halves(3, 3);
+  scatter.scores = Array::vector({-1, std::nan(""), 1, std::nan(""), -1, 1, 1, 1, std::nan("")});
+  EXPECT_EQ(mistake(svg(scatter)), "");
+  EXPECT_EQ(svg(scatter).find("nan"), string::npos) << svg(scatter);
+}
+
+TEST(Plot, CentresAreThoseOfTheCellsRowByRow) {
+  const Frame frame{0, 4, 0, 2, 2, 2};
+  EXPECT_EQ(frame.centres().values(), (std::vector<double>{1, 1.5, 3, 1.5, 1, 0.5, 3, 0.5}));
+}
+
+}  // namespace
+}  // namespace caravan::plot

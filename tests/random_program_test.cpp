@@ -1,0 +1,400 @@
+// Random programs: what is inlined, fused, stored in place or observed must not change a bit, and the interpreter must
+// agree. Programs are joined, so that one compilation covers many; a failure prints the seed of its program.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "caravan/backend/cc/device.h"
+#include "caravan/backend/interp/device.h"
+#include "caravan/tensor/graph.h"
+#include "programs.h"
+
+namespace caravan {
+namespace {
+
+constexpr int kPrograms = 200;  // seeds 1 to 200
+constexpr int kTogether = 20;   // in one compilation
+
+// Against the interpreter, of max(1, the largest element of the tensor): thirty steps and two runs amplify a rounding.
+constexpr double kF64Tolerance = 1e-10, kF32Tolerance = 1e-3;
+
+using Dims = std::vector<int64_t>;
+
+// Values stay within a few units, so that nothing overflows and no rounding grows without bound.
+class Generator {
+ public:
+  // `smooth`: nothing jumps, so that a rounding of f32 stays one.
+  Generator(uint32_t seed, bool smooth) : random_(seed), smooth_(smooth) {}
+
+  Program run() {
+    for (int k = 0; k < 4; ++k) leaf();
+    const int nodes = 10 + pick(21);
+    while (int(pool_.size()) < nodes) node();
+    Program out;
+    assignments(out);
+    std::vector<Tensor> seen;
+    for (int k = 0; k < 3; ++k) seen.push_back(pool_[pool_.size() - 1 - size_t(pick(4))].tensor);
+    if (one_in(2)) gradients(seen);
+    if (one_in(4)) seen.push_back(states_[0].tensor);  // its old value
+    for (const Tensor& t : seen) out &= observe(t);
+    return out;
+  }
+
+ private:
+  struct Value {
+    Tensor tensor;
+    Dims dims;
+  };
+
+  int pick(int n) { return int(random_() % uint32_t(n)); }
+  bool one_in(int n) { return pick(n) == 0; }
+  double real(double low, double high) { return low + (high - low) * double(random_() >> 8) / double(1u << 24); }
+  static Shape shape(const Dims& dims) {
+    Shape out;
+    for (int64_t d : dims) out.output.push_back({d});
+    return out;
+  }
+  Array values(const Dims& dims, DType dtype = DType::f64) {
+    Array out(shape(dims), dtype);
+    for (int64_t e = 0; e < out.size(); ++e) out.set(e, real(-1.5, 1.5));
+    return out;
+  }
+  Dims any_dims() {
+    const int64_t sizes[] = {2, 3, 4, 6};
+    Dims out(size_t(pick(8) == 0 ? 0 : 1 + pick(2)));
+    for (int64_t& d : out) d = sizes[pick(4)];
+    return out;
+  }
+
+  const Value& any() { return pool_[size_t(pick(int(pool_.size())))]; }
+  const Value* any_of_rank(size_t rank) {
+    for (int attempt = 0; attempt < 10; ++attempt)
+      if (const Value& v = any(); v.dims.size() == rank) return &v;
+    return nullptr;
+  }
+  const Value* any_like(const Dims& dims) {
+    for (int attempt = 0; attempt < 10; ++attempt)
+      if (const Value& v = any(); v.dims == dims) return &v;
+    return nullptr;
+  }
+  void add(const Tensor& t, Dims dims) { pool_.push_back({t, std::move(dims)}); }
+
+  void leaf() {
+    const Dims dims = any_dims();
+    if (states_.size() < 2 || one_in(2)) {
+      Tensor state = param("s" + std::to_string(states_.size()), values(dims));
+      states_.push_back({state, dims});
+      return add(state, dims);
+    }
+    switch (pick(smooth_ ? 2 : 4)) {
+      case 0: return add(tensor(values(dims)), dims);
+      case 1: return add(cast(iota(4), DType::f64) * 0.25, {4});
+      case 2: return add(cast(uniform("stream" + std::to_string(pick(3)), {.output = {3}}), DType::f64) - 0.5, {3});
+      default: return add(number(real(-1, 1), DType::f64), {});
+    }
+  }
+
+  void node() {
+    switch (pick(12)) {
+      case 0: return leaf();
+      case 1:
+      case 2:
+      case 3: return unary();
+      case 4:
+      case 5: return binary();
+      case 6: return reduction();
+      case 7: return contraction();
+      case 8: return window();
+      case 9: return parts();
+      case 10: return indexed();
+      default: return copies();
+    }
+  }
+
+  void unary() {
+    const Value v = any();
+    const Tensor& x = v.tensor;
+    switch (pick(smooth_ ? 22 : 30)) {
+      case 0: return add(exp(tanh(x)), v.dims);
+      case 1: return add(log(square(x) + 0.5), v.dims);
+      case 2: return add(sqrt(square(x) + 0.25), v.dims);
+      case 3: return add(rsqrt(square(x) + 0.5), v.dims);
+      case 4: return add(recip(square(x) + 0.5), v.dims);
+      case 5: return add(sin(x), v.dims);
+      case 6: return add(cos(x), v.dims);
+      case 7: return add(tan(sin(x) * 0.8), v.dims);
+      case 8: return add(tanh(x), v.dims);
+      case 9: return add(sigmoid(x) * 2, v.dims);
+      case 10: return add(relu(x), v.dims);
+      case 11: return add(erf(x), v.dims);
+      case 12: return add(gelu(x), v.dims);
+      case 13: return add(gelu_tanh(x), v.dims);
+      case 14: return add(silu(x), v.dims);
+      case 15: return add(silu(x) * 0.5, v.dims);
+      case 16: return add(-abs(x), v.dims);
+      case 17: return add(exp2(sin(x)) - expm1(x * 0.1), v.dims);
+      case 18: return add(log1p(square(x)) - log2(square(x) + 1) * 0.5, v.dims);
+      case 19: return add(clamp(x, -1, 0.75), v.dims);
+      case 20: return add(square(x) * 0.25, v.dims);
+      case 21: return add(1 - x, v.dims);
+      case 22: return add(cast(cast(x, DType::f32), DType::f64), v.dims);
+      case 23: return add(cast(cast(x, one_in(2) ? DType::f16 : DType::bf16), DType::f64) * 0.5, v.dims);
+      case 24: return add(cast(cast(x * 3, one_in(2) ? DType::i32 : DType::i64) + 1, DType::f64) * 0.25, v.dims);
+      case 25: return add(floor(x) * 0.5 + round(x * 0.5) - ceil(x) + trunc(x), v.dims);
+      case 26: return add(cast(cast(abs(x) * 20, DType::u8) + 1, DType::f64) / 32.0, v.dims);
+      case 27: return add(sign(x) + cast(!(x > 0), DType::f64), v.dims);
+      case 28: return add(mod(x, 0.75), v.dims);
+      default: return add(stop_gradient(x) * 0.5 + x * 0.5, v.dims);
+    }
+  }
+
+  void binary() {
+    const Value v = any();
+    const Value* other = any_like(one_in(4) ? Dims{} : v.dims);
+    if (!other) return;
+    const Tensor a = v.tensor, b = other->tensor;
+    switch (pick(smooth_ ? 9 : 12)) {
+      case 0: return add((a + b) * 0.5, v.dims);
+      case 1: return add((a - b) * 0.5, v.dims);
+      case 2: return add(a * sin(b), v.dims);
+      case 3: return add(a / (square(b) + 1), v.dims);
+      case 4: return add(max(a, b), v.dims);
+      case 5: return add(min(a, b), v.dims);
+      case 6: return add(atan2(a, square(b) + 0.5), v.dims);
+      case 7: return add(pow(sigmoid(a) + 0.5, tanh(b)), v.dims);
+      case 8: return add(fma(sin(a), cos(b), a * 0.5), v.dims);
+      case 9: return add(where(a > b, a, b * 0.5), v.dims);
+      case 10: return add(where((a > 0) && (b > 0), sin(a), -a), v.dims);
+      default: return add(where((a <= b) || (a == b) || (b != b), 1.5, a * 0.5), v.dims);
+    }
+  }
+
+  void reduction() {
+    const Value* v = any_of_rank(2);
+    if (!v) return;
+    const Tensor x = v->tensor;
+    const int64_t n = v->dims[0], m = v->dims[1];
+    switch (pick(smooth_ ? 8 : 10)) {
+      case 0: return add(einsum("i, j => i", x) / double(m), {n});
+      case 1: return add(einsum("i, j => j", x) / double(n), {m});
+      case 2: return add(einmax("i, j => i", x), {n});
+      case 3: return add(einmin("i, j => j", x), {m});
+      case 4: return add(einprod("i, j => i", sigmoid(x) * 1.5), {n});
+      case 5: return add(sum(x) / double(n * m), {});
+      case 6: return add(x - einsum("i, j => i, 0", x) / double(m), {n, m});
+      case 7: {
+        Tensor e = exp(tanh(x) - einmax("i, j => i, 0", tanh(x)));
+        return add(e / einsum("i, j => i, 0", e), {n, m});
+      }
+      case 8: return add(cast(argmax("i, j => i", x), DType::f64) * 0.25 - cast(argmin("i, j => i", x), DType::f64) * 0.25, {n});
+      default: return add(cast(einany("i, j => i", x > 0.5), DType::f64) - cast(einall("i, j => i", x > -0.5), DType::f64), {n});
+    }
+  }
+
+  void contraction() {
+    const Value* a = any_of_rank(2);
+    if (!a) return;
+    const int64_t n = a->dims[0], m = a->dims[1];
+    const Value* b = any_of_rank(size_t(1 + pick(2)));
+    if (!b) return;
+    const Tensor x = a->tensor, y = b->tensor;
+    if (b->dims.size() == 1 && b->dims[0] == m) return add(einsum("i, j; j => i", x, y) / double(m), {n});
+    if (b->dims.size() == 1 && b->dims[0] == n) return add(tropical("i, j; i => j", x, y) * 0.5, {m});
+    if (b->dims.size() == 1) return;
+    const int64_t k = b->dims[1];
+    if (b->dims[0] == m) return add(einsum("i, j; j, k => i, k", x, y) / double(m), {n, k});
+    if (b->dims[0] == n) return add(einsum("i, j; i, k => j, k", x, y) / double(n), {m, k});
+    if (k == m) return add(einmax("i, j; k, j => i, k", x, y) * 0.5, {n, b->dims[0]});
+  }
+
+  void window() {
+    const Value* v = any_of_rank(1);
+    if (!v || v->dims[0] < 4) return;
+    const Tensor x = v->tensor, w = tensor(values({3})), w2 = tensor(values({2}));
+    const int64_t n = v->dims[0];
+    switch (pick(8)) {
+      case 0: return add(einsum("o+k; k => o", x, w) * 0.3, {n - 2});
+      case 1: return add(einsum("2*o+k; k => o", x, w2) * 0.5, {(n - 2) / 2 + 1});
+      case 2: return add(einsum("o<1+k; k => o", x, w) * 0.3, {n});
+      case 3: return add(einmax("2*o+k => o", x, {{"k", 2}}), {n / 2});
+      case 4: return add(einmax("o<1+k => o", x, {{"k", 3}}), {n});
+      case 5: return add(einsum("o; k => 2*o+k", x, w2), {2 * (n - 1) + 2});
+      case 6: return add(einsum("j => i", x, {{"i", "j"}, {"j <= i"}}) / double(n), {n});
+      default: return add(einsum("o<1+k => o", sin(x), {{"k", 3}}) * 0.3, {n});  // a padded reader of something inlined
+    }
+  }
+
+  void parts() {
+    if (one_in(2)) {
+      const Value *a = any_of_rank(1), *b = any_of_rank(1);
+      if (!a || !b || a->dims[0] + b->dims[0] > 8) return;
+      return add(concat("a; b => a^b", a->tensor, b->tensor), {a->dims[0] + b->dims[0]});
+    }
+    const Value* v = any_of_rank(1);
+    if (!v || v->dims[0] < 2) return;
+    const int64_t n = v->dims[0];
+    switch (pick(3)) {
+      case 0: return add(einsum("1^rest => rest", v->tensor), {n - 1});
+      case 1: return add(einsum("i^1 => 1^i", v->tensor), {n});
+      default: return add(einsum("n => 2*n+1", v->tensor), {2 * n});
+    }
+  }
+
+  void indexed() {
+    const Value* v = any_of_rank(2);
+    if (!v) return;
+    const int64_t n = v->dims[0], m = v->dims[1];
+    std::vector<double> ids;
+    for (int k = 0; k < 3; ++k) ids.push_back(double(pick(int(n))));
+    if (one_in(2)) return add(gather(einsum("v, d => v -> d", v->tensor), tensor(Array::vector(ids, DType::i32))), {3, m});
+    ids.resize(size_t(n));
+    for (double& id : ids) id = double(pick(4));
+    add(einsum("v -> d => v, d", scatter_add(v->tensor, tensor(Array::vector(ids, DType::i32)), 4)) * 0.5, {4, m});
+  }
+
+  void copies() {
+    if (const Value* v = one_in(2) ? any_of_rank(1) : nullptr) {
+      const int64_t n = v->dims[0];
+      const Value* w = any_of_rank(1);
+      switch (pick(4)) {
+        case 0: return add(einsum("i => i, i", v->tensor), {n, n});
+        case 1: return add(einsum("-i => i", v->tensor), {n});
+        case 2: return w ? add(einsum("i; j => i, j", v->tensor, w->tensor) * 0.5, {n, w->dims[0]}) : void();
+        default: return add(full_like(v->tensor, real(-1, 1)), {n});
+      }
+    }
+    const Value* v = any_of_rank(2);
+    if (!v) return;
+    const int64_t n = v->dims[0], m = v->dims[1];
+    switch (pick(4)) {
+      case 0: return add(einsum("i, j => j, i", v->tensor), {m, n});
+      case 1: return n == m ? add(einsum("i, i => i", v->tensor), {n}) : void();
+      case 2: return add(einsum("i, j => i&j", v->tensor), {n * m});
+      default: return add(einsum("i, 1 => i", v->tensor), {n});
+    }
+  }
+
+  void assignments(Program& out) {
+    std::vector<bool> done(states_.size(), false);
+    for (size_t a = 0; a < states_.size(); ++a)  // swaps
+      for (size_t b = 0; b < a && one_in(3); ++b)
+        if (!done[a] && !done[b] && states_[a].dims == states_[b].dims) {
+          out &= assign(states_[a].tensor, states_[b].tensor) & assign(states_[b].tensor, one_in(2) ? states_[a].tensor : sin(states_[a].tensor));
+          done[a] = done[b] = true;
+        }
+    for (size_t k = 0; k < states_.size(); ++k) {
+      if (done[k] || one_in(4)) continue;
+      const Tensor state = states_[k].tensor;
+      const Value* v = any_like(states_[k].dims);
+      const Tensor x = v ? v->tensor : cos(state);
+      switch (pick(5)) {
+        case 0: out &= assign(state, x); break;
+        case 1: out &= assign(state, state * 0.5 + x * 0.5); break;
+        case 2: out &= assign(state, tanh(x) - state * 0.25); break;
+        case 3: out &= assign(state, full_like(state, real(-1, 1))); break;
+        default: out &= assign(state, sin(state)); break;
+      }
+    }
+  }
+
+  void gradients(std::vector<Tensor>& seen) {
+    Tensor loss = number(0, DType::f64);
+    for (int k = 0; k < 2; ++k) loss = loss + mean(sin(any().tensor));
+    std::vector<Tensor> by;
+    for (const Value& s : states_) by.push_back(s.tensor);
+    for (const Tensor& t : grad(loss, by, {.allow_unused = true})) seen.push_back(t);
+  }
+
+  std::mt19937 random_;
+  bool smooth_;
+  std::vector<Value> pool_, states_;
+};
+
+const std::string& cache() {
+  static const TemporaryFolder folder;
+  return folder.path();
+}
+std::unique_ptr<backend::Device> cpu(const std::vector<std::string>& passes_off, const char* optimisation) {
+  cc::DeviceOptions options;
+  options.compiler.cache = cache();
+  options.compiler.flags.push_back(optimisation);  // the bits must not depend on it either
+  options.passes.off = passes_off;
+  return cc::make_device(options);
+}
+
+struct Group {
+  Task task;
+  std::vector<uint32_t> seeds;  // by observed value
+  std::map<std::string, uint32_t> seed_of_state;
+  bool smooth = false;
+};
+Group group(uint32_t first) {
+  Group out;
+  out.smooth = first / kTogether % 2 == 1;
+  std::vector<Task> tasks;
+  for (uint32_t seed = first; seed < first + kTogether; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Task task = task_of(Generator(seed, out.smooth).run());
+    out.seeds.insert(out.seeds.end(), task.program.observed.size(), seed);
+    for (const auto& a : task.program.assignments) out.seed_of_state["t" + std::to_string(tasks.size()) + "." + task.program.buffers[size_t(a.state)].name] = seed;
+    tasks.push_back(out.smooth ? in_f32(std::move(task)) : std::move(task));
+  }
+  out.task = joined(tasks);
+  return out;
+}
+
+bool same_bits(const Array& a, const Array& b) {
+  return a.dtype() == b.dtype() && a.size() == b.size() && std::memcmp(a.data(), b.data(), size_t(a.size() * bytes(a.dtype()))) == 0;
+}
+void expect_same(const Group& g, const Outcome& actual, const Outcome& expected, const std::string& what) {
+  for (size_t k = 0; k < g.seeds.size(); ++k)
+    EXPECT_TRUE(same_bits(actual.observed[k], expected.observed[k])) << "seed " << g.seeds[k] << ", " << what << ", observed " << k << " (" << g.task.program.buffers[size_t(g.task.program.observed[k])].name
+                                                                      << "):\n" << actual.observed[k] << "\n" << expected.observed[k];
+  for (const auto& [name, seed] : g.seed_of_state)
+    EXPECT_TRUE(same_bits(actual.states.at(name), expected.states.at(name))) << "seed " << seed << ", " << what << ", state " << name << ":\n" << actual.states.at(name) << "\n" << expected.states.at(name);
+}
+void expect_near(const Array& actual, const Array& expected, double tolerance, const std::string& what) {
+  double largest = 1;
+  for (double v : expected.values()) largest = std::max(largest, std::abs(v));
+  for (int64_t i = 0; i < expected.size(); ++i)
+    ASSERT_LE(std::abs(actual.at(i) - expected.at(i)), tolerance * largest) << what << ", element " << i << ": " << actual.at(i) << ", the interpreter has " << expected.at(i);
+}
+
+// Everything that is computed, observed after what the program observes itself.
+Task all_observed(Task task) {
+  for (size_t b = 0; b < task.program.buffers.size(); ++b)
+    if (std::holds_alternative<ir::Computed>(task.program.buffers[b].kind)) task.program.observed.push_back(ir::BufferId(b));
+  return task;
+}
+
+constexpr int kRuns = 2;
+
+class RandomPrograms : public testing::TestWithParam<int> {};
+
+TEST_P(RandomPrograms, AreTheSameFusedUnfusedAndObserved) {
+  const Group g = group(uint32_t(GetParam()));
+  const Outcome fused = run_on(*cpu({}, "-O3"), g.task, kRuns);
+  const Outcome expected = run_on(*interp::make_device(0), g.task, kRuns);
+  const double tolerance = g.smooth ? kF32Tolerance : kF64Tolerance;
+  for (size_t k = 0; k < g.seeds.size(); ++k)
+    expect_near(fused.observed[k], expected.observed[k], tolerance, "seed " + std::to_string(g.seeds[k]) + ", observed " + std::to_string(k));
+  for (const auto& [name, seed] : g.seed_of_state) expect_near(fused.states.at(name), expected.states.at(name), tolerance, "seed " + std::to_string(seed) + ", state " + name);
+
+  expect_same(g, run_on(*cpu(passes::names(), "-O0"), g.task, kRuns), fused, "without passes");
+  expect_same(g, run_on(*cpu({}, "-O0"), all_observed(g.task), kRuns), fused, "with everything observed");
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1, 1 + kPrograms, kTogether));
+
+// The first group in f64 and the first in f32.
+TEST(RandomProgramsWithout, EachPassInTurn) {
+  for (uint32_t first : {1, 1 + kTogether}) {
+    const Group g = group(first);
+    const Outcome fused = run_on(*cpu({}, "-O3"), g.task, kRuns);
+    for (const std::string& pass : passes::names()) expect_same(g, run_on(*cpu({pass}, "-O0"), g.task, kRuns), fused, "without " + pass);
+  }
+}
+
+}  // namespace
+}  // namespace caravan
