@@ -33,11 +33,13 @@ string spec_parameters(const OpRow& row) {
 void write_header() {
   std::cout << "// Generated from the op table by tools/op_functions.cpp; included by caravan/tensor/tensor.h.\n"
                "//\n"
-               "// Without a spec an op is pointwise. With one it is the body of a sum: mul(\"... | i; ... | i => ... |\", a, b).\n"
+               "// Without a spec an op is pointwise. With one it is the body of a sum: mul(\"... | i; ... | i => ... "
+               "|\", a, b).\n"
                "#pragma once\n\nnamespace caravan {\n\n";
   for (const OpRow& row : op_rows())
     std::cout << "// " << row.doc << "\nTensor " << function_name(row) << '(' << operands(row, "Operand ") << ");\n"
-              << "// The same over a spec. " << row.doc << "\nTensor " << function_name(row) << '(' << spec_parameters(row) << " = {});\n\n";
+              << "// The same over a spec. " << row.doc << "\nTensor " << function_name(row) << '('
+              << spec_parameters(row) << " = {});\n\n";
   std::cout << "}  // namespace caravan\n";
 }
 
@@ -45,10 +47,10 @@ void write_source() {
   std::cout << "// Generated from the op table by tools/op_functions.cpp.\n"
                "#include \"caravan/ops/table.h\"\n#include \"caravan/tensor/graph.h\"\n\nnamespace caravan {\n\n";
   for (const OpRow& row : op_rows())
-    std::cout << "Tensor " << function_name(row) << '(' << operands(row, "Operand ") << ") { return pointwise(" << enumerator(row) << ", {"
-              << operands(row, "") << "}); }\n"
-              << "Tensor " << function_name(row) << '(' << spec_parameters(row) << ") { return accumulate(" << enumerator(row)
-              << ", spec.syntax_ref(), {" << operands(row, "") << "}, bindings); }\n";
+    std::cout << "Tensor " << function_name(row) << '(' << operands(row, "Operand ") << ") { return pointwise("
+              << enumerator(row) << ", {" << operands(row, "") << "}); }\n"
+              << "Tensor " << function_name(row) << '(' << spec_parameters(row) << ") { return accumulate("
+              << enumerator(row) << ", spec.syntax_ref(), {" << operands(row, "") << "}, bindings); }\n";
   std::cout << "\n}  // namespace caravan\n";
 }
 
@@ -93,7 +95,8 @@ string checked_interval(const OpRow& row) {
   for (const std::optional<double>& kink : row.avoid)
     if (kink) append(out, "not near a = " + number(*kink));
   if (row.avoid_ties) append(out, "not near equal operands");
-  if (row.avoid_integers) append(out, row.arity == 2 ? "not near a / b a multiple of 1/2" : "not near multiples of 1/2");
+  if (row.avoid_integers)
+    append(out, row.arity == 2 ? "not near a / b a multiple of 1/2" : "not near multiples of 1/2");
   return out;
 }
 
@@ -123,9 +126,9 @@ The last column is the interval from which the gradient checks draw.
     string pullbacks;
     for (int i = 0; i < row.arity; ++i) pullbacks += (i ? "; " : "") + code(row.pullback[size_t(i)]);
     std::cout << "| " << code(row.name) << (row.infix.empty() ? "" : " " + code(row.infix))
-              << (row.function.empty() ? "" : " (in C++ " + code(row.function) + ")") << " | " << row.arity << " | " << row.doc << " | "
-              << code(row.c) << (row.c_integer.empty() ? "" : " (" + code(row.c_integer) + ")") << " | " << pullbacks << " | " << facts(row)
-              << " | " << checked_interval(row) << " |\n";
+              << (row.function.empty() ? "" : " (in C++ " + code(row.function) + ")") << " | " << row.arity << " | "
+              << row.doc << " | " << code(row.c) << (row.c_integer.empty() ? "" : " (" + code(row.c_integer) + ")")
+              << " | " << pullbacks << " | " << facts(row) << " | " << checked_interval(row) << " |\n";
   }
   std::cout << R"(
 ## Accumulators
@@ -139,10 +142,11 @@ auxiliaries `first` and `second`, which accumulate over the same relation.
   for (const AccumulatorRow& row : accumulator_rows()) {
     string auxiliaries;
     for (const AccumulatorRow::Auxiliary& auxiliary : row.auxiliaries)
-      if (!auxiliary.accumulator.empty()) append(auxiliaries, string(auxiliary.accumulator) + " of " + code(auxiliary.body));
-    std::cout << "| " << code(row.name) << " | " << code(row.symbol) << " | " << row.doc << " | " << number(row.neutral) << " | "
-              << (row.indexed_write ? "yes" : "no") << " | " << auxiliaries << " | " << code(row.gradient) << " | "
-              << (row.refuse_second.empty() ? "yes" : "refused: " + string(row.refuse_second)) << " |\n";
+      if (!auxiliary.accumulator.empty())
+        append(auxiliaries, string(auxiliary.accumulator) + " of " + code(auxiliary.body));
+    std::cout << "| " << code(row.name) << " | " << code(row.symbol) << " | " << row.doc << " | " << number(row.neutral)
+              << " | " << (row.indexed_write ? "yes" : "no") << " | " << auxiliaries << " | " << code(row.gradient)
+              << " | " << (row.refuse_second.empty() ? "yes" : "refused: " + string(row.refuse_second)) << " |\n";
   }
 }
 

@@ -23,9 +23,12 @@ std::string number(double value) {
 int64_t counted(const Shape& shape, DType dtype) {
   int64_t n = bytes(dtype);
   for (int64_t size : shape.sizes()) {
-    if (size < 0) throw ShapeError("an array of shape " + quoted(shape) + " cannot be: the size " + std::to_string(size) + " is negative.");
+    if (size < 0)
+      throw ShapeError("an array of shape " + quoted(shape) + " cannot be: the size " + std::to_string(size) +
+                       " is negative.");
     if (__builtin_mul_overflow(n, size, &n))
-      throw ShapeError("an array of shape " + quoted(shape) + " and precision " + std::string(name(dtype)) + " has more than 2^63 bytes.");
+      throw ShapeError("an array of shape " + quoted(shape) + " and precision " + std::string(name(dtype)) +
+                       " has more than 2^63 bytes.");
   }
   return n / bytes(dtype);
 }
@@ -78,8 +81,8 @@ Array Array::matrix(const std::vector<std::vector<double>>& rows, DType dtype) {
   std::vector<double> values;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].size() != columns)
-      throw ShapeError("the rows of a matrix must be equally long: row 0 has " + std::to_string(columns) + " values, row " +
-                       std::to_string(i) + " has " + std::to_string(rows[i].size()) + ".");
+      throw ShapeError("the rows of a matrix must be equally long: row 0 has " + std::to_string(columns) +
+                       " values, row " + std::to_string(i) + " has " + std::to_string(rows[i].size()) + ".");
     for (double value : rows[i]) values.push_back(held(dtype, value));
   }
   return Array(outputs({int64_t(rows.size()), int64_t(columns)}), values, dtype);
@@ -107,14 +110,15 @@ double Array::at(int64_t index) const {
 double Array::at(std::initializer_list<int64_t> index) const {
   const std::vector<int64_t> sizes = shape_.sizes();
   if (index.size() != sizes.size())
-    throw StateError(std::to_string(index.size()) + " positions were given for an array of shape " + quoted(shape_) + ", which has " +
-                     std::to_string(sizes.size()) + " axes.");
+    throw StateError(std::to_string(index.size()) + " positions were given for an array of shape " + quoted(shape_) +
+                     ", which has " + std::to_string(sizes.size()) + " axes.");
   int64_t flat = 0;
   size_t axis = 0;
   for (int64_t i : index) {
     if (i < 0 || i >= sizes[axis])
-      throw StateError("position " + std::to_string(i) + " on axis " + std::to_string(axis) + " of an array of shape " + quoted(shape_) +
-                       ", where that axis has size " + std::to_string(sizes[axis]) + " (axes are counted in memory order: batch, output, input).");
+      throw StateError("position " + std::to_string(i) + " on axis " + std::to_string(axis) + " of an array of shape " +
+                       quoted(shape_) + ", where that axis has size " + std::to_string(sizes[axis]) +
+                       " (axes are counted in memory order: batch, output, input).");
     flat = flat * sizes[axis++] + i;
   }
   return load(dtype_, bytes_->data(), flat);
@@ -127,7 +131,8 @@ void Array::set(int64_t index, double value) {
 
 double Array::item() const {
   if (size_ != 1)
-    throw ShapeError("item() needs exactly one element, but an array of shape " + quoted(shape_) + " has " + std::to_string(size_) + ".");
+    throw ShapeError("item() needs exactly one element, but an array of shape " + quoted(shape_) + " has " +
+                     std::to_string(size_) + ".");
   return at(0);
 }
 
@@ -154,8 +159,8 @@ Array Array::cast(DType dtype) const {
 Array Array::reshaped(Shape shape) const {
   const int64_t n = counted(shape, dtype_);
   if (n != size_)
-    throw ShapeError("an array of shape " + quoted(shape_) + " has " + std::to_string(size_) + " elements and cannot become " + quoted(shape) +
-                     ", which has " + std::to_string(n) + ".");
+    throw ShapeError("an array of shape " + quoted(shape_) + " has " + std::to_string(size_) +
+                     " elements and cannot become " + quoted(shape) + ", which has " + std::to_string(n) + ".");
   Array out = *this;
   out.shape_ = std::move(shape);
   return out;
@@ -163,11 +168,13 @@ Array Array::reshaped(Shape shape) const {
 
 Array Array::batches(int64_t size) const {
   if (shape_.batch.empty())
-    throw ShapeError("batches(" + std::to_string(size) + ") needs a batch axis, but the shape is " + quoted(shape_) + ".");
+    throw ShapeError("batches(" + std::to_string(size) + ") needs a batch axis, but the shape is " + quoted(shape_) +
+                     ".");
   const Axis axis = shape_.batch.front();
   if (size <= 0 || axis.size % size != 0)
-    throw ShapeError("batches(" + std::to_string(size) + ") of an array of shape " + quoted(shape_) + ": " + std::to_string(size) +
-                     " does not divide the " + std::to_string(axis.size) + " rows; take(...) a number of rows that it divides.");
+    throw ShapeError("batches(" + std::to_string(size) + ") of an array of shape " + quoted(shape_) + ": " +
+                     std::to_string(size) + " does not divide the " + std::to_string(axis.size) +
+                     " rows; take(...) a number of rows that it divides.");
   Shape shape = shape_;
   shape.batch.front().size = size;
   shape.batch.insert(shape.batch.begin(), Axis{.size = axis.size / size, .basis = {}});
@@ -182,10 +189,12 @@ Array Array::map(const std::function<double(double)>& f) const {
 
 Array Array::zip(const Array& a, const Array& b, const std::function<double(double, double)>& f) {
   if (!same_sizes(a.shape_, b.shape_))
-    throw ShapeError("zip needs two arrays of one shape, but these have the shapes " + quoted(a.shape_) + " and " + quoted(b.shape_) + ".");
+    throw ShapeError("zip needs two arrays of one shape, but these have the shapes " + quoted(a.shape_) + " and " +
+                     quoted(b.shape_) + ".");
   Array out(a.shape_, promote(a.dtype_, b.dtype_));
   for (int64_t i = 0; i < a.size_; ++i)
-    store(out.dtype_, out.bytes_->data(), i, f(load(a.dtype_, a.bytes_->data(), i), load(b.dtype_, b.bytes_->data(), i)));
+    store(out.dtype_, out.bytes_->data(), i,
+          f(load(a.dtype_, a.bytes_->data(), i), load(b.dtype_, b.bytes_->data(), i)));
   return out;
 }
 
@@ -199,9 +208,10 @@ Array Array::take(const std::vector<int64_t>& rows) const {
   const size_t row_bytes = available == 0 ? 0 : bytes_->size() / size_t(available);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] < 0 || rows[i] >= available)
-      throw StateError("row " + std::to_string(rows[i]) + " of an array of shape " + quoted(shape_) + ", whose leftmost axis has " +
-                       std::to_string(available) + " rows.");
-    if (row_bytes > 0) std::memcpy(out.bytes_->data() + i * row_bytes, bytes_->data() + size_t(rows[i]) * row_bytes, row_bytes);
+      throw StateError("row " + std::to_string(rows[i]) + " of an array of shape " + quoted(shape_) +
+                       ", whose leftmost axis has " + std::to_string(available) + " rows.");
+    if (row_bytes > 0)
+      std::memcpy(out.bytes_->data() + i * row_bytes, bytes_->data() + size_t(rows[i]) * row_bytes, row_bytes);
   }
   return out;
 }
@@ -227,7 +237,8 @@ class Printer {
     }
     const int64_t n = sizes_[depth];
     const bool innermost = depth + 1 == sizes_.size();
-    const std::string between = innermost ? " " : std::string(sizes_.size() - 1 - depth, '\n') + std::string(depth + 1, ' ');
+    const std::string between =
+        innermost ? " " : std::string(sizes_.size() - 1 - depth, '\n') + std::string(depth + 1, ' ');
     out_ += '[';
     for (int64_t i = 0; i < n; ++i) {
       if (i > 0) out_ += between;

@@ -18,12 +18,12 @@ namespace caravan {
 
 class Array {
  public:
-  Array() : Array(Shape{}, DType::f32) {}  // a scalar zero
-  explicit Array(Shape shape, DType dtype = DType::f32);                               // zeros
-  Array(Shape shape, const std::vector<double>& values, DType dtype = DType::f32);     // values in memory order, converted
+  Array() : Array(Shape{}, DType::f32) {}                                           // a scalar zero
+  explicit Array(Shape shape, DType dtype = DType::f32);                            // zeros
+  Array(Shape shape, const std::vector<double>& values, DType dtype = DType::f32);  // values in memory order, converted
   // Numbers written in the program: refused where `dtype` cannot hold them.
   static Array scalar(double value, DType dtype = DType::f32);
-  static Array vector(const std::vector<double>& values, DType dtype = DType::f32);    // one output axis
+  static Array vector(const std::vector<double>& values, DType dtype = DType::f32);             // one output axis
   static Array matrix(const std::vector<std::vector<double>>& rows, DType dtype = DType::f32);  // two output axes
   static Array from_floats(Shape shape, const float* data);
   static Array from_bytes(Shape shape, const uint8_t* data);
@@ -31,17 +31,18 @@ class Array {
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   int64_t size() const { return size_; }
-  double at(int64_t index) const;                          // flat, in memory order; checked
+  double at(int64_t index) const;                         // flat, in memory order; checked
   double at(std::initializer_list<int64_t> index) const;  // one per axis in memory order; checked
   void set(int64_t index, double value);                  // converts to dtype
-  double item() const;                                     // the only element; refused if there are more
+  double item() const;                                    // the only element; refused if there are more
   std::vector<double> values() const;
   const void* data() const;
   void* mutable_data();
 
   Array cast(DType dtype) const;
   Array reshaped(Shape shape) const;  // the same elements; refused if their number differs
-  Array batches(int64_t size) const;  // the leftmost batch axis n becomes n/size, size; refused if size does not divide n
+  Array batches(
+      int64_t size) const;  // the leftmost batch axis n becomes n/size, size; refused if size does not divide n
   Array map(const std::function<double(double)>& f) const;
   static Array zip(const Array& a, const Array& b, const std::function<double(double, double)>& f);
   Array take(const std::vector<int64_t>& rows) const;  // rows along the leftmost axis, in this order

@@ -24,7 +24,8 @@ class Backward {
     for (const Tensor& x : xs)
       if (Step* s = step(x)) s->leads = true;
     for (size_t i = 0; i < order_.size(); ++i)
-      each_differentiable(order_[i].node(), [&](const Tensor& child) { steps_[i].leads = steps_[i].leads || step(child)->leads; });
+      each_differentiable(order_[i].node(),
+                          [&](const Tensor& child) { steps_[i].leads = steps_[i].leads || step(child)->leads; });
   }
 
   // Everything that y depends on through float operands that are read and are not cut off.
@@ -62,7 +63,8 @@ class Backward {
   }
   Tensor cotangent(const Tensor& x) const {
     const Step* s = step(x);
-    return !s || s->cotangents.empty() ? zeros_like(x, x.node().where) : add_same(s->cotangents, "d " + x.node().label, x.node().where);
+    return !s || s->cotangents.empty() ? zeros_like(x, x.node().where)
+                                       : add_same(s->cotangents, "d " + x.node().label, x.node().where);
   }
 
  private:
@@ -75,8 +77,8 @@ class Backward {
     }
   }
 
-  struct Step {            // what is known of a node of the graph
-    bool leads = false;    // to one of the xs, in whose cotangents we are interested
+  struct Step {          // what is known of a node of the graph
+    bool leads = false;  // to one of the xs, in whose cotangents we are interested
     bool met = false;
     std::vector<Tensor> cotangents{};
   };
@@ -96,8 +98,9 @@ class Backward {
     if (custom.inputs.empty()) return;
     std::vector<Tensor> given = custom.rule(g, custom.inputs);
     if (given.size() != custom.inputs.size())
-      throw GradientError("the gradient rule of `" + t.node().label + "` (" + to_string(t.node().where) + ") gave " + std::to_string(given.size()) +
-                          " tensors for " + std::to_string(custom.inputs.size()) + " inputs.");
+      throw GradientError("the gradient rule of `" + t.node().label + "` (" + to_string(t.node().where) + ") gave " +
+                          std::to_string(given.size()) + " tensors for " + std::to_string(custom.inputs.size()) +
+                          " inputs.");
     for (size_t i = 0; i < given.size(); ++i)
       if (Step& x = *step(custom.inputs[i]); x.leads) {
         x.met = true;
@@ -137,8 +140,11 @@ class Backward {
         CustomGradient refusal;
         for (size_t i = 0; i < n.operands.size(); ++i)
           if (n.body->reads(int(i))) refusal.inputs.push_back(n.operands[i].tensor);
-        std::string message = "the second derivative of `" + t.node().label + "` (" + to_string(t.node().where) + ") is refused: " + std::string(row_of.refuse_second);
-        refusal.rule = [message](const Tensor&, const std::vector<Tensor>&) -> std::vector<Tensor> { throw GradientError(message); };
+        std::string message = "the second derivative of `" + t.node().label + "` (" + to_string(t.node().where) +
+                              ") is refused: " + std::string(row_of.refuse_second);
+        refusal.rule = [message](const Tensor&, const std::vector<Tensor>&) -> std::vector<Tensor> {
+          throw GradientError(message);
+        };
         auxiliary = with_gradient(Operand(auxiliary, t.node().where), std::move(refusal), auxiliary.node().label);
       }
       out.push_back(auxiliary);
@@ -146,7 +152,8 @@ class Backward {
     return out;
   }
 
-  static Tensor by_operand(const Tensor& t, const AccumulateNode& n, int k, const Tensor& g, const std::vector<Tensor>& auxiliaries) {
+  static Tensor by_operand(const Tensor& t, const AccumulateNode& n, int k, const Tensor& g,
+                           const std::vector<Tensor>& auxiliaries) {
     std::vector<Attached> operands = n.operands;
     std::vector<DType> dtypes;
     for (const Attached& o : n.operands) dtypes.push_back(o.tensor.dtype());
@@ -164,8 +171,9 @@ class Backward {
     body.finish(body.instantiate(gradient(n.accumulator), variables));
     if (body.is_constant(0)) return {};
     const Tensor& x = n.operands[size_t(k)].tensor;
-    return make_accumulate(n.link, n.clause, Accumulator::add, std::make_shared<const ir::Body>(std::move(body)), std::move(operands),
-                           n.operands[size_t(k)].slot, "d " + x.node().label, t.node().where, x.dtype());
+    return make_accumulate(n.link, n.clause, Accumulator::add, std::make_shared<const ir::Body>(std::move(body)),
+                           std::move(operands), n.operands[size_t(k)].slot, "d " + x.node().label, t.node().where,
+                           x.dtype());
   }
 
   std::vector<Tensor> order_;  // operands first
@@ -180,22 +188,27 @@ std::string called(const Tensor& t) { return "`" + t.node().label + "` (" + to_s
 std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options, Source where) {
   for (const Tensor& x : xs)
     if (!is_float(x.dtype()))
-      throw GradientError("the gradient by " + called(x) + " asked for at " + to_string(where) + " does not exist: it is " + std::string(name(x.dtype())) + ", not a float.");
+      throw GradientError("the gradient by " + called(x) + " asked for at " + to_string(where) +
+                          " does not exist: it is " + std::string(name(x.dtype())) + ", not a float.");
   if (!is_float(y.dtype()))
-    throw GradientError("the gradient of " + called(y) + " asked for at " + to_string(where) + " does not exist: it is " + std::string(name(y.dtype())) + ", not a float.");
+    throw GradientError("the gradient of " + called(y) + " asked for at " + to_string(where) +
+                        " does not exist: it is " + std::string(name(y.dtype())) + ", not a float.");
   Backward backward(y, xs);
   backward.run(y, options.cotangent.defined() ? options.cotangent : ones_like(y, where));
   std::vector<Tensor> out;
   for (const Tensor& x : xs) {
     if (!backward.met(x) && !options.allow_unused)
-      throw GradientError("the gradient of " + called(y) + " by " + called(x) + " was asked for at " + to_string(where) +
-                          ", but the former does not depend on the latter; check the graph, or give .allow_unused = true for zeros.");
+      throw GradientError(
+          "the gradient of " + called(y) + " by " + called(x) + " was asked for at " + to_string(where) +
+          ", but the former does not depend on the latter; check the graph, or give .allow_unused = true for zeros.");
     out.push_back(backward.cotangent(x));
   }
   return out;
 }
 
-Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options, Source where) { return grad(y, std::vector<Tensor>{x}, options, where)[0]; }
+Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options, Source where) {
+  return grad(y, std::vector<Tensor>{x}, options, where)[0];
+}
 
 std::vector<Tensor> reached_parameters(const Tensor& y) {
   std::vector<Tensor> out;
@@ -214,17 +227,22 @@ std::array<Tensor, N> each(const Tensor& y, const std::array<Tensor, N>& xs, con
   return out;
 }
 }  // namespace
-std::array<Tensor, 2> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const GradOptions& options, Source where) {
+std::array<Tensor, 2> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const GradOptions& options,
+                           Source where) {
   return each<2>(y, {x0, x1}, options, where);
 }
-std::array<Tensor, 3> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const GradOptions& options, Source where) {
+std::array<Tensor, 3> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2,
+                           const GradOptions& options, Source where) {
   return each<3>(y, {x0, x1, x2}, options, where);
 }
-std::array<Tensor, 4> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const Tensor& x3, const GradOptions& options, Source where) {
+std::array<Tensor, 4> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const Tensor& x3,
+                           const GradOptions& options, Source where) {
   return each<4>(y, {x0, x1, x2, x3}, options, where);
 }
 
-Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u, Source where) { return grad(y, x, {.allow_unused = true, .cotangent = u}, where); }
+Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u, Source where) {
+  return grad(y, x, {.allow_unused = true, .cotangent = u}, where);
+}
 
 // vjp is linear in u, so its own transpose is the jvp; the value of u does not matter.
 Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v, Source where) {

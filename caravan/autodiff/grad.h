@@ -18,20 +18,27 @@ struct GradOptions {
   Tensor cotangent{};         // of y's shape; ones if not given, so that a y of many elements counts as their sum
 };
 
-std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {}, Source where = Source::here());
+std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {},
+                         Source where = Source::here());
 Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options = {}, Source where = Source::here());
 
 // auto [dx, dy] = grad(loss, x, y);
-std::array<Tensor, 2> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const GradOptions& options = {}, Source where = Source::here());
-std::array<Tensor, 3> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const GradOptions& options = {}, Source where = Source::here());
-std::array<Tensor, 4> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const Tensor& x3, const GradOptions& options = {},
+std::array<Tensor, 2> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const GradOptions& options = {},
                            Source where = Source::here());
+std::array<Tensor, 3> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2,
+                           const GradOptions& options = {}, Source where = Source::here());
+std::array<Tensor, 4> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const Tensor& x3,
+                           const GradOptions& options = {}, Source where = Source::here());
 
-std::vector<Tensor> reached_parameters(const Tensor& y);  // the parameters that the gradient of y reaches, as parameters(y) orders them
+std::vector<Tensor> reached_parameters(
+    const Tensor& y);  // the parameters that the gradient of y reaches, as parameters(y) orders them
 
-Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u, Source where = Source::here());     // u applied to the Jacobian dy/dx: the shape of x
-Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v, Source where = Source::here());     // the Jacobian applied to v: the shape of y
-Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v, Source where = Source::here());  // the Hessian applied to v: the shape of x
+Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u,
+           Source where = Source::here());  // u applied to the Jacobian dy/dx: the shape of x
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v,
+           Source where = Source::here());  // the Jacobian applied to v: the shape of y
+Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v,
+           Source where = Source::here());  // the Hessian applied to v: the shape of x
 
 // A function whose gradient is a rule of the user's: custom_gradient(f, rule)(x...) is f(x...); its cotangent g gives
 // rule(g, x...) to the x, a tensor or a std::vector of one per x.
@@ -45,7 +52,8 @@ template <class Function, class Rule>
 auto custom_gradient(Function f, Rule rule) {
   return [f, rule](const auto&... x) {
     return attach_gradient(f(x...), {x...}, [rule](const Tensor& g, const std::vector<Tensor>& inputs) {
-      return [&]<size_t... i>(std::index_sequence<i...>) -> std::vector<Tensor> { return {rule(g, inputs[i]...)}; }(std::make_index_sequence<sizeof...(x)>());
+      return [&]<size_t... i>(std::index_sequence<i...>)->std::vector<Tensor> { return {rule(g, inputs[i]...)}; }
+      (std::make_index_sequence<sizeof...(x)>());
     });
   };
 }

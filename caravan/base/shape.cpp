@@ -58,7 +58,9 @@ std::string row_text(const Row& row) {
 Row parse_row(std::string_view text, std::string_view whole) {
   Row row;
   size_t at = 0;
-  auto blank = [&] { while (at < text.size() && text[at] == ' ') ++at; };
+  auto blank = [&] {
+    while (at < text.size() && text[at] == ' ') ++at;
+  };
   blank();
   if (at == text.size()) return row;
   while (true) {
@@ -69,13 +71,15 @@ Row parse_row(std::string_view text, std::string_view whole) {
       throw SpecError("shape \"" + std::string(whole) + "\": expected a size such as 3 in `" + std::string(text) +
                       "`; write shapes as `batch | input -> output`, for example `2,8|3->4`.");
     at = size_t(end - text.data());
-    while (at < text.size() && ((text[at] >= 'a' && text[at] <= 'z') || (text[at] >= 'A' && text[at] <= 'Z') || text[at] == '_'))
+    while (at < text.size() &&
+           ((text[at] >= 'a' && text[at] <= 'z') || (text[at] >= 'A' && text[at] <= 'Z') || text[at] == '_'))
       axis.basis += text[at++];
     row.push_back(axis);
     blank();
     if (at == text.size()) return row;
     if (text[at] != ',')
-      throw SpecError("shape \"" + std::string(whole) + "\": expected `,` before `" + std::string(text.substr(at)) + "`.");
+      throw SpecError("shape \"" + std::string(whole) + "\": expected `,` before `" + std::string(text.substr(at)) +
+                      "`.");
     ++at;
   }
 }

@@ -19,7 +19,7 @@ std::string_view name(RowKind kind);
 
 struct Axis {
   int64_t size = 0;
-  std::string basis{};        // equal sizes with different tags do not match
+  std::string basis{};         // equal sizes with different tags do not match
   bool broadcastable = false;  // true iff size is 1 and the axis may stretch in a pointwise operation
   bool operator==(const Axis&) const = default;
 };

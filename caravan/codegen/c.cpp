@@ -44,13 +44,17 @@ std::string identifier(const std::string& text) {
   for (char c : text) out += isalnum(uint8_t(c)) ? c : '_';
   if (out.empty() || out[0] == '_' || isdigit(uint8_t(out[0]))) out = "v" + out;
   static const std::set<std::string> kTaken = {
-      "auto",   "break",  "case",   "char",    "const", "continue", "default", "do",    "double",  "else",   "enum",   "extern",   "float",  "for",   "goto", "if",   "inline",
-      "int",    "long",   "return", "register", "restrict", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while",
-      "asm",    "typeof", "linux",  "unix",    "i386",  "main",     "memcpy",  "fabs",  "fabsf",   "floor",  "floorf", "ceil",     "ceilf",  "rint",  "rintf", "trunc", "truncf",
-      "sqrt",   "sqrtf",  "fma",    "fmaf",    "buffers", "symbols", "seed"};
+      "auto",     "break",    "case",     "char",   "const",  "continue", "default", "do",     "double",  "else",
+      "enum",     "extern",   "float",    "for",    "goto",   "if",       "inline",  "int",    "long",    "return",
+      "register", "restrict", "short",    "signed", "sizeof", "static",   "struct",  "switch", "typedef", "union",
+      "unsigned", "void",     "volatile", "while",  "asm",    "typeof",   "linux",   "unix",   "i386",    "main",
+      "memcpy",   "fabs",     "fabsf",    "floor",  "floorf", "ceil",     "ceilf",   "rint",   "rintf",   "trunc",
+      "truncf",   "sqrt",     "sqrtf",    "fma",    "fmaf",   "buffers",  "symbols", "seed"};
   const bool is_register = out[0] == 'r' && out.size() > 1 && out.find_first_not_of("0123456789", 1) == out.npos;
-  const bool is_macro = out.size() > 1 && std::none_of(out.begin(), out.end(), [](char c) { return islower(uint8_t(c)); });
-  return kTaken.count(out) || is_register || is_macro || out.ends_with("_t") || out.starts_with("caravan") ? out + "_" : out;
+  const bool is_macro =
+      out.size() > 1 && std::none_of(out.begin(), out.end(), [](char c) { return islower(uint8_t(c)); });
+  return kTaken.count(out) || is_register || is_macro || out.ends_with("_t") || out.starts_with("caravan") ? out + "_"
+                                                                                                           : out;
 }
 std::string comment(std::string text) {
   for (size_t at; (at = text.find("*/")) != text.npos;) text.insert(at + 1, " ");
@@ -82,14 +86,23 @@ std::string literal(double value, DType dtype) {
 
 // Functions that the prelude computes itself, so that a value has the same bits wherever and however it is computed:
 // compilers fold calls of the C library with another rounding than the library's.
-constexpr std::array<std::string_view, 13> kPreludeFunctions = {"exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf", "atan2", "pow"};
-bool in_prelude(std::string_view function) { return std::find(kPreludeFunctions.begin(), kPreludeFunctions.end(), function) != kPreludeFunctions.end(); }
+constexpr std::array<std::string_view, 13> kPreludeFunctions = {"exp", "exp2", "expm1", "log", "log2",  "log1p", "sin",
+                                                                "cos", "tan",  "tanh",  "erf", "atan2", "pow"};
+bool in_prelude(std::string_view function) {
+  return std::find(kPreludeFunctions.begin(), kPreludeFunctions.end(), function) != kPreludeFunctions.end();
+}
 
 class KernelPrinter {
  public:
   KernelPrinter(const Module& module, const Kernel& kernel, std::string function)
-      : module_(module), kernel_(kernel), function_(std::move(function)), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
-    for_each_access(kernel_.body, [&](const loop::Access& a) { if (a.write) written_.insert(a.buffer); });
+      : module_(module),
+        kernel_(kernel),
+        function_(std::move(function)),
+        uses_(kernel.registers.size(), 0),
+        loops_(kernel.registers.size(), 0) {
+    for_each_access(kernel_.body, [&](const loop::Access& a) {
+      if (a.write) written_.insert(a.buffer);
+    });
     count(kernel_.body);
     std::set<std::string> taken;
     for (BufferId id : buffers_) names_[id] = unique(taken, identifier(module_.program.buffers[size_t(id)].name));
@@ -105,7 +118,8 @@ class KernelPrinter {
     bool first = true;
     auto parameter = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
     for (BufferId id : buffers_)
-      parameter(std::string(written_.count(id) ? "" : "const ") + c_type(module_.program.buffers[size_t(id)].dtype) + "* restrict " + names_[id]);
+      parameter(std::string(written_.count(id) ? "" : "const ") + c_type(module_.program.buffers[size_t(id)].dtype) +
+                "* restrict " + names_[id]);
     for (int s : used_symbols_) parameter("int64_t " + symbols_[size_t(s)]);
     if (random_) parameter("uint64_t seed");
     out += (first ? "void" : "") + std::string(") {\n");
@@ -133,8 +147,8 @@ class KernelPrinter {
   }
 
   // --- what a kernel uses ---
-  // A register that is used once is written where it is used; one that is used more often, in another loop than its own,
-  // or that must be read before a store, is a variable.
+  // A register that is used once is written where it is used; one that is used more often, in another loop than its
+  // own, or that must be read before a store, is a variable.
   void use(Register r) { uses_[size_t(r)] += loops_[size_t(r)] == loop_ ? 1 : 2; }
   void keep(Register r) { uses_[size_t(r)] += 2; }
   void use(const Term& term) {
@@ -148,8 +162,7 @@ class KernelPrinter {
     if (write) written_.insert(id);
   }
   void count(const Block& block) {
-    for (const Statement& s : block)
-      std::visit([&](const auto& x) { count(x); }, s);
+    for (const Statement& s : block) std::visit([&](const auto& x) { count(x); }, s);
   }
   void count(const Define& d) {
     loops_[size_t(d.to)] = loop_;
@@ -165,18 +178,24 @@ class KernelPrinter {
     std::string_view pattern = spelling(facts, v.compute);
     for (int k = 0; k < facts.arity; ++k)
       for (size_t i = 0; i < pattern.size(); ++i) {
-        auto word = [&](size_t at) { return at < pattern.size() && (isalnum(uint8_t(pattern[at])) || pattern[at] == '_'); };
+        auto word = [&](size_t at) {
+          return at < pattern.size() && (isalnum(uint8_t(pattern[at])) || pattern[at] == '_');
+        };
         if (pattern[i] == "abc"[k] && !word(i + 1) && (i == 0 || !word(i - 1))) use(v.args[k]);
       }
   }
-  static std::string_view spelling(const OpRow& facts, DType compute) { return !is_float(compute) && !facts.c_integer.empty() ? facts.c_integer : facts.c; }
+  static std::string_view spelling(const OpRow& facts, DType compute) {
+    return !is_float(compute) && !facts.c_integer.empty() ? facts.c_integer : facts.c;
+  }
   void count_value(const Cast& v) { use(v.arg); }
   void count(const Reset&) {}
   void count(const Combine& c) { use(c.value); }
   void count(const CombineFirst& c) { keep(c.value), use(c.term); }
   void count(const Store& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
   void count(const StoreCombine& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
-  void count(const StoreFirst& s) { touch(s.positions, true), touch(s.best, true), use(s.offset), keep(s.value), use(s.term); }
+  void count(const StoreFirst& s) {
+    touch(s.positions, true), touch(s.best, true), use(s.offset), keep(s.value), use(s.term);
+  }
   void count(const For& f) {
     const int outside = std::exchange(loop_, ++last_loop_);
     count(f.body);
@@ -192,7 +211,9 @@ class KernelPrinter {
   std::string index(const Term& term) const {
     std::string out;
     for (const Part& part : term.parts) {
-      std::string name = part.kind == Part::Kind::iterator ? variables_[size_t(part.which)] : part.kind == Part::Kind::symbol ? symbols_[size_t(part.which)] : "r" + std::to_string(part.which);
+      std::string name = part.kind == Part::Kind::iterator ? variables_[size_t(part.which)]
+                         : part.kind == Part::Kind::symbol ? symbols_[size_t(part.which)]
+                                                           : "r" + std::to_string(part.which);
       int64_t c = part.coefficient;
       out += out.empty() ? (c < 0 ? "-" : "") : (c < 0 ? " - " : " + ");
       if (std::abs(c) != 1) out += std::to_string(std::abs(c)) + "*";
@@ -219,19 +240,24 @@ class KernelPrinter {
   }
   std::string as(Register r, DType to) const {
     auto constant = constants_.find(r);
-    if (constant != constants_.end()) return literal(is_float(type(r)) ? convert(type(r), constant->second) : constant->second, to);
+    if (constant != constants_.end())
+      return literal(is_float(type(r)) ? convert(type(r), constant->second) : constant->second, to);
     return converted(texts_[size_t(r)], type(r), to);
   }
   // The bits of a narrow float; rounded once, from whatever precision.
   std::string narrow(Register r, DType to) const {
     const std::string function = "caravan_to_" + std::string(name(to));
-    return type(r) == DType::f32 ? function + "(" + as(r, DType::f32) + ")" : function + "(caravan_odd(" + as(r, DType::f64) + "))";
+    return type(r) == DType::f32 ? function + "(" + as(r, DType::f32) + ")"
+                                 : function + "(caravan_odd(" + as(r, DType::f64) + "))";
   }
   std::string cast(Register r, DType to) const {  // out of range saturates
-    if (auto constant = constants_.find(r); constant != constants_.end()) return literal(convert(to, constant->second), wide(to));
+    if (auto constant = constants_.find(r); constant != constants_.end())
+      return literal(convert(to, constant->second), wide(to));
     if (wide(to) != to) return "caravan_from_" + std::string(name(to)) + "(" + narrow(r, to) + ")";
     const bool shorter = !is_float(type(r)) && !is_float(to) && to != DType::boolean && bytes(to) < bytes(type(r));
-    return shorter ? "caravan_to_" + std::string(name(to)) + "(" + converted(texts_[size_t(r)], type(r), DType::f64) + ")" : as(r, to);
+    return shorter
+               ? "caravan_to_" + std::string(name(to)) + "(" + converted(texts_[size_t(r)], type(r), DType::f64) + ")"
+               : as(r, to);
   }
 
   // The row's C spelling with operands put in and, for float, the float functions.
@@ -248,12 +274,18 @@ class KernelPrinter {
       while (i < pattern.size() && (isalnum(uint8_t(pattern[i])) || pattern[i] == '_')) ++i;
       std::string word(pattern.substr(from, i - from));
       bool digits_before = from > 0 && (isdigit(uint8_t(pattern[from - 1])) || pattern[from - 1] == '.');
-      if (digits_before) out += word;  // an exponent
-      else if (word.size() == 1 && word[0] >= 'a' && word[0] <= 'c') out += "(" + operands[word[0] - 'a'] + ")";
-      else if (word == "T") out += c_type(compute);
-      else if (i < pattern.size() && pattern[i] == '(' && in_prelude(word)) out += "caravan_" + word + (compute == DType::f32 ? "_f32" : "_f64");
-      else if (i < pattern.size() && pattern[i] == '(' && compute == DType::f32) out += word + "f";
-      else out += word;
+      if (digits_before)
+        out += word;  // an exponent
+      else if (word.size() == 1 && word[0] >= 'a' && word[0] <= 'c')
+        out += "(" + operands[word[0] - 'a'] + ")";
+      else if (word == "T")
+        out += c_type(compute);
+      else if (i < pattern.size() && pattern[i] == '(' && in_prelude(word))
+        out += "caravan_" + word + (compute == DType::f32 ? "_f32" : "_f64");
+      else if (i < pattern.size() && pattern[i] == '(' && compute == DType::f32)
+        out += word + "f";
+      else
+        out += word;
     }
     return out;
   }
@@ -273,13 +305,16 @@ class KernelPrinter {
       std::string operator()(const IndexValue& v) const { return converted(p.index(v.term), DType::i64, dtype); }
       std::string operator()(const RandomValue& v) const {
         const auto& leaf = std::get<ir::RandomLeaf>(p.module_.program.buffers[size_t(v.leaf)].kind);
-        return std::string("(") + c_type(dtype) + ")(caravan_random(seed, " + std::to_string(hash_name(leaf.stream)) + "ULL, (uint64_t)" + p.as(v.step, DType::i64) + ", (uint64_t)(" +
-               p.index(v.element) + "), " + std::to_string(leaf.lane) + ") >> " + std::to_string(32 - leaf.width) + ")";
+        return std::string("(") + c_type(dtype) + ")(caravan_random(seed, " + std::to_string(hash_name(leaf.stream)) +
+               "ULL, (uint64_t)" + p.as(v.step, DType::i64) + ", (uint64_t)(" + p.index(v.element) + "), " +
+               std::to_string(leaf.lane) + ") >> " + std::to_string(32 - leaf.width) + ")";
       }
       std::string operator()(const Apply& v) const {
         std::string operands[3];
         const OpRow& facts = row(v.op);
-        for (int k = 0; k < facts.arity; ++k) operands[k] = p.as(v.args[k], facts.result == ResultType::select && k == 0 ? p.condition_type(v.args[0]) : v.compute);
+        for (int k = 0; k < facts.arity; ++k)
+          operands[k] =
+              p.as(v.args[k], facts.result == ResultType::select && k == 0 ? p.condition_type(v.args[0]) : v.compute);
         const std::string text = p.spelled(v.op, v.compute, operands);
         return dtype == DType::u8 ? "(uint8_t)" + text : text;  // C computes it as an int
       }
@@ -293,8 +328,7 @@ class KernelPrinter {
   static std::string reg(Register r) { return "r" + std::to_string(r); }
 
   void print(const Block& block) {
-    for (const Statement& s : block)
-      std::visit([&](const auto& x) { print(x); }, s);
+    for (const Statement& s : block) std::visit([&](const auto& x) { print(x); }, s);
   }
   void print(const Define& d) {
     if (auto* c = std::get_if<Constant>(&d.value)) {
@@ -329,7 +363,8 @@ class KernelPrinter {
   }
   void print(const CombineFirst& c) {
     std::string value = as(c.value, type(c.best));
-    line("if (" + reg(c.position) + " < 0 || " + beats_text(c.accumulator, value, reg(c.best)) + ") " + reg(c.best) + " = " + value + ", " + reg(c.position) + " = " + index(c.term) + ";");
+    line("if (" + reg(c.position) + " < 0 || " + beats_text(c.accumulator, value, reg(c.best)) + ") " + reg(c.best) +
+         " = " + value + ", " + reg(c.position) + " = " + index(c.term) + ";");
   }
   std::string stored(BufferId id, Register value) const {
     DType dtype = module_.program.buffers[size_t(id)].dtype;
@@ -343,8 +378,10 @@ class KernelPrinter {
     line(at + " = " + combined(s.accumulator, dtype, at, as(s.value, dtype)) + ";");
   }
   void print(const StoreFirst& s) {
-    std::string best = element(s.best, s.offset), position = element(s.positions, s.offset), value = as(s.value, type(s.value));
-    line("if (" + position + " < 0 || " + beats_text(s.accumulator, value, best) + ") " + best + " = " + value + ", " + position + " = " + index(s.term) + ";");
+    std::string best = element(s.best, s.offset), position = element(s.positions, s.offset),
+                value = as(s.value, type(s.value));
+    line("if (" + position + " < 0 || " + beats_text(s.accumulator, value, best) + ") " + best + " = " + value + ", " +
+         position + " = " + index(s.term) + ";");
   }
   void print(const For& f) {
     const std::string& v = variables_[size_t(f.variable)];
@@ -381,17 +418,26 @@ std::string to_c(const Module& module) {
   const ir::Program& program = module.program;
   std::string out, calls;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
-    KernelPrinter printer(module, module.kernels[k], "k" + std::to_string(k) + "_" + identifier(module.kernels[k].name));
+    KernelPrinter printer(module, module.kernels[k],
+                          "k" + std::to_string(k) + "_" + identifier(module.kernels[k].name));
     out += "\n" + printer.definition();
     calls += "  " + printer.call() + "\n";
   }
-  out += "\nvoid " + std::string(kEntry) + "(void* const* buffers, const int64_t* symbols, uint64_t seed) {\n  (void)buffers, (void)symbols, (void)seed;\n" + calls;
+  out +=
+      "\nvoid " + std::string(kEntry) +
+      "(void* const* buffers, const int64_t* symbols, uint64_t seed) {\n  (void)buffers, (void)symbols, (void)seed;\n" +
+      calls;
   for (const auto& [state, value] : program.assignments) {  // every value is a buffer of its own by now
     const ir::Buffer &to = program.buffers[size_t(state)], &from = program.buffers[size_t(value)];
-    CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype, "`" + to.name + "` is assigned `" + from.name + "`");
-    out += "  memcpy(buffers[" + std::to_string(state) + "], buffers[" + std::to_string(value) + "], " + std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) + "\n";
+    CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype,
+                  "`" + to.name + "` is assigned `" + from.name + "`");
+    out += "  memcpy(buffers[" + std::to_string(state) + "], buffers[" + std::to_string(value) + "], " +
+           std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) +
+           "\n";
   }
-  const bool functions = std::any_of(kPreludeFunctions.begin(), kPreludeFunctions.end(), [&](std::string_view name) { return out.find("caravan_" + std::string(name) + "_f") != out.npos; });
+  const bool functions = std::any_of(kPreludeFunctions.begin(), kPreludeFunctions.end(), [&](std::string_view name) {
+    return out.find("caravan_" + std::string(name) + "_f") != out.npos;
+  });
   return "/* Generated by Caravan. */\n" + std::string(functions ? kMathPrelude : "") + kPrelude + out + "}\n";
 }
 

@@ -1,4 +1,5 @@
-// Loops as C99: what the loop printer shows, with types. One static function a kernel, one entry that runs them in order.
+// Loops as C99: what the loop printer shows, with types. One static function a kernel, one entry that runs them in
+// order.
 #pragma once
 
 #include "caravan/loop/loop.h"

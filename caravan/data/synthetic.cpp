@@ -28,7 +28,8 @@ std::vector<int64_t> shuffled(int64_t n, uint64_t seed, const char* stream) {
 
 LabelledPoints half_moons(const HalfMoonsOptions& options) {
   if (options.points < 2 || options.points % 2 != 0)
-    throw ConfigError("half_moons: " + std::to_string(options.points) + " points; give an even number, half for each moon.");
+    throw ConfigError("half_moons: " + std::to_string(options.points) +
+                      " points; give an even number, half for each moon.");
   const int64_t n = options.points, half = n / 2;
   const uint64_t noise_key = hash_name("half_moons.noise");
   std::vector<double> xy, label;

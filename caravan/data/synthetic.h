@@ -17,7 +17,8 @@ struct HalfMoonsOptions {
   double noise = 0.1;  // uniform in [-noise, noise] on each coordinate
   uint64_t seed = 0;
 };
-// The upper moon (cos v, sin v) has label +1, the lower (1 - cos v, 0.5 - sin v) label -1; v in [0, pi). Shuffled by the seed.
+// The upper moon (cos v, sin v) has label +1, the lower (1 - cos v, 0.5 - sin v) label -1; v in [0, pi). Shuffled by
+// the seed.
 LabelledPoints half_moons(const HalfMoonsOptions& options = {});
 
 }  // namespace caravan::data

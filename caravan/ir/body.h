@@ -19,11 +19,11 @@ namespace caravan::ir {
 
 struct Scalar {
   enum class Kind : uint8_t { constant, load, position, apply, cast } kind = Kind::constant;
-  double constant = 0;        // constant
-  int operand = 0;            // load: which operand of the accumulation
-  Op op{};                    // apply
-  DType dtype{};              // cast
-  int args[3] = {0, 0, 0};    // apply, cast: earlier entries
+  double constant = 0;                   // constant
+  int operand = 0;                       // load: which operand of the accumulation
+  Op op{};                               // apply
+  DType dtype{};                         // cast
+  int args[3] = {0, 0, 0};               // apply, cast: earlier entries
   bool operator==(const Scalar&) const;  // constants by bits, so NaN equals itself
 };
 
@@ -32,17 +32,18 @@ class Body {
   // Each returns the entry's number.
   int constant(double value);
   int load(int operand);
-  int position();                            // the linear position of this point in the box of the iterators, as f64/i64
+  int position();  // the linear position of this point in the box of the iterators, as f64/i64
   int apply(Op op, std::span<const int> args);
   int cast(DType dtype, int arg);
   // The formula with variable k replaced by entry variables[k] (-1 where the formula does not name it). Formulas are
-  // gradients, over floats, so they are simplified: constants fold, x * 1 is x. Only what is exact, for NaN, inf and -0 too.
+  // gradients, over floats, so they are simplified: constants fold, x * 1 is x. Only what is exact, for NaN, inf and -0
+  // too.
   int instantiate(const Formula& formula, std::span<const int> variables);
-  void finish(int result);                   // drops what the result does not need; the result becomes the last entry
+  void finish(int result);  // drops what the result does not need; the result becomes the last entry
 
   const std::vector<Scalar>& entries() const { return entries_; }
   int result() const { return int(entries_.size()) - 1; }
-  bool is_constant(double value) const;       // is the whole body this number, to the bit (0 is not -0)
+  bool is_constant(double value) const;  // is the whole body this number, to the bit (0 is not -0)
   bool reads(int operand) const;
   bool uses_position() const;
   bool operator==(const Body&) const = default;
@@ -52,8 +53,8 @@ class Body {
   // The same body with the operands that have a value replaced by it.
   Body with_constants(std::span<const std::optional<double>> values) const;
 
-  static Body op(Op op);            // op(load 0, load 1, ...)
-  static Body identity();           // load 0
+  static Body op(Op op);   // op(load 0, load 1, ...)
+  static Body identity();  // load 0
   static Body number(double value);
 
  private:
@@ -82,7 +83,8 @@ DType type_of(const Body& body, std::span<const DType> operands, std::span<const
 
 // "max(a, 0) * w"; operands by their names. A shared entry is written wherever it is read.
 std::string to_string(const Body& body, std::span<const std::string> operands);
-// The inverse, over the names given (any text: "x[b, i]" is a name; a name before the word `position`). Throws SpecError.
+// The inverse, over the names given (any text: "x[b, i]" is a name; a name before the word `position`). Throws
+// SpecError.
 Body parse_body(std::string_view text, std::span<const std::string> operands);
 
 size_t hash(const Body& body);

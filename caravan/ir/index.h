@@ -43,7 +43,7 @@ inline constexpr int64_t kUnbounded = INT64_MAX / 4;
 Interval range(const Term& term, const std::vector<int64_t>& extents, const std::vector<int64_t>& symbol_ranges);
 
 // "2*oh + kh - 1"; a load prints as the operand's text, so a gather reads table[ids[b], d].
-std::string to_string(const Term& term, const std::vector<std::string>& iterators, const std::vector<std::string>& symbols,
-                      const std::vector<std::string>& operands);
+std::string to_string(const Term& term, const std::vector<std::string>& iterators,
+                      const std::vector<std::string>& symbols, const std::vector<std::string>& operands);
 
 }  // namespace caravan::ir

@@ -8,7 +8,8 @@
 //   Accumulations stand in an order in which operands come before their readers.
 // * Domain. D is the box of the iterators, restricted to the points where every term of `where` is >= 0. Inside D every
 //   read and write is in range: the verifier proves it from intervals and `where`; only terms with a load
-//   (an index tensor) are checked at run time, and a point outside contributes nothing on a device and is an error on the host.
+//   (an index tensor) are checked at run time, and a point outside contributes nothing on a device and is an error on
+//   the host.
 // * Initial value. Before its accumulation every element of y holds the accumulator's neutral element.
 // * Order. Points of D may be visited in any order, except that argmax and argmin keep the first winner in iterator
 //   order (the last iterator runs fastest) and that a sum's rounding belongs to the backend's fixed order.
@@ -31,22 +32,28 @@ namespace caravan::ir {
 
 using BufferId = int;
 
-struct StateLeaf {};                  // lives in the Context under the buffer's name
-struct DataLeaf { Array array; };     // of the buffer's sizes and precision
-struct NumberLeaf { double value = 0; };
-struct SymbolLeaf { int symbol = 0; };  // the value of a static index
-struct IotaLeaf {};                   // the position along the only axis
-struct RandomLeaf {                   // the top `width` bits of word `lane` of the element's random words
-  std::string stream;                 // with the Context's seed and the step, the key
-  int lane = 0, width = 32;
-  BufferId step = -1;                 // a scalar buffer
+struct StateLeaf {};  // lives in the Context under the buffer's name
+struct DataLeaf {
+  Array array;
+};  // of the buffer's sizes and precision
+struct NumberLeaf {
+  double value = 0;
 };
-struct Computed {};                   // written by an accumulation
+struct SymbolLeaf {
+  int symbol = 0;
+};                     // the value of a static index
+struct IotaLeaf {};    // the position along the only axis
+struct RandomLeaf {    // the top `width` bits of word `lane` of the element's random words
+  std::string stream;  // with the Context's seed and the step, the key
+  int lane = 0, width = 32;
+  BufferId step = -1;  // a scalar buffer
+};
+struct Computed {};  // written by an accumulation
 
 using BufferKind = std::variant<StateLeaf, DataLeaf, NumberLeaf, SymbolLeaf, IotaLeaf, RandomLeaf, Computed>;
 
 struct Buffer {
-  std::string name;                   // unique in the program
+  std::string name;  // unique in the program
   Shape shape;
   DType dtype = DType::f32;
   BufferKind kind;
@@ -55,7 +62,7 @@ struct Buffer {
 
 struct Operand {
   BufferId buffer = -1;
-  std::vector<Term> map;              // one term per axis, in memory order
+  std::vector<Term> map;  // one term per axis, in memory order
   bool operator==(const Operand&) const = default;
 };
 
@@ -64,20 +71,20 @@ struct Accumulation {
   Accumulator accumulator{};
   std::vector<std::string> iterators;  // names, outermost first
   std::vector<int64_t> extents;
-  std::vector<Term> where;             // each >= 0
-  std::vector<Term> write;             // one term per axis of the target, in memory order
+  std::vector<Term> where;  // each >= 0
+  std::vector<Term> write;  // one term per axis of the target, in memory order
   std::vector<Operand> operands;
   Body body;
   // For argmax and argmin: the iterators whose linear position is kept (true = counted), in an i32 or i64 target.
   // Empty for the others.
   std::vector<bool> counted;
-  std::string label;                   // what the user wrote: an op or a spec
+  std::string label;  // what the user wrote: an op or a spec
   Source source;
 };
 
 struct Symbol {
   std::string name;
-  int64_t range = 0;                   // 0: any value >= 0
+  int64_t range = 0;  // 0: any value >= 0
 };
 
 struct Assignment {

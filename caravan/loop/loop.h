@@ -1,15 +1,18 @@
 // The loop IR: kernels as nests of loops over scalar registers. Every backend that makes code starts from here.
 //
 // Meaning. A kernel is a block of statements executed in order.
-// * Registers. A register is a scalar of one precision. `Define` gives it its value; within one execution of the block that
+// * Registers. A register is a scalar of one precision. `Define` gives it its value; within one execution of the block
+// that
 //   defines it the value does not change, so a definition may be moved, duplicated or dropped as its operands allow.
 //   `Reset` and `Combine` make a register an accumulator, which is the only kind that changes.
-// * Loops. `For` runs its body for 0 <= variable < extent, in order if serial. Iterations of a parallel loop write disjoint
-//   elements and may run on different threads; a vector loop may run several at once; an unrolled loop has no control flow.
-//   All kinds compute the same bits.
+// * Loops. `For` runs its body for 0 <= variable < extent, in order if serial. Iterations of a parallel loop write
+// disjoint
+//   elements and may run on different threads; a vector loop may run several at once; an unrolled loop has no control
+//   flow. All kinds compute the same bits.
 // * Guards. `If` runs its body where every term is >= 0. All accesses inside the guards are in range; so a load under a
 //   guard is a guarded load, and there are no values in margins.
-// * Memory. Buffers do not overlap. A kernel reads what kernels before it have stored, and its own stores in program order.
+// * Memory. Buffers do not overlap. A kernel reads what kernels before it have stored, and its own stores in program
+// order.
 // * Floating point. No contraction and no reassociation, except that a `Combine` in a loop marked `fused` may use
 //   fused multiply-add. Integer arithmetic wraps.
 #pragma once
@@ -126,16 +129,16 @@ bool operator==(const If& a, const If& b);
 
 struct Kernel {
   std::string name;
-  std::vector<std::string> comments;      // the accumulations it came from
-  std::vector<std::string> variables;     // names of loop variables
-  std::vector<DType> registers;           // precision of each register
+  std::vector<std::string> comments;   // the accumulations it came from
+  std::vector<std::string> variables;  // names of loop variables
+  std::vector<DType> registers;        // precision of each register
   Block body;
   bool operator==(const Kernel&) const = default;
 };
 
 struct Module {
-  ir::Program program;                    // buffers and symbols; its accumulations are the kernels now
-  std::vector<Kernel> kernels;            // in order
+  ir::Program program;          // buffers and symbols; its accumulations are the kernels now
+  std::vector<Kernel> kernels;  // in order
 };
 
 std::string to_string(const Module& module, const Kernel& kernel);
@@ -145,8 +148,10 @@ std::string to_string(const Module& module);
 DType wide(DType dtype);
 
 // Throws InternalError naming the kernel and printing it if
-// - a register is read before its definition or outside its block, has two definitions, or is accumulated without a reset,
-// - precisions do not fit: a load or a random value of another precision than its register, an index that is not i64, a kept
+// - a register is read before its definition or outside its block, has two definitions, or is accumulated without a
+// reset,
+// - precisions do not fit: a load or a random value of another precision than its register, an index that is not i64, a
+// kept
 //   position that is not an integer, a narrow float in a register or accumulated in memory,
 // - a loop variable is used outside its loop or twice in a nest, or an extent is negative,
 // - a buffer, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored.

@@ -24,7 +24,9 @@ std::string_view name(LoopKind kind) {
 
 DType wide(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
 
-bool operator==(const For& a, const For& b) { return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.body == b.body; }
+bool operator==(const For& a, const For& b) {
+  return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.body == b.body;
+}
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 
 namespace {
@@ -46,15 +48,27 @@ class Printer {
   // Also of ill-formed kernels, which the verifier prints.
   std::string term(const Term& t) const { return ir::to_string(t, kernel_.variables, symbols_, registers_); }
   std::string element(ir::BufferId id, const Term& t) const { return buffer(id) + "[" + term(t) + "]"; }
-  std::string buffer(ir::BufferId id) const { return id >= 0 && size_t(id) < module_.program.buffers.size() ? module_.program.buffers[size_t(id)].name : "buffer" + std::to_string(id); }
-  std::string variable(Variable v) const { return v >= 0 && size_t(v) < kernel_.variables.size() ? kernel_.variables[size_t(v)] : "variable" + std::to_string(v); }
+  std::string buffer(ir::BufferId id) const {
+    return id >= 0 && size_t(id) < module_.program.buffers.size() ? module_.program.buffers[size_t(id)].name
+                                                                  : "buffer" + std::to_string(id);
+  }
+  std::string variable(Variable v) const {
+    return v >= 0 && size_t(v) < kernel_.variables.size() ? kernel_.variables[size_t(v)]
+                                                          : "variable" + std::to_string(v);
+  }
   static std::string reg(Register r) { return "r" + std::to_string(r); }
-  std::string typed(Register r) const { return reg(r) + (r >= 0 && size_t(r) < kernel_.registers.size() ? ":" + std::string(caravan::name(kernel_.registers[size_t(r)])) : ""); }
+  std::string typed(Register r) const {
+    return reg(r) + (r >= 0 && size_t(r) < kernel_.registers.size()
+                         ? ":" + std::string(caravan::name(kernel_.registers[size_t(r)]))
+                         : "");
+  }
 
   std::string text(const Constant& v) const { return ir::number_text(v.value); }
   std::string text(const Load& v) const { return element(v.buffer, v.offset); }
   std::string text(const IndexValue& v) const { return "index " + term(v.term); }
-  std::string text(const RandomValue& v) const { return "random " + element(v.leaf, v.element) + " at step " + reg(v.step); }
+  std::string text(const RandomValue& v) const {
+    return "random " + element(v.leaf, v.element) + " at step " + reg(v.step);
+  }
   std::string text(const Apply& v) const {
     std::string out = std::string(row(v.op).name) + "(";
     for (int k = 0; k < row(v.op).arity; ++k) out += (k ? ", " : "") + reg(v.args[k]);
@@ -62,15 +76,28 @@ class Printer {
   }
   std::string text(const Cast& v) const { return "cast " + reg(v.arg) + " to " + std::string(caravan::name(v.to)); }
 
-  std::string line(const Define& s) const { return typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value); }
+  std::string line(const Define& s) const {
+    return typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value);
+  }
   std::string line(const Reset& s) const { return typed(s.to) + " := " + ir::number_text(s.value); }
-  std::string line(const Combine& s) const { return reg(s.to) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value); }
-  std::string line(const CombineFirst& s) const { return reg(s.best) + ", " + reg(s.position) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) + " at " + term(s.term); }
+  std::string line(const Combine& s) const {
+    return reg(s.to) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value);
+  }
+  std::string line(const CombineFirst& s) const {
+    return reg(s.best) + ", " + reg(s.position) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) +
+           " at " + term(s.term);
+  }
   std::string line(const Store& s) const { return element(s.buffer, s.offset) + " = " + reg(s.value); }
-  std::string line(const StoreCombine& s) const { return element(s.buffer, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value); }
-  std::string line(const StoreFirst& s) const { return element(s.positions, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) + " at " + term(s.term); }
+  std::string line(const StoreCombine& s) const {
+    return element(s.buffer, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value);
+  }
+  std::string line(const StoreFirst& s) const {
+    return element(s.positions, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) + " at " +
+           term(s.term);
+  }
   std::string line(const For& s) const {
-    return "for " + variable(s.variable) + " < " + std::to_string(s.extent) + (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) + ":";
+    return "for " + variable(s.variable) + " < " + std::to_string(s.extent) +
+           (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) + ":";
   }
   std::string line(const If& s) const {
     std::string out;

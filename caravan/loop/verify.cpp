@@ -9,9 +9,14 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel), registers_(kernel.registers.size(), Seen::never), open_(kernel.variables.size(), false) {}
+  Verifier(const Module& module, const Kernel& kernel)
+      : module_(module),
+        kernel_(kernel),
+        registers_(kernel.registers.size(), Seen::never),
+        open_(kernel.variables.size(), false) {}
   void run() {
-    for (size_t r = 0; r < kernel_.registers.size(); ++r) hold(wide(kernel_.registers[r]) == kernel_.registers[r], reg(Register(r)) + " is a narrow float");
+    for (size_t r = 0; r < kernel_.registers.size(); ++r)
+      hold(wide(kernel_.registers[r]) == kernel_.registers[r], reg(Register(r)) + " is a narrow float");
     check(kernel_.body);
   }
 
@@ -19,7 +24,9 @@ class Verifier {
   enum class Seen : uint8_t { never, defined, accumulator, gone };
 
   void hold(bool condition, const std::string& what) const {
-    if (!condition) throw InternalError("ill-formed kernel `" + kernel_.name + "`: " + what + ". This is a mistake in Caravan; please report it.\n" + to_string(module_, kernel_));
+    if (!condition)
+      throw InternalError("ill-formed kernel `" + kernel_.name + "`: " + what +
+                          ". This is a mistake in Caravan; please report it.\n" + to_string(module_, kernel_));
   }
   static std::string reg(Register r) { return "register r" + std::to_string(r); }
   bool exists(Register r) const { return r >= 0 && size_t(r) < kernel_.registers.size(); }
@@ -36,16 +43,23 @@ class Verifier {
     registers_[size_t(r)] = as;
     mine.push_back(r);
   }
-  void accumulator(Register r) const { hold(exists(r) && registers_[size_t(r)] == Seen::accumulator, reg(r) + " is accumulated without a reset"); }
+  void accumulator(Register r) const {
+    hold(exists(r) && registers_[size_t(r)] == Seen::accumulator, reg(r) + " is accumulated without a reset");
+  }
 
   void term(const Term& t) const {
     for (const Term::Part& part : t.parts) {
       switch (part.kind) {
         case Term::Part::Kind::iterator:
-          hold(part.which >= 0 && size_t(part.which) < open_.size(), "loop variable " + std::to_string(part.which) + " does not exist");
-          hold(open_[size_t(part.which)], "loop variable " + kernel_.variables[size_t(part.which)] + " is used outside its loop");
+          hold(part.which >= 0 && size_t(part.which) < open_.size(),
+               "loop variable " + std::to_string(part.which) + " does not exist");
+          hold(open_[size_t(part.which)],
+               "loop variable " + kernel_.variables[size_t(part.which)] + " is used outside its loop");
           break;
-        case Term::Part::Kind::symbol: hold(part.which >= 0 && size_t(part.which) < module_.program.symbols.size(), "symbol " + std::to_string(part.which) + " does not exist"); break;
+        case Term::Part::Kind::symbol:
+          hold(part.which >= 0 && size_t(part.which) < module_.program.symbols.size(),
+               "symbol " + std::to_string(part.which) + " does not exist");
+          break;
         case Term::Part::Kind::load:
           use(part.which);
           hold(type(part.which) == DType::i64, reg(part.which) + " is an index but not i64");
@@ -59,7 +73,8 @@ class Verifier {
   }
   const ir::Buffer& memory(ir::BufferId id, const char* verb) const {
     const ir::Buffer& b = buffer(id);
-    const bool in_memory = std::holds_alternative<ir::StateLeaf>(b.kind) || std::holds_alternative<ir::DataLeaf>(b.kind) || std::holds_alternative<ir::Computed>(b.kind);
+    const bool in_memory = std::holds_alternative<ir::StateLeaf>(b.kind) ||
+                           std::holds_alternative<ir::DataLeaf>(b.kind) || std::holds_alternative<ir::Computed>(b.kind);
     hold(in_memory, "`" + b.name + "` is " + verb + " but is not in memory");
     return b;
   }
@@ -68,11 +83,14 @@ class Verifier {
     hold(!std::holds_alternative<ir::DataLeaf>(b.kind), "`" + b.name + "` is stored but is data");
     return b;
   }
-  void integer(DType dtype, const std::string& what) const { hold(dtype == DType::i32 || dtype == DType::i64, what + " keeps a position but is " + std::string(name(dtype))); }
+  void integer(DType dtype, const std::string& what) const {
+    hold(dtype == DType::i32 || dtype == DType::i64, what + " keeps a position but is " + std::string(name(dtype)));
+  }
 
   void value(Register to, const Value& v) const {
     if (auto* load = std::get_if<Load>(&v)) {
-      hold(wide(memory(load->buffer, "loaded").dtype) == type(to), reg(to) + " is loaded from `" + buffer(load->buffer).name + "` of another precision");
+      hold(wide(memory(load->buffer, "loaded").dtype) == type(to),
+           reg(to) + " is loaded from `" + buffer(load->buffer).name + "` of another precision");
       term(load->offset);
     } else if (auto* index = std::get_if<IndexValue>(&v)) {
       term(index->term);
@@ -121,9 +139,11 @@ class Verifier {
     term(s.offset), term(s.term);
   }
   void statement(const For& s, std::vector<Register>&) {
-    hold(s.variable >= 0 && size_t(s.variable) < open_.size(), "loop variable " + std::to_string(s.variable) + " does not exist");
+    hold(s.variable >= 0 && size_t(s.variable) < open_.size(),
+         "loop variable " + std::to_string(s.variable) + " does not exist");
     hold(!open_[size_t(s.variable)], "loop variable " + kernel_.variables[size_t(s.variable)] + " is used twice");
-    hold(s.extent >= 0, "loop variable " + kernel_.variables[size_t(s.variable)] + " has the extent " + std::to_string(s.extent));
+    hold(s.extent >= 0,
+         "loop variable " + kernel_.variables[size_t(s.variable)] + " has the extent " + std::to_string(s.extent));
     open_[size_t(s.variable)] = true;
     check(s.body);
     open_[size_t(s.variable)] = false;

@@ -13,7 +13,9 @@ struct Accesses {
     if (auto* load = std::get_if<Load>(&s.value)) visit({load->buffer, &load->offset, false});
   }
   void operator()(const Store& s) const { visit({s.buffer, &s.offset, true}); }
-  void operator()(const StoreCombine& s) const { visit({s.buffer, &s.offset, false}), visit({s.buffer, &s.offset, true}); }
+  void operator()(const StoreCombine& s) const {
+    visit({s.buffer, &s.offset, false}), visit({s.buffer, &s.offset, true});
+  }
   void operator()(const StoreFirst& s) const {
     for (ir::BufferId id : {s.positions, s.best}) visit({id, &s.offset, false}), visit({id, &s.offset, true});
   }
@@ -58,7 +60,9 @@ struct Renamer {
   void operator()(CombineFirst& s) const { reg(s.best), reg(s.position), reg(s.value), term(s.term); }
   void operator()(Store& s) const { buffer(s.buffer), term(s.offset), reg(s.value); }
   void operator()(StoreCombine& s) const { buffer(s.buffer), term(s.offset), reg(s.value); }
-  void operator()(StoreFirst& s) const { buffer(s.positions), buffer(s.best), term(s.offset), reg(s.value), term(s.term); }
+  void operator()(StoreFirst& s) const {
+    buffer(s.positions), buffer(s.best), term(s.offset), reg(s.value), term(s.term);
+  }
   void operator()(For& s) const {
     if (with.variable) s.variable = with.variable(s.variable);
     rename(s.body, with);
@@ -113,6 +117,8 @@ void for_each_access(const Block& block, const std::function<void(const Access&)
 void rename(Block& block, const Renaming& renaming) {
   for (Statement& s : block) std::visit(Renamer{renaming}, s);
 }
-void for_each_use(const Statement& statement, const std::function<void(Register)>& visit) { std::visit(Uses{visit}, statement); }
+void for_each_use(const Statement& statement, const std::function<void(Register)>& visit) {
+  std::visit(Uses{visit}, statement);
+}
 
 }  // namespace caravan::loop

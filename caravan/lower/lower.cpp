@@ -28,7 +28,8 @@ WriteForm write_form(const ir::Program& program, const Accumulation& a) {
       if (part.kind == Part::Kind::iterator) form.outer[size_t(part.which)] = true, iterator = &part, ++iterators;
     }
     const bool mine = iterators == 1 && !own[size_t(iterator->which)];
-    const bool whole = mine && term == Term::iterator(iterator->which) && a.extents[size_t(iterator->which)] == sizes[axis];
+    const bool whole =
+        mine && term == Term::iterator(iterator->which) && a.extents[size_t(iterator->which)] == sizes[axis];
     const bool only = term.is_constant() && term.constant == 0 && sizes[axis] == 1;
     if (mine) own[size_t(iterator->which)] = true;
     form.covers = form.covers && (whole || only);
@@ -47,7 +48,8 @@ bool in_memory(const ir::Buffer& buffer) {
 
 class KernelLowering {
  public:
-  KernelLowering(ir::Program& program, const Accumulation& a) : program_(program), a_(a), form_(write_form(program, a)) {
+  KernelLowering(ir::Program& program, const Accumulation& a)
+      : program_(program), a_(a), form_(write_form(program, a)) {
     kernel_.name = program.buffers[size_t(a.target)].name;
     kernel_.comments.push_back(ir::to_string(program, a));
     kernel_.variables = a.iterators;
@@ -91,19 +93,23 @@ class KernelLowering {
     out.push_back(If{std::move(where), std::move(inner)});
     return out;
   }
-  static void append(Block& to, Block from) { to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end())); }
+  static void append(Block& to, Block from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  }
 
   // sum of stride * term, with loads as registers
   Term offset(BufferId id, const std::vector<Term>& map, const std::vector<Register>& ids) const {
     std::vector<int64_t> sizes = buffer(id).shape.sizes();
     Term out;
     int64_t stride = 1;
-    for (size_t axis = map.size(); axis-- > 0; stride *= sizes[axis]) out = out + with_registers(map[axis], ids) * stride;
+    for (size_t axis = map.size(); axis-- > 0; stride *= sizes[axis])
+      out = out + with_registers(map[axis], ids) * stride;
     return out;
   }
   static Term with_registers(const Term& term, const std::vector<Register>& ids) {
     Term out = Term::number(term.constant);
-    for (const Part& part : term.parts) out.add(part.kind, part.kind == Part::Kind::load ? ids[size_t(part.which)] : part.which, part.coefficient);
+    for (const Part& part : term.parts)
+      out.add(part.kind, part.kind == Part::Kind::load ? ids[size_t(part.which)] : part.which, part.coefficient);
     return out;
   }
 
@@ -139,7 +145,9 @@ class KernelLowering {
 
     ids.assign(a_.operands.size(), -1);
     auto known = [&](const Term& term) {
-      return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& part) { return part.kind != Part::Kind::load || ids[size_t(part.which)] >= 0; });
+      return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& part) {
+        return part.kind != Part::Kind::load || ids[size_t(part.which)] >= 0;
+      });
     };
     std::vector<bool> guarded(indices.size(), false);
     for (size_t left = size_t(std::count(is_id.begin(), is_id.end(), true)); left > 0;) {
@@ -148,11 +156,15 @@ class KernelLowering {
       for (size_t k = 0; k < ids.size(); ++k) {
         const auto& map = a_.operands[k].map;
         const bool ready = std::all_of(map.begin(), map.end(), [&](const Term& term) {
-          return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& part) { return part.kind != Part::Kind::load || before[size_t(part.which)] >= 0; });
+          return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& part) {
+            return part.kind != Part::Kind::load || before[size_t(part.which)] >= 0;
+          });
         });
         if (!is_id[k] || ids[k] >= 0 || !ready) continue;
         Register value = read(step.statements, a_.operands[k], before);
-        ids[k] = kernel_.registers[size_t(value)] == DType::i64 ? value : define(step.statements, DType::i64, Cast{value, DType::i64});
+        ids[k] = kernel_.registers[size_t(value)] == DType::i64
+                     ? value
+                     : define(step.statements, DType::i64, Cast{value, DType::i64});
         --left;
       }
       CARAVAN_CHECK(ids != before, "index tensors read each other in " + ir::to_string(program_, a_));
@@ -182,9 +194,12 @@ class KernelLowering {
     const ir::Buffer& from = buffer(operand.buffer);
     DType dtype = wide(from.dtype);
     if (in_memory(from)) return define(block, dtype, Load{operand.buffer, offset(operand.buffer, operand.map, ids)});
-    if (auto* n = std::get_if<ir::NumberLeaf>(&from.kind)) return define(block, dtype, Constant{convert(from.dtype, n->value)});
-    if (auto* s = std::get_if<ir::SymbolLeaf>(&from.kind)) return define(block, dtype, IndexValue{Term::symbol(s->symbol)});
-    if (std::holds_alternative<ir::IotaLeaf>(from.kind)) return define(block, dtype, IndexValue{offset(operand.buffer, operand.map, ids)});
+    if (auto* n = std::get_if<ir::NumberLeaf>(&from.kind))
+      return define(block, dtype, Constant{convert(from.dtype, n->value)});
+    if (auto* s = std::get_if<ir::SymbolLeaf>(&from.kind))
+      return define(block, dtype, IndexValue{Term::symbol(s->symbol)});
+    if (std::holds_alternative<ir::IotaLeaf>(from.kind))
+      return define(block, dtype, IndexValue{offset(operand.buffer, operand.map, ids)});
     const auto& random = std::get<ir::RandomLeaf>(from.kind);
     Register step = read(block, {random.step, {}}, ids);
     if (kernel_.registers[size_t(step)] != DType::i64) step = define(block, DType::i64, Cast{step, DType::i64});
@@ -207,25 +222,34 @@ class KernelLowering {
     std::vector<Register> at;
     for (size_t e = 0; e < types.size(); ++e) {
       const ir::Scalar& entry = a_.body.entries()[e];
-      DType dtype = types[e].weak ? DType::f64 : wide(types[e].dtype);  // a weak number keeps all its digits until it meets a precision
+      DType dtype = types[e].weak
+                        ? DType::f64
+                        : wide(types[e].dtype);  // a weak number keeps all its digits until it meets a precision
       switch (entry.kind) {
         case ir::Scalar::Kind::constant: at.push_back(define(block, DType::f64, Constant{entry.constant})); break;
         case ir::Scalar::Kind::load: at.push_back(read(block, a_.operands[size_t(entry.operand)], ids)); break;
-        case ir::Scalar::Kind::position: at.push_back(define(block, DType::i64, IndexValue{position(std::vector<bool>(a_.extents.size(), true))})); break;
-        case ir::Scalar::Kind::cast: at.push_back(define(block, wide(entry.dtype), Cast{at[size_t(entry.args[0])], entry.dtype})); break;
+        case ir::Scalar::Kind::position:
+          at.push_back(define(block, DType::i64, IndexValue{position(std::vector<bool>(a_.extents.size(), true))}));
+          break;
+        case ir::Scalar::Kind::cast:
+          at.push_back(define(block, wide(entry.dtype), Cast{at[size_t(entry.args[0])], entry.dtype}));
+          break;
         case ir::Scalar::Kind::apply: at.push_back(lower_apply(block, entry, types, at, dtype)); break;
       }
     }
     return at.back();
   }
-  Register lower_apply(Block& block, const ir::Scalar& entry, const std::vector<ir::EntryType>& types, const std::vector<Register>& at, DType dtype) {
+  Register lower_apply(Block& block, const ir::Scalar& entry, const std::vector<ir::EntryType>& types,
+                       const std::vector<Register>& at, DType dtype) {
     const OpRow& facts = row(entry.op);
     DType compute = dtype;
-    if (facts.result == ResultType::logic) {  // compared in what the operands promote to, if that can hold the numbers among them
+    if (facts.result ==
+        ResultType::logic) {  // compared in what the operands promote to, if that can hold the numbers among them
       std::optional<DType> met;
       bool fraction = false, fits = true;
       for (int k = 0; k < facts.arity; ++k)
-        if (const ir::EntryType& type = types[size_t(entry.args[k])]; !type.weak) met = met ? promote(*met, type.dtype) : type.dtype;
+        if (const ir::EntryType& type = types[size_t(entry.args[k])]; !type.weak)
+          met = met ? promote(*met, type.dtype) : type.dtype;
       compute = wide(met.value_or(DType::f64));
       for (int k = 0; k < facts.arity; ++k) {
         if (!types[size_t(entry.args[k])].weak) continue;
@@ -261,12 +285,16 @@ class KernelLowering {
   void split_iterators(std::vector<size_t>& outer, std::vector<size_t>& inner) const {
     for (const Term& term : a_.write)  // in the order of memory
       for (const Part& part : term.parts)
-        if (part.kind == Part::Kind::iterator && std::find(outer.begin(), outer.end(), size_t(part.which)) == outer.end()) outer.push_back(size_t(part.which));
+        if (part.kind == Part::Kind::iterator &&
+            std::find(outer.begin(), outer.end(), size_t(part.which)) == outer.end())
+          outer.push_back(size_t(part.which));
     for (size_t k = 0; k < a_.iterators.size(); ++k)
       if (!form_.outer[k]) inner.push_back(k);
   }
   bool only_outer(const Term& term) const {
-    return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& p) { return p.kind == Part::Kind::symbol || (p.kind == Part::Kind::iterator && form_.outer[size_t(p.which)]); });
+    return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& p) {
+      return p.kind == Part::Kind::symbol || (p.kind == Part::Kind::iterator && form_.outer[size_t(p.which)]);
+    });
   }
 
   void lower_injective() {

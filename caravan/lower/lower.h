@@ -7,8 +7,8 @@ namespace caravan::lower {
 
 // How an accumulation writes, which decides the shape of its loops.
 struct WriteForm {
-  // true iff every iterator that the write map mentions has an axis of its own (that iterator, constants and symbols), and no
-  // index tensor takes part: then points that differ in those iterators write different elements. Only over such
+  // true iff every iterator that the write map mentions has an axis of its own (that iterator, constants and symbols),
+  // and no index tensor takes part: then points that differ in those iterators write different elements. Only over such
   // iterators may a loop be parallel, and only then can the total be kept in a register.
   bool injective = false;
   bool covers = false;      // true iff injective and every element of the target is written

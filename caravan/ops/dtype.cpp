@@ -30,11 +30,13 @@ constexpr std::array<DTypeRow, kDTypeCount> kDTypes = {{
     {DType::f32, "f32", 4, std::numeric_limits<float>::max()},
     {DType::f64, "f64", 8, std::numeric_limits<double>::max()},
 }};
-static_assert([] {
-  for (int i = 0; i < kDTypeCount; ++i)
-    if (int(kDTypes[size_t(i)].dtype) != i) return false;
-  return true;
-}(), "kDTypes must be in the order of enum DType");
+static_assert(
+    [] {
+      for (int i = 0; i < kDTypeCount; ++i)
+        if (int(kDTypes[size_t(i)].dtype) != i) return false;
+      return true;
+    }(),
+    "kDTypes must be in the order of enum DType");
 
 const DTypeRow& row(DType dtype) {
   CARAVAN_CHECK(int(dtype) < kDTypeCount, "dtype number " + std::to_string(int(dtype)));
@@ -81,7 +83,8 @@ double decode(Format format, uint16_t bits) {
   const int exponent = (bits & 0x7fff) >> format.mantissa;
   const int fraction = bits & ((1 << format.mantissa) - 1);
   if (exponent == (1 << format.exponent) - 1)
-    return std::copysign(fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity(), sign);
+    return std::copysign(fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity(),
+                         sign);
   const int significand = exponent == 0 ? fraction : fraction | 1 << format.mantissa;
   return sign * std::ldexp(significand, std::max(exponent, 1) - format.bias() - format.mantissa);
 }

@@ -25,7 +25,8 @@ namespace detail {
 
 class FormulaCompiler {
  public:
-  constexpr FormulaCompiler(std::string_view text, std::span<const std::string_view> variables, std::span<const OpRow> ops)
+  constexpr FormulaCompiler(std::string_view text, std::span<const std::string_view> variables,
+                            std::span<const OpRow> ops)
       : text_(text), variables_(variables), ops_(ops) {}
 
   constexpr CompiledFormula run() {
@@ -68,7 +69,8 @@ class FormulaCompiler {
       if (next.level <= level) break;
       int op = -1;
       for (int i = 0; i < int(ops_.size()); ++i)
-        if (ops_[size_t(i)].infix.size() == next.length && ops_[size_t(i)].infix == text_.substr(at_, next.length)) op = i;
+        if (ops_[size_t(i)].infix.size() == next.length && ops_[size_t(i)].infix == text_.substr(at_, next.length))
+          op = i;
       if (op < 0) return fail("no op is written with this symbol");
       at_ += next.length;
       const int right = infix(next.level);
@@ -133,32 +135,45 @@ class FormulaCompiler {
     return apply(ops_[size_t(op)].op, args[0], args[1], args[2]);
   }
 
-  // Digits, a fraction, an exponent. The digits are exact in 64 bits and one division (or multiplication) by an exact power
-  // of ten follows, in long double; so the double is the nearest one but for rare halfway cases.
+  // Digits, a fraction, an exponent. The digits are exact in 64 bits and one division (or multiplication) by an exact
+  // power of ten follows, in long double; so the double is the nearest one but for rare halfway cases.
   constexpr double number() {
     unsigned long long digits = 0;
     int exponent = 0, count = 0;
     bool fraction = false;
     for (; at_ < text_.size() && (is_digit(text_[at_]) || text_[at_] == '.'); ++at_) {
       if (text_[at_] == '.') {
-        if (fraction) { fail("a second decimal point"); return 0; }
+        if (fraction) {
+          fail("a second decimal point");
+          return 0;
+        }
         fraction = true;
         continue;
       }
       digits = digits * 10 + unsigned(text_[at_] - '0');
       if (fraction) --exponent;
-      if (++count > 19) { fail("a number may have 19 digits"); return 0; }
+      if (++count > 19) {
+        fail("a number may have 19 digits");
+        return 0;
+      }
     }
     if (at_ < text_.size() && text_[at_] == 'e') {
       ++at_;
       const bool negative = peek('-');
       if (negative || peek('+')) ++at_;
-      if (at_ >= text_.size() || !is_digit(text_[at_])) { fail("expected the digits of an exponent"); return 0; }
+      if (at_ >= text_.size() || !is_digit(text_[at_])) {
+        fail("expected the digits of an exponent");
+        return 0;
+      }
       int written = 0;
-      for (; at_ < text_.size() && is_digit(text_[at_]) && written < 1000; ++at_) written = written * 10 + (text_[at_] - '0');
+      for (; at_ < text_.size() && is_digit(text_[at_]) && written < 1000; ++at_)
+        written = written * 10 + (text_[at_] - '0');
       exponent += negative ? -written : written;
     }
-    if (exponent > 300 || exponent < -300) { fail("an exponent lies within -300 .. 300"); return 0; }
+    if (exponent > 300 || exponent < -300) {
+      fail("an exponent lies within -300 .. 300");
+      return 0;
+    }
     long double power = 1;
     for (int i = 0; i < (exponent < 0 ? -exponent : exponent); ++i) power *= 10;
     return double(exponent < 0 ? (long double)(digits) / power : (long double)(digits)*power);
@@ -191,8 +206,9 @@ class FormulaCompiler {
   }
 
   static constexpr bool equal(const Formula::Entry& a, const Formula::Entry& b) {
-    return a.leaf == b.leaf && a.op == b.op && a.args[0] == b.args[0] && a.args[1] == b.args[1] && a.args[2] == b.args[2] &&
-           a.variable == b.variable && std::bit_cast<uint64_t>(a.constant) == std::bit_cast<uint64_t>(b.constant);
+    return a.leaf == b.leaf && a.op == b.op && a.args[0] == b.args[0] && a.args[1] == b.args[1] &&
+           a.args[2] == b.args[2] && a.variable == b.variable &&
+           std::bit_cast<uint64_t>(a.constant) == std::bit_cast<uint64_t>(b.constant);
   }
 
   constexpr bool skip_blanks() {  // returns whether the text is at its end

@@ -17,10 +17,10 @@ enum class Accumulator : uint8_t;  // likewise
 
 // What precision a result has, given the promoted precision p of the operands (dtype.h, rules 2-4).
 enum class ResultType : uint8_t {
-  same,     // p, but bool gives i32           (arithmetic)
-  real,     // p if it is a float, else f32    (functions of the reals)
-  logic,    // bool                            (comparisons)
-  select,   // p of all but the first operand  (where)
+  same,    // p, but bool gives i32           (arithmetic)
+  real,    // p if it is a float, else f32    (functions of the reals)
+  logic,   // bool                            (comparisons)
+  select,  // p of all but the first operand  (where)
 };
 
 // A scalar formula compiled from the text of a row: a list in which each entry reads earlier ones;
@@ -29,8 +29,8 @@ struct Formula {
   enum class Leaf : uint8_t { none, constant, variable };
   struct Entry {
     Leaf leaf = Leaf::none;
-    Op op{};             // for none
-    uint8_t args[3]{};   // for none: earlier entries
+    Op op{};               // for none
+    uint8_t args[3]{};     // for none: earlier entries
     uint8_t variable = 0;  // for variable: its index among the names the formula was compiled with
     double constant = 0;
   };
@@ -52,7 +52,7 @@ class RowFunction {
   using Pointer = double (*)(Doubles...);
   constexpr RowFunction() = default;
   template <class Lambda>
-    requires std::is_convertible_v<Lambda, Pointer>
+  requires std::is_convertible_v<Lambda, Pointer>
   constexpr RowFunction(Lambda lambda) : pointer_(lambda), given_(!std::is_null_pointer_v<Lambda>) {}
   constexpr explicit operator bool() const { return given_; }
   constexpr operator Pointer() const { return pointer_; }
@@ -68,27 +68,28 @@ struct OpRow {
   Op op{};
   std::string_view name;
   int arity = 0;
-  std::string_view doc;                       // one sentence
+  std::string_view doc;                        // one sentence
   RowFunction<double, double, double> eval{};  // of a, b, c; operands beyond the arity are ignored
   // C and CUDA spelling over a, b, c, all of type T, the type of the computation. Functions are type-generic (tgmath.h
   // in C, overloads in CUDA); constants with a fraction are written (T)0.5, so that a float stays a float.
   std::string_view c;
-  std::string_view c_integer{};               // the spelling where T is an integer, where it differs
+  std::string_view c_integer{};  // the spelling where T is an integer, where it differs
   // The pullback: what operand a, b, c receives when the result receives g, as a formula over g, a, b, c
   // and y (the result). Selections are written with `where`, never as a product with a 0/1 mask.
   std::array<std::string_view, 3> pullback{};
   ResultType result = ResultType::same;
-  std::string_view infix{};                   // "+" where the op is written between its operands
-  // The C++ function's name, set iff `name` is a C++ keyword (not, and, or); the enumerator is then `name` with a trailing _.
+  std::string_view infix{};  // "+" where the op is written between its operands
+  // The C++ function's name, set iff `name` is a C++ keyword (not, and, or); the enumerator is then `name` with a
+  // trailing _.
   std::string_view function{};
   bool commutative = false, associative = false;
-  std::optional<double> neutral{};            // x op neutral = x (right)
-  int monotone = 0;                           // +1 nondecreasing in a, -1 nonincreasing, 0 neither or unknown
-  bool zero_preserving = false;               // op(0, b, c) = 0 for all finite b, c other than poles
-  std::array<CheckDomain, 3> domain{};        // for gradient checks
+  std::optional<double> neutral{};               // x op neutral = x (right)
+  int monotone = 0;                              // +1 nondecreasing in a, -1 nonincreasing, 0 neither or unknown
+  bool zero_preserving = false;                  // op(0, b, c) = 0 for all finite b, c other than poles
+  std::array<CheckDomain, 3> domain{};           // for gradient checks
   std::array<std::optional<double>, 3> avoid{};  // kinks and poles in a
-  bool avoid_ties = false;                    // equal operands are a kink too
-  bool avoid_integers = false;                // multiples of 1/2 are kinks (floor, round): of a, or of a / b if arity is 2 (mod)
+  bool avoid_ties = false;                       // equal operands are a kink too
+  bool avoid_integers = false;  // multiples of 1/2 are kinks (floor, round): of a, or of a / b if arity is 2 (mod)
 };
 
 std::span<const OpRow> op_rows();
@@ -102,11 +103,11 @@ struct AccumulatorRow {
   Accumulator accumulator{};
   std::string_view name;
   std::string_view doc;
-  std::string_view symbol;       // "+=", "max=" ...
+  std::string_view symbol;  // "+=", "max=" ...
   double neutral = 0;
   RowFunction<double, double> combine{};  // of total, value; none for argmax, argmin, which keep a position
-  std::optional<Op> op{};        // the pointwise op that joins two partial results; none for argmax, argmin
-  bool indexed_write = false;    // may the write map hold an index tensor
+  std::optional<Op> op{};                 // the pointwise op that joins two partial results; none for argmax, argmin
+  bool indexed_write = false;             // may the write map hold an index tensor
   // What one point's operand receives is `gradient` of: chain (the pullback of the body with the result's cotangent),
   // body (the body's value), position (of this point) and the auxiliaries, which accumulate over the same relation.
   struct Auxiliary {
@@ -114,14 +115,14 @@ struct AccumulatorRow {
     std::string_view body;         // a formula over `body`
   };
   std::array<Auxiliary, 2> auxiliaries{};
-  std::string_view gradient;     // a formula over chain, body, position, first, second; "0" where nothing flows
+  std::string_view gradient;         // a formula over chain, body, position, first, second; "0" where nothing flows
   std::string_view refuse_second{};  // why a second derivative is refused, if it is
 };
 
 std::span<const AccumulatorRow> accumulator_rows();
 const AccumulatorRow& row(Accumulator accumulator);
 std::optional<Accumulator> find_accumulator(std::string_view name);
-const Formula& gradient(Accumulator accumulator);                 // over chain, body, position, first, second
+const Formula& gradient(Accumulator accumulator);                   // over chain, body, position, first, second
 const Formula& auxiliary_body(Accumulator accumulator, int which);  // over body
 // Is the accumulated value a position (argmax, argmin) rather than a combination of body values?
 bool keeps_position(Accumulator accumulator);

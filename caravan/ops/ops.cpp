@@ -22,8 +22,9 @@ std::optional<Op> find_op(std::string_view name) {
 
 const Formula& pullback(Op op, int operand) {
   const OpRow& of = row(op);
-  CARAVAN_CHECK(operand >= 0 && operand < of.arity,
-                "operand " + std::to_string(operand) + " of " + std::string(of.name) + ", which has " + std::to_string(of.arity));
+  CARAVAN_CHECK(
+      operand >= 0 && operand < of.arity,
+      "operand " + std::to_string(operand) + " of " + std::string(of.name) + ", which has " + std::to_string(of.arity));
   return kPullbacks[size_t(op)][size_t(operand)].formula;
 }
 
@@ -91,8 +92,9 @@ DType promoted(std::span<const DType> operands, std::span<const bool> weak) {
 
 DType result_type(Op op, std::span<const DType> operands, std::span<const bool> weak) {
   const OpRow& of = row(op);
-  CARAVAN_CHECK(int(operands.size()) == of.arity && weak.size() == operands.size(),
-                std::string(of.name) + " has " + std::to_string(of.arity) + " operands, not " + std::to_string(operands.size()));
+  CARAVAN_CHECK(
+      int(operands.size()) == of.arity && weak.size() == operands.size(),
+      std::string(of.name) + " has " + std::to_string(of.arity) + " operands, not " + std::to_string(operands.size()));
   switch (of.result) {
     case ResultType::logic: return DType::boolean;
     case ResultType::select: return promoted(operands.subspan(1), weak.subspan(1));

@@ -14,6 +14,9 @@
 
 namespace caravan {
 
+// The tables are laid out by hand.
+// clang-format off
+
 enum class Op : uint8_t {
   // of one operand
   neg, abs, sign, exp, exp2, expm1, log, log2, log1p, sqrt, rsqrt, recip, square, sin, cos, tan, tanh, sigmoid, relu, erf,

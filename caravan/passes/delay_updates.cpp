@@ -19,7 +19,14 @@ namespace {
 class Schedule {
  public:
   explicit Schedule(const ir::Program& program)
-      : program_(program), n_(program.accumulations.size()), users_(n_), makers_(n_), held_back_(n_), unused_(n_, 0), awaited_(n_, 0), placed_(n_, false) {
+      : program_(program),
+        n_(program.accumulations.size()),
+        users_(n_),
+        makers_(n_),
+        held_back_(n_),
+        unused_(n_, 0),
+        awaited_(n_, 0),
+        placed_(n_, false) {
     std::vector<int> maker(program.buffers.size(), -1), update(program.buffers.size(), -1);
     for (size_t k = 0; k < n_; ++k) maker[size_t(program.accumulations[k].target)] = int(k);
     for (const auto& a : program.assignments) update[size_t(a.state)] = maker[size_t(a.value)];
@@ -29,8 +36,10 @@ class Schedule {
       std::sort(reads.begin(), reads.end());
       reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
       for (BufferId id : reads) {
-        if (int m = maker[size_t(id)]; m >= 0) makers_[k].push_back(size_t(m)), users_[size_t(m)].push_back(k), ++unused_[size_t(m)];
-        if (int u = update[size_t(id)]; u >= 0 && size_t(u) != k) held_back_[size_t(u)].push_back(k), awaits_[k].push_back(size_t(u)), ++awaited_[k];
+        if (int m = maker[size_t(id)]; m >= 0)
+          makers_[k].push_back(size_t(m)), users_[size_t(m)].push_back(k), ++unused_[size_t(m)];
+        if (int u = update[size_t(id)]; u >= 0 && size_t(u) != k)
+          held_back_[size_t(u)].push_back(k), awaits_[k].push_back(size_t(u)), ++awaited_[k];
       }
     }
   }
@@ -68,14 +77,16 @@ class Schedule {
       if (awaited_[reader] > 0 && --awaited_[reader] == 0 && held_.count(reader)) release(reader);
   }
 
-  // From a held one to an update it awaits, from there along unplaced readers to a held one, and so on until one repeats.
+  // From a held one to an update it awaits, from there along unplaced readers to a held one, and so on until one
+  // repeats.
   size_t circle() const {
     CARAVAN_CHECK(!held_.empty(), "the accumulations of `" + program_.name + "` are not in order");
     std::set<size_t> seen;
     for (size_t k = *held_.rbegin();;) {
       if (!seen.insert(k).second) return k;
       size_t at = *std::find_if(awaits_.at(k).begin(), awaits_.at(k).end(), [&](size_t u) { return !placed_[u]; });
-      while (!held_.count(at)) at = *std::find_if(users_[at].begin(), users_[at].end(), [&](size_t user) { return !placed_[user]; });
+      while (!held_.count(at))
+        at = *std::find_if(users_[at].begin(), users_[at].end(), [&](size_t user) { return !placed_[user]; });
       k = at;
     }
   }
@@ -85,7 +96,7 @@ class Schedule {
   std::vector<std::vector<size_t>> users_, makers_;  // by accumulation, each once
   std::vector<std::vector<size_t>> held_back_;       // by update: readers of the old value
   std::unordered_map<size_t, std::vector<size_t>> awaits_;
-  std::vector<size_t> unused_, awaited_;             // users that are not placed; updates that are awaited
+  std::vector<size_t> unused_, awaited_;  // users that are not placed; updates that are awaited
   std::vector<bool> placed_;
   std::set<size_t> ready_, held_;
 };

@@ -13,10 +13,13 @@ namespace {
 
 class Forwarder {
  public:
-  Forwarder(const Module& module, Kernel& kernel) : module_(module), kernel_(kernel), alias_(kernel.registers.size(), -1) {}
+  Forwarder(const Module& module, Kernel& kernel)
+      : module_(module), kernel_(kernel), alias_(kernel.registers.size(), -1) {}
   void run() {
     forward(kernel_.body, {});
-    if (aliases_) rename(kernel_.body, {[&](Register r) { return alias_[size_t(r)] < 0 ? r : alias_[size_t(r)]; }, nullptr, nullptr});
+    if (aliases_)
+      rename(kernel_.body,
+             {[&](Register r) { return alias_[size_t(r)] < 0 ? r : alias_[size_t(r)]; }, nullptr, nullptr});
   }
 
  private:
@@ -30,7 +33,8 @@ class Forwarder {
   Term now(Term term) const {
     if (!aliases_ || !term.has_load()) return term;
     Term out = Term::number(term.constant);
-    for (const Term::Part& part : term.parts) out.add(part.kind, part.kind == Term::Part::Kind::load ? now(part.which) : part.which, part.coefficient);
+    for (const Term::Part& part : term.parts)
+      out.add(part.kind, part.kind == Term::Part::Kind::load ? now(part.which) : part.which, part.coefficient);
     return out;
   }
 
@@ -41,7 +45,8 @@ class Forwarder {
       if (auto* store = std::get_if<Store>(&s)) {
         known.erase(store->buffer);
         const Register value = now(store->value);
-        if (kernel_.registers[size_t(value)] == module_.program.buffers[size_t(store->buffer)].dtype) known[store->buffer] = {now(store->offset), value};
+        if (kernel_.registers[size_t(value)] == module_.program.buffers[size_t(store->buffer)].dtype)
+          known[store->buffer] = {now(store->offset), value};
       } else if (auto* define = std::get_if<Define>(&s)) {
         if (auto* load = std::get_if<Load>(&define->value))
           if (auto at = known.find(load->buffer); at != known.end() && at->second.offset == now(load->offset)) {

@@ -42,7 +42,8 @@ struct RowOffset {
   int64_t low = 0, high = 0;
   bool known = true;
 };
-RowOffset row_offset(const Term& term, const std::vector<const For*>& nest, size_t depth, const std::map<Variable, int64_t>& extents) {
+RowOffset row_offset(const Term& term, const std::vector<const For*>& nest, size_t depth,
+                     const std::map<Variable, int64_t>& extents) {
   RowOffset out;
   out.shared.assign(depth, 0);
   out.low = out.high = term.constant;
@@ -68,7 +69,11 @@ RowOffset row_offset(const Term& term, const std::vector<const For*>& nest, size
 class Fuser {
  public:
   explicit Fuser(const Module& module)
-      : out_(module), writer_(module.program.buffers.size(), -1), reader_(writer_), old_value_(writer_), merged_(module.kernels.size(), false) {
+      : out_(module),
+        writer_(module.program.buffers.size(), -1),
+        reader_(writer_),
+        old_value_(writer_),
+        merged_(module.kernels.size(), false) {
     for (const auto& a : module.program.assignments) old_value_[size_t(a.value)] = a.state;
   }
 
@@ -83,7 +88,8 @@ class Fuser {
         barrier = std::max(barrier, writer_[size_t(a.buffer)]);
         if (!a.write) return;
         barrier = std::max(barrier, reader_[size_t(a.buffer)]);
-        if (BufferId state = old_value_[size_t(a.buffer)]; state >= 0) barrier = std::max(barrier, reader_[size_t(state)]);
+        if (BufferId state = old_value_[size_t(a.buffer)]; state >= 0)
+          barrier = std::max(barrier, reader_[size_t(state)]);
       });
       const bool merged = source >= 0 && source == barrier && try_merge(size_t(source), j);
       const int at = merged ? source : int(j);
@@ -115,7 +121,8 @@ class Fuser {
   }
   static bool has_loop(const Block& block) { return !extents_of(block).empty(); }
 
-  bool same_rows(const Kernel& a, const std::vector<const For*>& nest_a, const Kernel& b, const std::vector<const For*>& nest_b, size_t depth) const {
+  bool same_rows(const Kernel& a, const std::vector<const For*>& nest_a, const Kernel& b,
+                 const std::vector<const For*>& nest_b, size_t depth) const {
     auto extents_a = extents_of(a.body), extents_b = extents_of(b.body);
     struct Use {
       std::vector<RowOffset> offsets;
@@ -170,7 +177,8 @@ class Fuser {
     std::map<Variable, Variable> variables;
     for (size_t d = 0; d < depth; ++d) variables[nest_b[d]->variable] = nest_a[d]->variable;
     for (size_t v = 0; v < b.variables.size(); ++v)
-      if (!variables.count(Variable(v))) variables[Variable(v)] = Variable(a.variables.size()), a.variables.push_back(b.variables[v]);
+      if (!variables.count(Variable(v)))
+        variables[Variable(v)] = Variable(a.variables.size()), a.variables.push_back(b.variables[v]);
     const int registers = int(a.registers.size());
     Block moved = nest_b[depth - 1]->body;
     rename(moved, {[&](Register r) { return r + registers; }, [&](Variable v) { return variables.at(v); }, nullptr});
@@ -183,8 +191,8 @@ class Fuser {
   }
 
   Module out_;
-  std::vector<int> writer_, reader_;     // by buffer: the last kernel so far
-  std::vector<BufferId> old_value_;      // by buffer: the state whose new value it is
+  std::vector<int> writer_, reader_;  // by buffer: the last kernel so far
+  std::vector<BufferId> old_value_;   // by buffer: the state whose new value it is
   std::vector<bool> merged_;
 };
 

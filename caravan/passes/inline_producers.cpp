@@ -25,13 +25,16 @@ int64_t points(const Accumulation& a) {
 }
 
 bool reads_random(const Program& program, const Accumulation& a) {
-  return std::any_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) { return std::holds_alternative<ir::RandomLeaf>(program.buffers[size_t(o.buffer)].kind); });
+  return std::any_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) {
+    return std::holds_alternative<ir::RandomLeaf>(program.buffers[size_t(o.buffer)].kind);
+  });
 }
 // Nothing to compute: an element, or a number in some precision.
 bool is_copy(const ir::Body& body) {
   const auto& entries = body.entries();
   return std::all_of(entries.begin(), entries.end(), [&](const Scalar& s) {
-    const bool number = s.kind == Scalar::Kind::constant || (s.kind == Scalar::Kind::cast && entries[size_t(s.args[0])].kind == Scalar::Kind::constant);
+    const bool number = s.kind == Scalar::Kind::constant ||
+                        (s.kind == Scalar::Kind::cast && entries[size_t(s.args[0])].kind == Scalar::Kind::constant);
     return number || s.kind == Scalar::Kind::load;
   });
 }
@@ -73,7 +76,8 @@ bool can_inline(const Program& program, const Accumulation& p) {
 
 class Inliner {
  public:
-  explicit Inliner(const Program& program) : out_(program), producer_(program.buffers.size(), -1), readers_(program.buffers.size(), 0) {
+  explicit Inliner(const Program& program)
+      : out_(program), producer_(program.buffers.size(), -1), readers_(program.buffers.size(), 0) {
     for (const ir::Symbol& s : program.symbols) symbol_ranges_.push_back(s.range);
     for (size_t k = 0; k < out_.accumulations.size(); ++k) {
       const Accumulation& a = out_.accumulations[k];
@@ -90,7 +94,8 @@ class Inliner {
       Accumulation& reader = out_.accumulations[r];
       for (size_t k = 0; k < reader.operands.size();) {
         const int p = producer_[size_t(reader.operands[k].buffer)];
-        const bool inlined = p >= 0 && candidate_[size_t(p)] && wanted(reader, k, out_.accumulations[size_t(p)]) && substitute(reader, k, out_.accumulations[size_t(p)]);
+        const bool inlined = p >= 0 && candidate_[size_t(p)] && wanted(reader, k, out_.accumulations[size_t(p)]) &&
+                             substitute(reader, k, out_.accumulations[size_t(p)]);
         if (inlined) count_again(out_.accumulations[size_t(p)]);
         k = inlined ? 0 : k + 1;  // operands have new numbers
       }
@@ -143,8 +148,10 @@ class Inliner {
     auto moved = [&](const Term& t) {
       Term out = Term::number(t.constant);
       for (const Part& part : t.parts) {
-        if (part.kind == Part::Kind::iterator) out = out + iterators[size_t(part.which)] * part.coefficient;
-        else out.add(part.kind, part.which, part.coefficient);
+        if (part.kind == Part::Kind::iterator)
+          out = out + iterators[size_t(part.which)] * part.coefficient;
+        else
+          out.add(part.kind, part.which, part.coefficient);
       }
       return out;
     };
@@ -221,7 +228,8 @@ class Inliner {
     auto rename = [&](Term& t) {
       if (!t.has_load()) return;
       Term out = Term::number(t.constant);
-      for (const Part& part : t.parts) out.add(part.kind, part.kind == Part::Kind::load ? renamed[size_t(part.which)] : part.which, part.coefficient);
+      for (const Part& part : t.parts)
+        out.add(part.kind, part.kind == Part::Kind::load ? renamed[size_t(part.which)] : part.which, part.coefficient);
       t = std::move(out);
     };
     a.operands = std::move(kept);

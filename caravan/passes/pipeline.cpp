@@ -27,7 +27,8 @@ struct LoopPass {
   loop::Module (*run)(const loop::Module&);
 };
 
-// Always: every root a buffer of its own, so that nothing later has a special case for old values; then what is not needed.
+// Always: every root a buffer of its own, so that nothing later has a special case for old values; then what is not
+// needed.
 constexpr ProgramPass kPreparation[] = {{"copy_leaves", copy_leaves}, {"remove_unused", remove_unused}};
 
 constexpr ProgramPass kProgramPasses[] = {
@@ -37,18 +38,20 @@ constexpr ProgramPass kProgramPasses[] = {
     {"delay_updates", delay_updates},        // last: the order of accumulations is the order of kernels
 };
 constexpr LoopPass kLoopPasses[] = {
-    {"fuse", fuse},                          // first: the others work within a kernel
-    {"forward_stores", forward_stores},      // a fused store and load become a register; unread buffers go
-    {"update_in_place", update_in_place},    // last: it needs to know who still reads the old state
+    {"fuse", fuse},                        // first: the others work within a kernel
+    {"forward_stores", forward_stores},    // a fused store and load become a register; unread buffers go
+    {"update_in_place", update_in_place},  // last: it needs to know who still reads the old state
 };
 
 // Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.
 bool same(const ir::Program& p, const ir::Program& q) {
   auto same_accumulation = [](const ir::Accumulation& a, const ir::Accumulation& b) {
-    return a.target == b.target && a.extents == b.extents && a.where == b.where && a.write == b.write && a.operands == b.operands && a.body == b.body;
+    return a.target == b.target && a.extents == b.extents && a.where == b.where && a.write == b.write &&
+           a.operands == b.operands && a.body == b.body;
   };
   return p.buffers.size() == q.buffers.size() && p.observed == q.observed &&
-         std::equal(p.accumulations.begin(), p.accumulations.end(), q.accumulations.begin(), q.accumulations.end(), same_accumulation);
+         std::equal(p.accumulations.begin(), p.accumulations.end(), q.accumulations.begin(), q.accumulations.end(),
+                    same_accumulation);
 }
 bool same(const loop::Module& p, const loop::Module& q) {
   return p.kernels == q.kernels && p.program.assignments.size() == q.program.assignments.size();
@@ -77,14 +80,17 @@ Result run(const ir::Program& program, const Options& options) {
   auto step = [&](const char* name, auto& what, auto&& pass) {
     auto start = std::chrono::steady_clock::now();
     auto after = pass(what);
-    const double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const double milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     out.log.push_back({name, milliseconds, !same(what, after)});
     what = std::move(after);
 #ifndef NDEBUG
     verify(what);  // of ir or of loop
 #endif
   };
-  auto on = [&](const char* name) { return std::find(options.off.begin(), options.off.end(), name) == options.off.end(); };
+  auto on = [&](const char* name) {
+    return std::find(options.off.begin(), options.off.end(), name) == options.off.end();
+  };
 
   out.program = program;
   for (const ProgramPass& pass : kPreparation) step(pass.name, out.program, pass.run);
@@ -92,7 +98,8 @@ Result run(const ir::Program& program, const Options& options) {
     if (on(pass.name)) step(pass.name, out.program, pass.run);
   auto start = std::chrono::steady_clock::now();
   out.lowered = lower::lower(out.program);
-  out.log.push_back({"lower", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), true});
+  out.log.push_back(
+      {"lower", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), true});
 #ifndef NDEBUG
   verify(out.lowered);
 #endif

@@ -23,7 +23,8 @@ bool in_place(const Accesses& state, const Accesses& value) {
   if (!value.reads.empty() || value.writes.size() != 1 || !state.writes.empty()) return false;
   const Place& store = value.writes[0];
   return std::all_of(state.reads.begin(), state.reads.end(), [&](const Place& read) {
-    return read.kernel < store.kernel || (read.kernel == store.kernel && read.number < store.number && read.offset == store.offset);
+    return read.kernel < store.kernel ||
+           (read.kernel == store.kernel && read.number < store.number && read.offset == store.offset);
   });
 }
 
@@ -45,7 +46,8 @@ Module update_in_place(const Module& module) {
   std::vector<ir::Assignment> rest;
   for (const ir::Assignment& a : out.program.assignments) {
     const ir::Buffer &state = out.program.buffers[size_t(a.state)], &value = out.program.buffers[size_t(a.value)];
-    const bool own = std::holds_alternative<ir::Computed>(value.kind) && state.dtype == value.dtype && wanted[size_t(a.value)] == 1 && wanted[size_t(a.state)] == 0;
+    const bool own = std::holds_alternative<ir::Computed>(value.kind) && state.dtype == value.dtype &&
+                     wanted[size_t(a.value)] == 1 && wanted[size_t(a.state)] == 0;
     if (!own || !in_place(accesses[size_t(a.state)], accesses[size_t(a.value)])) {
       rest.push_back(a);
       continue;

@@ -69,7 +69,8 @@ std::vector<double> initial_values(const StateNode& state, Init init, const Shap
     return 0;
   };
   if (init.kind == Init::Kind::values && !same_sizes(init.array->shape(), shape))
-    throw ShapeError("`" + state.name + "` has the shape " + to_string(shape) + ", but its initial values have the shape " + to_string(init.array->shape()) + ".");
+    throw ShapeError("`" + state.name + "` has the shape " + to_string(shape) +
+                     ", but its initial values have the shape " + to_string(init.array->shape()) + ".");
   std::vector<double> out(size_t(shape.elements()));
   for (size_t e = 0; e < out.size(); ++e) out[e] = convert(dtype, value(e));
   return out;
@@ -89,8 +90,9 @@ void check_given(const StateNode& state, const Shape& shape, Source where) {
       fits = fits && (e.captured || e.size == shape[kind][i].size);
     }
     if (!fits)
-      throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " + std::string(name(kind)) + " axes [" + sizes +
-                       "]; an array of shape " + to_string(shape) + " cannot be written to it.");
+      throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " +
+                       std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
+                       " cannot be written to it.");
   }
 }
 
@@ -106,7 +108,8 @@ Context::Context(const ContextOptions& options) : impl_(std::make_shared<Impl>()
     cc::DeviceOptions device;
     device.seed = options.seed;
     device.compiler.cache = options.cache;
-    device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(), options.compiler_flags.end());
+    device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
+                                 options.compiler_flags.end());
     device.passes.off = options.passes_off;
     device.memory_limit = options.memory_limit;
     impl_->device = cc::make_device(device);
@@ -133,19 +136,25 @@ Routine Context::compile(const Program& program) {
     const StateNode* state = t.node().state();
     if (!state) continue;
     auto at = impl_->info.find(state->name);
-    auto adopts = [&](const Impl::Info& known) { return !known.declared && is_float(known.dtype) && is_float(t.dtype()); };
+    auto adopts = [&](const Impl::Info& known) {
+      return !known.declared && is_float(known.dtype) && is_float(t.dtype());
+    };
     if (at != impl_->info.end() && at->second.dtype != t.dtype() && !adopts(at->second))
-      throw DTypeError("`" + state->name + "` is " + std::string(name(at->second.dtype)) + " in the Context, but the program (" + to_string(t.node().where) +
-                       ") has it as " + std::string(name(t.dtype())) + ".");
+      throw DTypeError("`" + state->name + "` is " + std::string(name(at->second.dtype)) +
+                       " in the Context, but the program (" + to_string(t.node().where) + ") has it as " +
+                       std::string(name(t.dtype())) + ".");
     Shape shape = inference.shape(t);
     info[state->name] = {shape, t.dtype()};
     if (impl_->device->has(state->name)) {
-      if (at != impl_->info.end() && at->second.dtype != t.dtype()) fresh[state->name] = impl_->device->read(state->name);  // adopted
+      if (at != impl_->info.end() && at->second.dtype != t.dtype())
+        fresh[state->name] = impl_->device->read(state->name);  // adopted
       continue;
     }
     Init init = state->init;
     if (init.kind == Init::Kind::automatic) init = impl_->options.init;
-    if (init.kind != Init::Kind::none) fresh[state->name] = Array(shape, initial_values(*state, init, shape, t.dtype(), impl_->options.seed), DType::f64);
+    if (init.kind != Init::Kind::none)
+      fresh[state->name] =
+          Array(shape, initial_values(*state, init, shape, t.dtype(), impl_->options.seed), DType::f64);
   }
   routine->executable = impl_->device->prepare(routine->program);
   routine->symbols.resize(routine->indices.size());
@@ -161,7 +170,9 @@ void Routine::bind(const IndexValues& values) {
     bool bound = false;
     for (const auto& [index, value] : values)
       if (index.name() == program.symbols[s].name) bound = true, symbols[s] = value;
-    if (!bound) throw StateError("the index `" + program.symbols[s].name + "` is not bound; run it with {{" + program.symbols[s].name + ", value}}.");
+    if (!bound)
+      throw StateError("the index `" + program.symbols[s].name + "` is not bound; run it with {{" +
+                       program.symbols[s].name + ", value}}.");
   }
 }
 
@@ -170,7 +181,8 @@ void Routine::run(const IndexValues& values) {
   try {
     impl_->executable->run(impl_->symbols);
   } catch (const std::bad_alloc&) {
-    throw BackendError("there is not enough memory to run `" + impl_->program.name + "` on " + impl_->context->device->name() + ".");
+    throw BackendError("there is not enough memory to run `" + impl_->program.name + "` on " +
+                       impl_->context->device->name() + ".");
   }
   impl_->ran = true;
 }
@@ -187,17 +199,21 @@ void Routine::run_steps(int64_t steps, const IndexValues& first) {
 Array Routine::read(const Tensor& observed) const {
   for (size_t i = 0; i < impl_->observed.size(); ++i) {
     if (!impl_->observed[i].same_as(observed)) continue;
-    if (!impl_->ran) throw StateError("`" + observed.node().label + "` has no value yet: run the routine before reading it.");
+    if (!impl_->ran)
+      throw StateError("`" + observed.node().label + "` has no value yet: run the routine before reading it.");
     return impl_->executable->observed(i);
   }
-  throw StateError("`" + observed.node().label + "` (" + caravan::to_string(observed.node().where) +
-                   ") is not observed by this program; add `& observe(tensor)` to it, or use Context::read for a state.");
+  throw StateError(
+      "`" + observed.node().label + "` (" + caravan::to_string(observed.node().where) +
+      ") is not observed by this program; add `& observe(tensor)` to it, or use Context::read for a state.");
 }
 
 const std::vector<std::string>& Routine::indices() const { return impl_->indices; }
 std::string Routine::to_string() const { return ir::to_string(impl_->program); }
 
-Array Context::eval(const Tensor& tensor, const IndexValues& values) { return eval(std::vector<Tensor>{tensor}, values)[0]; }
+Array Context::eval(const Tensor& tensor, const IndexValues& values) {
+  return eval(std::vector<Tensor>{tensor}, values)[0];
+}
 std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const IndexValues& values) {
   Routine routine = compile(observe(tensors));
   routine.run(values);
@@ -215,29 +231,37 @@ Array Context::read(const std::string& name) const {
   if (!has(name)) {
     std::string known;
     for (const std::string& n : names()) known += (known.empty() ? " It has: " : ", ") + n;
-    throw StateError("the Context has no state `" + name + "`; it exists after a program that uses it was compiled, or after a write." + (known.empty() ? "" : known + "."));
+    throw StateError("the Context has no state `" + name +
+                     "`; it exists after a program that uses it was compiled, or after a write." +
+                     (known.empty() ? "" : known + "."));
   }
   return impl_->device->read(name);
 }
 Array Context::read(const Tensor& state) const {
   if (const StateNode* s = state.node().state()) return read(s->name);
-  throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) + ") is computed, not state: observe it in a program, or use eval.");
+  throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) +
+                   ") is computed, not state: observe it in a program, or use eval.");
 }
 
 void Context::write(const std::string& name, const Array& value) {
   auto at = impl_->info.find(name);
   if (at != impl_->info.end() && !same_sizes(at->second.shape, value.shape()))
-    throw ShapeError("`" + name + "` has the shape " + to_string(at->second.shape) + "; an array of shape " + to_string(value.shape()) + " cannot be written to it.");
+    throw ShapeError("`" + name + "` has the shape " + to_string(at->second.shape) + "; an array of shape " +
+                     to_string(value.shape()) + " cannot be written to it.");
   if (at == impl_->info.end()) at = impl_->info.emplace(name, Impl::Info{value.shape(), value.dtype(), false}).first;
   DType dtype = at->second.dtype;
   if (dtype != value.dtype())
     for (double v : value.values())
-      if (!can_hold(dtype, v)) throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) + " does not fit.");
+      if (!can_hold(dtype, v))
+        throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) +
+                         " does not fit.");
   impl_->device->write(name, value, dtype);
 }
 void Context::write(const Tensor& state, const Array& value) {
   const StateNode* s = state.node().state();
-  if (!s) throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) + ") is computed, not state: it cannot be written.");
+  if (!s)
+    throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) +
+                     ") is computed, not state: it cannot be written.");
   if (!impl_->info.count(s->name)) {
     check_given(*s, value.shape(), state.node().where);
     Impl::Info info{value.shape(), state.dtype()};

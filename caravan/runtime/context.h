@@ -20,11 +20,11 @@ namespace caravan {
 struct ContextOptions {
   uint64_t seed = 0;
   std::string device = "auto";  // auto, cpu, interp; auto is interp
-  Init init{};                  // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
-  std::string cache{};          // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
+  Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
+  std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
   std::vector<std::string> compiler_flags{};  // appended to the C compiler's, for example -g
-  int64_t memory_limit = 0;     // bytes for one program's buffers; 0: none
-  std::vector<std::string> passes_off{};  // names of optimisations to leave out
+  int64_t memory_limit = 0;                   // bytes for one program's buffers; 0: none
+  std::vector<std::string> passes_off{};      // names of optimisations to leave out
 };
 
 using IndexValues = std::vector<std::pair<Index, int64_t>>;
@@ -38,10 +38,10 @@ class Routine {
   // `steps` runs without coming back to the caller: after each, every index goes up by one, and one with a range starts
   // again at 0 when it reaches the end. So run_steps(6400, {{batch, 0}, {step, 0}}) is 80 epochs of 80 batches.
   void run_steps(int64_t steps, const IndexValues& first = {});
-  Array read(const Tensor& observed) const;   // refused for a tensor that the program does not observe, and before a run
+  Array read(const Tensor& observed) const;  // refused for a tensor that the program does not observe, and before a run
 
   const std::vector<std::string>& indices() const;  // the names to bind
-  std::string to_string() const;                     // the assignments
+  std::string to_string() const;                    // the assignments
 
  private:
   friend class Context;
@@ -55,7 +55,8 @@ class Context {
  public:
   explicit Context(const ContextOptions& options = {});
 
-  // Infers shapes, initialises the states that have an initialiser, and prepares the program. On failure nothing changes.
+  // Infers shapes, initialises the states that have an initialiser, and prepares the program. On failure nothing
+  // changes.
   Routine compile(const Program& program);
 
   Array eval(const Tensor& tensor, const IndexValues& values = {});

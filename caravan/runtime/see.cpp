@@ -24,7 +24,9 @@ struct Listing {
   }
   std::string line(const Tensor& t) const {
     std::string operands;
-    for_each_read(t.node(), [&](const Tensor& o) { operands += (operands.empty() ? "" : "; ") + std::to_string(number.at(&o.node())); });
+    for_each_read(t.node(), [&](const Tensor& o) {
+      operands += (operands.empty() ? "" : "; ") + std::to_string(number.at(&o.node()));
+    });
     return "[" + std::to_string(number.at(&t.node())) + "] " + t.node().label + " <- [" + operands + "]";
   }
 };
@@ -43,21 +45,24 @@ void print_graph(std::ostream& out, const Tensor& root, Context& ctx, const Inde
   std::vector<Tensor> floats, all = listing.nodes;
   for (const Tensor& t : listing.nodes)
     if (is_float(t.dtype()) && !t.node().weak && !std::holds_alternative<DataNode>(t.node().kind)) floats.push_back(t);
-  std::vector<Tensor> gradients = is_float(root.dtype()) ? grad(root, floats, {.allow_unused = true}) : std::vector<Tensor>{};
+  std::vector<Tensor> gradients =
+      is_float(root.dtype()) ? grad(root, floats, {.allow_unused = true}) : std::vector<Tensor>{};
   all.insert(all.end(), gradients.begin(), gradients.end());
   std::vector<Array> results = ctx.eval(all, values);
   std::unordered_map<const Node*, size_t> gradient_at;
   for (size_t i = 0; i < gradients.size(); ++i) gradient_at[&floats[i].node()] = listing.nodes.size() + i;
   for (size_t i = 0; i < listing.nodes.size(); ++i) {
     out << listing.line(listing.nodes[i]) << ": data=" << value_text(results[i]);
-    if (auto at = gradient_at.find(&listing.nodes[i].node()); at != gradient_at.end()) out << ", grad=" << value_text(results[at->second]);
+    if (auto at = gradient_at.find(&listing.nodes[i].node()); at != gradient_at.end())
+      out << ", grad=" << value_text(results[at->second]);
     out << '\n';
   }
 }
 
 void print_graph(std::ostream& out, const Tensor& root) {
   Listing listing(root);
-  for (const Tensor& t : listing.nodes) out << listing.line(t) << (t.node().accumulate() ? "  " + describe(t) : "") << '\n';
+  for (const Tensor& t : listing.nodes)
+    out << listing.line(t) << (t.node().accumulate() ? "  " + describe(t) : "") << '\n';
 }
 
 void print_shapes(std::ostream& stream, const Program& program) {
@@ -70,14 +75,19 @@ void print_shapes(std::ostream& stream, const Program& program) {
   for (const Tensor& t : order) width = std::max(width, std::min<size_t>(t.node().label.size(), 24));
   for (const Tensor& t : order) {
     std::string shape = to_string(inference.shape(t));
-    out << std::left << std::setw(int(width)) << t.node().label << "  " << std::setw(14) << (shape.empty() ? "()" : shape) << "  " << std::setw(4) << name(t.dtype())
+    out << std::left << std::setw(int(width)) << t.node().label << "  " << std::setw(14)
+        << (shape.empty() ? "()" : shape) << "  " << std::setw(4) << name(t.dtype())
         << (t.node().accumulate() ? "  " + describe(t) : "") << '\n';
   }
   stream << out.str();
 }
 
-void print_constraints(std::ostream& out, const Program& program) { out << shape::to_string(Inference(program).system()); }
-void print_assignments(std::ostream& out, const Program& program) { out << ir::to_string(to_ir(program, Inference(program))); }
+void print_constraints(std::ostream& out, const Program& program) {
+  out << shape::to_string(Inference(program).system());
+}
+void print_assignments(std::ostream& out, const Program& program) {
+  out << ir::to_string(to_ir(program, Inference(program)));
+}
 
 std::string graphviz(const Tensor& root) {
   auto quoted = [](const std::string& text) {
@@ -89,13 +99,19 @@ std::string graphviz(const Tensor& root) {
     return out + "\"";
   };
   Listing listing(root);
-  std::string out = "digraph graph_of_" + std::to_string(listing.nodes.size()) + "_nodes {\n  rankdir=BT;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
+  std::string out = "digraph graph_of_" + std::to_string(listing.nodes.size()) +
+                    "_nodes {\n  rankdir=BT;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
   for (const Tensor& t : listing.nodes) {
     int id = listing.number.at(&t.node());
     const StateNode* state = t.node().state();
     out += "  n" + std::to_string(id) + " [label=" + quoted(t.node().accumulate() ? describe(t) : t.node().label) +
-           (state ? ", style=\"rounded,filled\", fillcolor=\"#dde8f8\"" : t.node().accumulate() ? "" : ", shape=plaintext") + "];\n";
-    for_each_read(t.node(), [&](const Tensor& o) { out += "  n" + std::to_string(listing.number.at(&o.node())) + " -> n" + std::to_string(id) + ";\n"; });
+           (state                   ? ", style=\"rounded,filled\", fillcolor=\"#dde8f8\""
+            : t.node().accumulate() ? ""
+                                    : ", shape=plaintext") +
+           "];\n";
+    for_each_read(t.node(), [&](const Tensor& o) {
+      out += "  n" + std::to_string(listing.number.at(&o.node())) + " -> n" + std::to_string(id) + ";\n";
+    });
   }
   return out + "}\n";
 }
@@ -106,12 +122,14 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Program& program) {
-  for (const auto& a : program.assignments()) out << a.state.node().label << " := " << describe(a.value) << "   # " << to_string(a.where) << '\n';
+  for (const auto& a : program.assignments())
+    out << a.state.node().label << " := " << describe(a.value) << "   # " << to_string(a.where) << '\n';
   for (const Tensor& t : program.observed()) out << "observe " << describe(t) << '\n';
   return out;
 }
 
-GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& params, Context& ctx, const CheckOptions& options) {
+GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& params, Context& ctx,
+                              const CheckOptions& options) {
   std::vector<Tensor> gradients = grad(loss, params, {.allow_unused = true});
   ctx.compile(observe(params) & observe(loss));  // parameters that the loss does not read exist too
   Routine forward = ctx.compile(observe(loss)), backward = ctx.compile(observe(gradients));
@@ -131,7 +149,8 @@ GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& par
       const Array& value;
       ~PutBack() { ctx.write(parameter, value); }
     } put_back{ctx, params[p], before};
-    int64_t n = before.size(), stride = std::max<int64_t>(1, (n + options.max_per_parameter - 1) / options.max_per_parameter);
+    int64_t n = before.size(),
+            stride = std::max<int64_t>(1, (n + options.max_per_parameter - 1) / options.max_per_parameter);
     for (int64_t i = 0; i < n; i += stride) {
       double x = before.at(i), h = options.step * std::max(1.0, std::abs(x));
       auto at = [&](double value) {
@@ -154,8 +173,9 @@ std::ostream& operator<<(std::ostream& stream, const GradientCheck& check) {
   std::ostringstream out;  // leaves the stream's flags alone
   out << "parameter          index        numeric       analytic     error\n";
   for (const auto& e : check.elements)
-    out << std::left << std::setw(16) << e.parameter << std::right << std::setw(8) << e.index << std::setw(15) << std::setprecision(8) << e.numeric << std::setw(15)
-        << e.analytic << std::setw(10) << std::setprecision(2) << e.error << '\n';
+    out << std::left << std::setw(16) << e.parameter << std::right << std::setw(8) << e.index << std::setw(15)
+        << std::setprecision(8) << e.numeric << std::setw(15) << e.analytic << std::setw(10) << std::setprecision(2)
+        << e.error << '\n';
   out << "worst error " << std::setprecision(3) << check.worst << '\n';
   return stream << out.str();
 }

@@ -10,13 +10,13 @@ namespace caravan {
 // One line a node: number, what it is, its operands, value and gradient of `root` by it.
 //     [3] add <- [1; 2]: data=5, grad=3
 void print_graph(std::ostream& out, const Tensor& root, Context& ctx, const IndexValues& values = {});
-void print_graph(std::ostream& out, const Tensor& root);                 // without values
-void print_shapes(std::ostream& out, const Program& program);            // every tensor with its inferred shape
-void print_constraints(std::ostream& out, const Program& program);       // the system that inference solves
-void print_assignments(std::ostream& out, const Program& program);       // the solved program
-std::string graphviz(const Tensor& root);                                // for `dot -Tsvg`
-std::ostream& operator<<(std::ostream& out, const Tensor& tensor);       // what it is, not its value
-std::ostream& operator<<(std::ostream& out, const Program& program);     // its assignments, unsolved: `w := w - ..`
+void print_graph(std::ostream& out, const Tensor& root);              // without values
+void print_shapes(std::ostream& out, const Program& program);         // every tensor with its inferred shape
+void print_constraints(std::ostream& out, const Program& program);    // the system that inference solves
+void print_assignments(std::ostream& out, const Program& program);    // the solved program
+std::string graphviz(const Tensor& root);                             // for `dot -Tsvg`
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);    // what it is, not its value
+std::ostream& operator<<(std::ostream& out, const Program& program);  // its assignments, unsolved: `w := w - ..`
 
 struct GradientCheck {
   struct Element {
@@ -31,11 +31,12 @@ struct GradientCheck {
 std::ostream& operator<<(std::ostream& out, const GradientCheck& check);  // side by side
 
 struct CheckOptions {
-  double step = 1e-3;             // of a five-point difference; error O(step^4)
-  int64_t max_per_parameter = 64; // elements, evenly spread
+  double step = 1e-3;              // of a five-point difference; error O(step^4)
+  int64_t max_per_parameter = 64;  // elements, evenly spread
   IndexValues indices{};
 };
 // Compares grad(loss, parameters) with differences of loss. Parameters are put back as they were.
-GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& parameters, Context& ctx, const CheckOptions& options = {});
+GradientCheck check_gradients(const Tensor& loss, const std::vector<Tensor>& parameters, Context& ctx,
+                              const CheckOptions& options = {});
 
 }  // namespace caravan

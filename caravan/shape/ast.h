@@ -37,9 +37,10 @@ struct AxisSyntax {
   static constexpr int kMaxNames = 8;
   enum class Kind : uint8_t { name, index, anonymous, reversed, strided, window, parts, merged } kind = Kind::name;
   int column = 0;
-  int count = 0;                                   // of names and numbers
-  std::array<std::string_view, kMaxNames> names{};  // name, reversed, strided: one; window: output, kernel; parts: "" for a run
-  std::array<int64_t, kMaxNames> numbers{};         // index: one; parts: the length of each run, 0 for a name
+  int count = 0;  // of names and numbers
+  std::array<std::string_view, kMaxNames>
+      names{};  // name, reversed, strided: one; window: output, kernel; parts: "" for a run
+  std::array<int64_t, kMaxNames> numbers{};  // index: one; parts: the length of each run, 0 for a name
   Count stride, dilation, pad;
   int64_t offset = 0;
   Padding padding = Padding::valid;
@@ -58,8 +59,8 @@ struct ShapeSyntax {
 
 struct SpecSyntax {
   std::string_view text;
-  std::vector<AxisSyntax> axes;      // of all rows, in the order of the text
-  std::vector<ShapeSyntax> shapes;   // the operands', then the result's
+  std::vector<AxisSyntax> axes;     // of all rows, in the order of the text
+  std::vector<ShapeSyntax> shapes;  // the operands', then the result's
 
   constexpr int operands() const { return int(shapes.size()) - 1; }
   constexpr const ShapeSyntax& result() const { return shapes.back(); }

@@ -112,7 +112,8 @@ class SpecParser {
       }
       if (next_is(",")) refuse("expected an axis before `,`");
       if (!separated) refuse("expected `,` between axes (this spec has names of many letters)");
-      if (letters_ && after_number && next_is_number()) refuse("white space means nothing, so this would be one number; write `,` between two indices");
+      if (letters_ && after_number && next_is_number())
+        refuse("white space means nothing, so this would be one number; write `,` between two indices");
       after_number = next_is_number();
       spec_.axes.push_back(axis());
       ++(out.open ? out.after : out.before);
@@ -239,7 +240,8 @@ class SpecParser {
     for (int i = 0; i < out.count; ++i) {
       named = named || !out.names[i].empty();
       for (int j = 0; j < i; ++j)
-        if (!out.names[i].empty() && out.names[i] == out.names[j]) refuse_at(out.column, "a name stands once in a concatenation");
+        if (!out.names[i].empty() && out.names[i] == out.names[j])
+          refuse_at(out.column, "a name stands once in a concatenation");
     }
     if (!named) refuse_at(out.column, "a concatenation needs at least one named part");
     return out;
@@ -284,11 +286,12 @@ constexpr void check_spec(const SpecSyntax& spec) {
         if (other.open && other.variable == row.variable && (j == k || !row.variable.empty())) given = true;
       }
     if (!given) refuse_spec(spec.text, row.column, "the result has a row variable that no operand has");
-    }
+  }
   for (const RowSyntax& row : spec.result().rows)
     for (int i = 0; i < row.before + row.after; ++i)
       if (const AxisSyntax& axis = spec.axes[row.first + i]; axis.kind == AxisSyntax::Kind::anonymous)
-        refuse_spec(spec.text, axis.column, "`_` is reduced away, so it cannot stand in the result; write 0 for a kept axis");
+        refuse_spec(spec.text, axis.column,
+                    "`_` is reduced away, so it cannot stand in the result; write 0 for a kept axis");
 }
 
 constexpr SpecSyntax parse_spec(std::string_view text) {

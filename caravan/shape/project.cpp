@@ -26,7 +26,9 @@ class Projector {
   }
 
  private:
-  const std::vector<int>& axes(RowVariableId v) const { return solution_.row_axes[size_t(instance_.row_variables[size_t(v)])]; }
+  const std::vector<int>& axes(RowVariableId v) const {
+    return solution_.row_axes[size_t(instance_.row_variables[size_t(v)])];
+  }
   int64_t class_size(int c) const { return solution_.classes[size_t(c)].size; }
   int64_t size(IteratorId i) const { return solution_.size(instance_.iterators[size_t(i)]); }
 
@@ -74,14 +76,17 @@ class Projector {
     }
   }
 
-  Term iterator(IteratorId i, int64_t coefficient = 1) const { return Term::iterator(first_of_iterator_[size_t(i)], coefficient); }
+  Term iterator(IteratorId i, int64_t coefficient = 1) const {
+    return Term::iterator(first_of_iterator_[size_t(i)], coefficient);
+  }
 
   void append_row(RowVariableId v, std::vector<Term>& terms) const {
     RowVariableId runs = joined_[size_t(v)] < 0 ? v : joined_[size_t(v)];
     const std::vector<int>&own = axes(v), &loop = axes(runs);
     size_t shift = loop.size() - own.size();  // aligned at the right
     for (size_t p = 0; p < own.size(); ++p)
-      terms.push_back(own[p] == loop[p + shift] ? Term::iterator(first_of_row_[size_t(runs)] + int(p + shift)) : Term::number(0));
+      terms.push_back(own[p] == loop[p + shift] ? Term::iterator(first_of_row_[size_t(runs)] + int(p + shift))
+                                                : Term::number(0));
   }
 
   void project_slot(int slot) {
@@ -94,7 +99,8 @@ class Projector {
       if (row.variable) append_row(*row.variable, terms);
       if (row.second) append_row(*row.second, terms);
       for (const AxisPattern& axis : row.after) terms.push_back(term(axis));
-      for (int c : solution_.row_axes[size_t(instance_.slots[size_t(slot)][size_t(kind)])]) sizes.push_back(class_size(c));
+      for (int c : solution_.row_axes[size_t(instance_.slots[size_t(slot)][size_t(kind)])])
+        sizes.push_back(class_size(c));
     }
   }
 
@@ -112,7 +118,8 @@ class Projector {
       case Kind::strided: return iterator(axis.iterators[0], axis.stride) + Term::number(axis.offset);
       case Kind::window: {
         int64_t before = axis.padding == Padding::same ? axis.dilation * (size(axis.iterators[1]) - 1) / 2 : axis.pad;
-        return iterator(axis.iterators[0], axis.stride) + iterator(axis.iterators[1], axis.dilation) + Term::number(axis.offset - before);
+        return iterator(axis.iterators[0], axis.stride) + iterator(axis.iterators[1], axis.dilation) +
+               Term::number(axis.offset - before);
       }
       case Kind::parts: {
         int64_t start = 0;
@@ -140,7 +147,8 @@ class Projector {
     for (size_t k = 0; k < sizes_.size(); ++k) {
       const std::vector<Term>& terms = out_.slots[size_t(slot_of_sizes_[k])];
       for (size_t a = 0; a < terms.size(); ++a) {
-        bool affine = std::all_of(terms[a].parts.begin(), terms[a].parts.end(), [](const Term::Part& p) { return p.kind == Term::Part::Kind::iterator; });
+        bool affine = std::all_of(terms[a].parts.begin(), terms[a].parts.end(),
+                                  [](const Term::Part& p) { return p.kind == Term::Part::Kind::iterator; });
         if (!affine) continue;  // symbols and index tensors are checked when the program runs
         ir::Interval range = ir::range(terms[a], out_.extents, {});
         if (range.low < 0) add(terms[a]);
@@ -148,7 +156,8 @@ class Projector {
       }
     }
     for (const Inequality& inequality : relation_.where_) {
-      bool active = std::all_of(inequality.parts.begin(), inequality.parts.end(), [&](const auto& part) { return clause_.iterators[size_t(part.first)]; });
+      bool active = std::all_of(inequality.parts.begin(), inequality.parts.end(),
+                                [&](const auto& part) { return clause_.iterators[size_t(part.first)]; });
       if (!active) continue;
       Term term = Term::number(inequality.constant);
       for (auto [which, coefficient] : inequality.parts) term = term + iterator(which, coefficient);

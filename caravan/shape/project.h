@@ -9,11 +9,11 @@ namespace caravan::shape {
 struct Projection {
   std::vector<std::string> iterators;  // outermost first
   std::vector<int64_t> extents;
-  std::vector<bool> reduced;           // true iff the iterator does not appear in the relation's result slot
+  std::vector<bool> reduced;  // true iff the iterator does not appear in the relation's result slot
   // By slot, one term per axis in memory order; empty for slots outside the clause. In these terms `symbol` numbers
   // `symbols` below, and `load` names a slot.
   std::vector<std::vector<ir::Term>> slots;
-  std::vector<ir::Term> where;         // the points of the box that count: each >= 0
+  std::vector<ir::Term> where;  // the points of the box that count: each >= 0
   std::vector<SymbolRef> symbols;
 };
 

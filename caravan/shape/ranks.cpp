@@ -1,6 +1,6 @@
-// Row equations by weighted union-find (rank(r) = rank(root) + offset(r)), joins by a worklist to a fixpoint, then closing
-// of what nothing determines, always from a quiet state and all at once. Ranks never depend on sizes, every value is set
-// once, lower bounds only grow and are bounded by kMaxRank: so it terminates, and no order matters.
+// Row equations by weighted union-find (rank(r) = rank(root) + offset(r)), joins by a worklist to a fixpoint, then
+// closing of what nothing determines, always from a quiet state and all at once. Ranks never depend on sizes, every
+// value is set once, lower bounds only grow and are bounded by kMaxRank: so it terminates, and no order matters.
 #include "caravan/shape/ranks.h"
 
 #include <algorithm>
@@ -59,9 +59,9 @@ class RankSolver {
     int parent = 0, offset = 0, size = 1;
     // Of a root:
     std::optional<int> value;
-    int low = 0;              // the rank is at least this
-    OriginId setter = -1;     // who gave the value
-    std::vector<int> joins;   // that mention the class; numbers from joins.size() on are pairs
+    int low = 0;             // the rank is at least this
+    OriginId setter = -1;    // who gave the value
+    std::vector<int> joins;  // that mention the class; numbers from joins.size() on are pairs
   };
 
   // --- weighted union-find ---
@@ -72,7 +72,8 @@ class RankSolver {
   Place find(RowId row) {
     int offset = 0;
     RowId root = row;
-    while (nodes_[size_t(root)].parent != root) offset += nodes_[size_t(root)].offset, root = nodes_[size_t(root)].parent;
+    while (nodes_[size_t(root)].parent != root)
+      offset += nodes_[size_t(root)].offset, root = nodes_[size_t(root)].parent;
     for (int rest = offset; nodes_[size_t(row)].parent != root && row != root;) {  // compress
       Node& node = nodes_[size_t(row)];
       RowId next = node.parent;
@@ -127,7 +128,9 @@ class RankSolver {
       if (*root.value + at.offset != rank) refuse_ranks(row, *root.value + at.offset, rank, origin);
       return;
     }
-    if (rank > kMaxRank) throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": a row of " + std::to_string(rank) + " axes; a row has at most " + std::to_string(kMaxRank) + ".");
+    if (rank > kMaxRank)
+      throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": a row of " + std::to_string(rank) +
+                       " axes; a row has at most " + std::to_string(kMaxRank) + ".");
     root.value = rank - at.offset, root.setter = origin;
     check_root(at.root, origin);
     requeue(root);
@@ -191,8 +194,8 @@ class RankSolver {
       raise(equation.row, low(equation.variable) + low(equation.second), equation.origin);
   }
   void visit(const JoinConstraint& join) {
-    int longest = 0;            // of the known operands
-    std::vector<RowId> open;    // one per class: the one with the largest offset
+    int longest = 0;          // of the known operands
+    std::vector<RowId> open;  // one per class: the one with the largest offset
     for (RowId r : join.operands) {
       raise(join.result, low(r), join.origin);
       if (auto v = value(r)) {
@@ -201,8 +204,10 @@ class RankSolver {
       }
       Place at = find(r);
       auto same = std::find_if(open.begin(), open.end(), [&](RowId o) { return find(o).root == at.root; });
-      if (same == open.end()) open.push_back(r);
-      else if (find(*same).offset < at.offset) *same = r;
+      if (same == open.end())
+        open.push_back(r);
+      else if (find(*same).offset < at.offset)
+        *same = r;
     }
     if (open.empty()) return set(join.result, longest, join.origin);
     raise(join.result, longest, join.origin);
@@ -214,8 +219,8 @@ class RankSolver {
     }
   }
 
-  // The closing rules look only at joins that were visited since they last looked: nothing changed for the others. (So a
-  // long chain that closes link by link costs a link a round, not the whole system.)
+  // The closing rules look only at joins that were visited since they last looked: nothing changed for the others. (So
+  // a long chain that closes link by link costs a link a round, not the whole system.)
   struct Touched {
     std::vector<int> joins;
     std::vector<bool> has;
@@ -232,8 +237,9 @@ class RankSolver {
   };
 
   // --- R3: computed rows that meet rows of one axis ---
-  // First the results, as long as what is known of their operands (a least fixpoint); then, by these, the computed operands
-  // of joins of one axis. Two steps, because a join of one axis may turn out to have two: two or more are never guessed.
+  // First the results, as long as what is known of their operands (a least fixpoint); then, by these, the computed
+  // operands of joins of one axis. Two steps, because a join of one axis may turn out to have two: two or more are
+  // never guessed.
   bool close_computed() {
     constexpr int kBias = 1000;  // tentative_: by root, in the root's rank + kBias; -1 is none
     if (tentative_.empty()) tentative_.resize(nodes_.size(), -1);
@@ -328,7 +334,8 @@ class RankSolver {
       std::optional<int> m = value(join.result);
       if (join.kind != RowKind::input || !m || *m < 1) continue;
       for (size_t i = 0; i < join.operands.size(); ++i)
-        if (join.roles[i] == Role::leaf && !value(join.operands[i])) classes[find(join.operands[i]).root].meets_inputs = true;
+        if (join.roles[i] == Role::leaf && !value(join.operands[i]))
+          classes[find(join.operands[i]).root].meets_inputs = true;
     }
     std::vector<RowId> closable;
     bool parameter = false;
@@ -351,30 +358,34 @@ class RankSolver {
       if (info.owner != Owner::parameter || value(RowId(r))) continue;
       const Origin& origin = system_.origins[size_t(info.origin)];
       std::string kind(name(info.kind));
-      out += (out.empty() ? "" : "\n") + ("parameter `" + origin.text + "`: its " + kind + " axes are not determined; give `." + kind +
-             " = {...}` here (" + to_string(origin.where) + ")");
+      out += (out.empty() ? "" : "\n") +
+             ("parameter `" + origin.text + "`: its " + kind + " axes are not determined; give `." + kind +
+              " = {...}` here (" + to_string(origin.where) + ")");
     }
     throw ShapeError(out);
   }
   [[noreturn]] void refuse_infinite(OriginId origin) {
-    throw ShapeError("infinite row in " + describe(system_.origins[size_t(origin)]) +
-                     ": a row of axes would have to contain itself and more; check which tensors share a row variable.");
+    throw ShapeError(
+        "infinite row in " + describe(system_.origins[size_t(origin)]) +
+        ": a row of axes would have to contain itself and more; check which tensors share a row variable.");
   }
   [[noreturn]] void refuse_ranks(RowId row, int a, int b, OriginId origin) {
     const Origin& op = system_.origins[size_t(origin)];
-    std::string text = "in " + describe(op) + ": " + std::to_string(std::min(a, b)) + " against " + std::to_string(std::max(a, b)) + " " +
-                       std::string(name(system_.rows[size_t(row)].kind)) + " axes";
+    std::string text = "in " + describe(op) + ": " + std::to_string(std::min(a, b)) + " against " +
+                       std::to_string(std::max(a, b)) + " " + std::string(name(system_.rows[size_t(row)].kind)) +
+                       " axes";
     OriginId setter = nodes_[size_t(find(row).root)].setter;
     if (setter >= 0 && setter != origin) text += "; the number was set by " + describe(system_.origins[size_t(setter)]);
     if (system_.rows[size_t(row)].origin != origin) text += "; " + describe_row(system_, row);
-    if (op.text.find(" * ") != op.text.npos || op.text == "mul") text += ". To apply a linear map write w(x), not w * x";
+    if (op.text.find(" * ") != op.text.npos || op.text == "mul")
+      text += ". To apply a linear map write w(x), not w * x";
     throw ShapeError(text + ".");
   }
 
   const System& system_;
   std::vector<Node> nodes_;
-  std::vector<int> pairs_;   // equations row = A . B
-  std::deque<int> queue_;    // joins and pairs to visit
+  std::vector<int> pairs_;  // equations row = A . B
+  std::deque<int> queue_;   // joins and pairs to visit
   std::vector<bool> queued_;
   Touched for_computed_, for_leaves_;
   std::vector<int> tentative_;

@@ -66,12 +66,14 @@ class SpecReader {
     if (!count.name.empty()) {
       auto at = numbers_.find(std::string(count.name));
       if (at == numbers_.end())
-        refuse("`" + std::string(count.name) + "` is a " + what + " and needs a value: add {\"" + std::string(count.name) + "\", n}.");
+        refuse("`" + std::string(count.name) + "` is a " + what + " and needs a value: add {\"" +
+               std::string(count.name) + "\", n}.");
       value = at->second;
       used_as_number_.push_back(std::string(count.name));
     }
     if (value < least || value > kMaxStep)
-      refuse(std::string("a ") + what + " of " + std::to_string(value) + " is too " + (value < least ? "small." : "large."));
+      refuse(std::string("a ") + what + " of " + std::to_string(value) + " is too " +
+             (value < least ? "small." : "large."));
     return value;
   }
 
@@ -136,7 +138,9 @@ class SpecReader {
     } else if (auto* same = std::get_if<SameAs>(&binding.value)) {
       rule.value = find_or_refuse(same->name);
     } else if (auto* multiple = std::get_if<Multiple>(&binding.value)) {
-      if (multiple->factor < 1) refuse("the factor of `" + binding.name + "` is " + std::to_string(multiple->factor) + "; it must be at least 1.");
+      if (multiple->factor < 1)
+        refuse("the factor of `" + binding.name + "` is " + std::to_string(multiple->factor) +
+               "; it must be at least 1.");
       rule.factor = multiple->factor;
       if (auto* of = std::get_if<std::string>(&multiple->of))
         rule.value = find_or_refuse(*of);
@@ -148,14 +152,18 @@ class SpecReader {
 
   // sum (<|<=|>|>=|==) sum, where a sum is made of INT, NAME and INT*NAME with + and -.
   void read_condition(const std::string& text) {
-    auto bad = [&](const std::string& why) { refuse("the condition \"" + text + "\" " + why + "; write it like \"j <= i\" or \"i + 2*k < 5\"."); };
+    auto bad = [&](const std::string& why) {
+      refuse("the condition \"" + text + "\" " + why + "; write it like \"j <= i\" or \"i + 2*k < 5\".");
+    };
     size_t at = text.find_first_of("<>=");
     if (at == text.npos) bad("has no comparison");
     std::string op = text.substr(at, at + 1 < text.size() && text[at + 1] == '=' ? 2 : 1);
     auto side = [&](std::string_view part) {
       Inequality sum;
       size_t i = 0;
-      auto blank = [&] { while (i < part.size() && part[i] == ' ') ++i; };
+      auto blank = [&] {
+        while (i < part.size() && part[i] == ' ') ++i;
+      };
       for (bool first = true;; first = false) {
         blank();
         if (i == part.size()) {
@@ -197,12 +205,18 @@ class SpecReader {
       for (auto [which, coefficient] : low.parts) out.parts.push_back({which, -coefficient});
       out_.where_.push_back(out);
     };
-    if (op == "<") add(left, right, 1);
-    else if (op == "<=") add(left, right, 0);
-    else if (op == ">") add(right, left, 1);
-    else if (op == ">=") add(right, left, 0);
-    else if (op == "==") add(left, right, 0), add(right, left, 0);
-    else bad("has no comparison");
+    if (op == "<")
+      add(left, right, 1);
+    else if (op == "<=")
+      add(left, right, 0);
+    else if (op == ">")
+      add(right, left, 1);
+    else if (op == ">=")
+      add(right, left, 0);
+    else if (op == "==")
+      add(left, right, 0), add(right, left, 0);
+    else
+      bad("has no comparison");
   }
 
   // A clause chooses one named part of every concatenation in its slots. A part's iterator is active iff it is chosen
@@ -220,7 +234,8 @@ class SpecReader {
       size_t before = out_.clauses.size();
       add_clauses(slots, operand);
       if (out_.clauses.size() != before + 1)
-        refuse("operand " + std::to_string(operand + 1) + " must be exactly one part of the result's concatenation (`a; b => a^b`).");
+        refuse("operand " + std::to_string(operand + 1) +
+               " must be exactly one part of the result's concatenation (`a; b => a^b`).");
     }
   }
 
@@ -230,7 +245,8 @@ class SpecReader {
       if (slots[s])
         for (const RowPattern& row : out_.slots[s].rows)
           for (auto* axes : {&row.before, &row.after})
-            for (const AxisPattern& axis : *axes) (axis.kind == AxisPattern::Kind::parts ? parts : others).push_back(&axis);
+            for (const AxisPattern& axis : *axes)
+              (axis.kind == AxisPattern::Kind::parts ? parts : others).push_back(&axis);
     std::vector<bool> is_part(out_.iterators.size(), false), present(out_.iterators.size(), false);
     for (const AxisPattern* axis : parts)
       for (IteratorId i : axis->iterators)

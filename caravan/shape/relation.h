@@ -31,7 +31,8 @@ struct DimVariable {  // a captured size; its identity is its address
 };
 using DimRef = std::shared_ptr<const DimVariable>;
 
-// No axis is longer than the one, no stride, dilation or padding larger than the other: arithmetic on sizes cannot overflow.
+// No axis is longer than the one, no stride, dilation or padding larger than the other: arithmetic on sizes cannot
+// overflow.
 inline constexpr int64_t kMaxSize = int64_t(1) << 40;
 inline constexpr int64_t kMaxStep = int64_t(1) << 20;
 
@@ -46,8 +47,8 @@ struct AxisPattern {
   int64_t index = 0;                  // fixed: the index; gathered: the size if the call gives it, else 0
   int64_t stride = 1, dilation = 1, offset = 0, pad = 0;
   Padding padding = Padding::valid;
-  SymbolRef symbol;                   // symbol
-  int slot = -1;                      // gathered: the slot of the index tensor
+  SymbolRef symbol;  // symbol
+  int slot = -1;     // gathered: the slot of the index tensor
 };
 
 struct RowPattern {
@@ -101,11 +102,11 @@ struct RowVariable {
 };
 
 struct Relation {
-  std::string text;   // the spec; "" for the relations that are not written as specs
+  std::string text;  // the spec; "" for the relations that are not written as specs
   std::vector<std::string> iterators;
   std::vector<RowVariable> row_variables;
   std::vector<SlotPattern> slots;
-  int result = 0;     // the slot written by the node that made the relation
+  int result = 0;  // the slot written by the node that made the relation
   std::vector<Join> joins;
   std::vector<SizeRule> sizes;
   std::vector<Inequality> where_;
@@ -117,10 +118,15 @@ struct Relation {
 using RelationRef = std::shared_ptr<const Relation>;
 
 // What a call adds to a spec.
-struct SameAs { std::string name; };
-struct Multiple { int64_t factor = 1; std::variant<std::string, DimRef> of; };
+struct SameAs {
+  std::string name;
+};
+struct Multiple {
+  int64_t factor = 1;
+  std::variant<std::string, DimRef> of;
+};
 struct Binding {
-  std::string name;  // for a condition: its text, "j <= i"
+  std::string name;                                                       // for a condition: its text, "j <= i"
   std::variant<std::monostate, int64_t, DimRef, SameAs, Multiple> value;  // monostate: a condition
 };
 
@@ -129,11 +135,11 @@ enum class SpecUse : uint8_t { product, concatenate };  // concatenate: each ope
 // Throws SpecError.
 RelationRef relation_of(const SpecSyntax& spec, const std::vector<Binding>& bindings, SpecUse use, Source where);
 
-RelationRef pointwise_relation(int operands);               // slots operands, result
-RelationRef same_relation(int operands);                    // equal shapes, no broadcast; slots operands, result
-RelationRef apply_relation();                               // slots w, x, result
-RelationRef slice_relation(SymbolRef index);                // slots tensor, result
-RelationRef stack_relation(int operands, RowKind kind);     // a new first axis; one clause per operand
-RelationRef gather_relation(int64_t size);                  // slots table, ids, result; size 0: from the table
+RelationRef pointwise_relation(int operands);            // slots operands, result
+RelationRef same_relation(int operands);                 // equal shapes, no broadcast; slots operands, result
+RelationRef apply_relation();                            // slots w, x, result
+RelationRef slice_relation(SymbolRef index);             // slots tensor, result
+RelationRef stack_relation(int operands, RowKind kind);  // a new first axis; one clause per operand
+RelationRef gather_relation(int64_t size);               // slots table, ids, result; size 0: from the table
 
 }  // namespace caravan::shape

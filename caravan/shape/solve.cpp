@@ -1,5 +1,5 @@
-// Phase A of inference: sizes and bases, once all ranks are known. Unions first (confluent), broadcastable ones as a least
-// fixpoint, then arithmetic in which every variable is set once. Closing happens from a quiet state, all at once.
+// Phase A of inference: sizes and bases, once all ranks are known. Unions first (confluent), broadcastable ones as a
+// least fixpoint, then arithmetic in which every variable is set once. Closing happens from a quiet state, all at once.
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -19,15 +19,15 @@ class AxisSolver {
 
   Solution solve() {
     allocate();
-    unite_equations();      // A1
-    note_facts();           // A2
-    unite_single_joins();   // A3
-    find_ones();            // A4
-    unite_joins();          // A5
+    unite_equations();     // A1
+    note_facts();          // A2
+    unite_single_joins();  // A3
+    find_ones();           // A4
+    unite_joins();         // A5
     assign_sizes();
-    run_arithmetic();       // A6
+    run_arithmetic();                          // A6
     while (close_results()) run_arithmetic();  // A7
-    check();                // A8
+    check();                                   // A8
     return result();
   }
 
@@ -44,14 +44,14 @@ class AxisSolver {
     bool broadcastable;
   };
   struct Class {
-    bool sized = false;      // some fact or range gives a size that does not stretch
-    bool given = false;      // ... by a fact
+    bool sized = false;        // some fact or range gives a size that does not stretch
+    bool given = false;        // ... by a fact
     bool stretchable = false;  // written by 0 alone, or known to be so
     bool written = false;
     bool parameter = false;
-    int64_t low = 0;         // 1 + the largest fixed index
-    int64_t range = 0;       // of static indices
-    bool one = false;        // a broadcastable 1
+    int64_t low = 0;    // 1 + the largest fixed index
+    int64_t range = 0;  // of static indices
+    bool one = false;   // a broadcastable 1
     int64_t size = -1;
     OriginId setter = -1;
     AxisId setter_axis = -1;
@@ -204,8 +204,8 @@ class AxisSolver {
   void set(AxisId axis, int64_t size, OriginId origin) {
     Class& c = at(axis);
     if (size < 0 || size > kMaxSize)
-      throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": " + describe_axis(axis) + " would have the size " + std::to_string(size) +
-                       "; an axis has at most 2^40 elements.");
+      throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": " + describe_axis(axis) +
+                       " would have the size " + std::to_string(size) + "; an axis has at most 2^40 elements.");
     if (c.size >= 0) {
       if (c.size != size) refuse_sizes(c.setter_axis, c.size, c.setter, axis, size, origin);
       return;
@@ -220,8 +220,9 @@ class AxisSolver {
       if (fact.basis.empty()) continue;
       Class& c = at(fact.axis);
       if (!c.basis.empty() && c.basis != fact.basis)
-        throw ShapeError("in " + meeting(c.setter_axis, fact.axis, fact.origin) + ": basis `" + c.basis + "` against basis `" + fact.basis + "` (" +
-                         describe_axis(fact.axis) + "); axes of different bases do not match, whatever their sizes.");
+        throw ShapeError("in " + meeting(c.setter_axis, fact.axis, fact.origin) + ": basis `" + c.basis +
+                         "` against basis `" + fact.basis + "` (" + describe_axis(fact.axis) +
+                         "); axes of different bases do not match, whatever their sizes.");
       c.basis = fact.basis;
       if (c.setter_axis < 0) c.setter_axis = fact.axis;
     }
@@ -229,9 +230,11 @@ class AxisSolver {
       Class& c = at(i.axis);
       if (i.written && c.size < 0) set(i.axis, c.low, i.origin);
       if (i.written && c.size != c.low)
-        throw ShapeError("in " + describe(system_.origins[size_t(i.origin)]) + ": the axis written at index " + std::to_string(i.index) +
-                         " has size " + std::to_string(c.low) + " (one more than the largest index that meets it), not " +
-                         std::to_string(c.size) + ", which comes from " + describe_setter(c) + "; they meet in " + meeting(c.setter_axis, i.axis, i.origin) + ".");
+        throw ShapeError("in " + describe(system_.origins[size_t(i.origin)]) + ": the axis written at index " +
+                         std::to_string(i.index) + " has size " + std::to_string(c.low) +
+                         " (one more than the largest index that meets it), not " + std::to_string(c.size) +
+                         ", which comes from " + describe_setter(c) + "; they meet in " +
+                         meeting(c.setter_axis, i.axis, i.origin) + ".");
     }
     // A join whose operands all stretch gives an axis of size 1.
     each_position([&](const JoinConstraint& join, AxisId result, const std::vector<AxisId>& present) {
@@ -255,7 +258,8 @@ class AxisSolver {
       work_.pop_front();
       const Arithmetic& arithmetic = system_.arithmetic[size_t(rule)];
       apply(arithmetic);
-      bool closes = arithmetic.in_result && (arithmetic.kind == Arithmetic::Kind::window || arithmetic.kind == Arithmetic::Kind::strided);
+      bool closes = arithmetic.in_result &&
+                    (arithmetic.kind == Arithmetic::Kind::window || arithmetic.kind == Arithmetic::Kind::strided);
       if (closes && size(arithmetic.whole) < 0 && least_result(arithmetic)) ready_.push_back(rule);
     }
   }
@@ -279,7 +283,8 @@ class AxisSolver {
   }
 
   [[noreturn]] void refuse(const Arithmetic& rule, const std::string& problem) {
-    throw ShapeError("in " + describe(system_.origins[size_t(rule.origin)]) + ", axis `" + system_.axes[size_t(rule.whole)].first + "`: " + problem);
+    throw ShapeError("in " + describe(system_.origins[size_t(rule.origin)]) + ", axis `" +
+                     system_.axes[size_t(rule.whole)].first + "`: " + problem);
   }
 
   // valid: out = floor((in + 2P - offset - (d(k-1)+1)) / s) + 1;  same: out = ceil(in / s)
@@ -291,26 +296,30 @@ class AxisSolver {
       int64_t room = in + 2 * rule.pad - rule.offset - (rule.dilation * (k - 1) + 1);
       int64_t expected = same ? (in + rule.stride - 1) / rule.stride : room < 0 ? 0 : room / rule.stride + 1;
       if (expected < 1)
-        refuse(rule, "a window of " + std::to_string(rule.dilation * (k - 1) + 1) + " (kernel " + std::to_string(k) + ", dilation " + std::to_string(rule.dilation) +
-                     ") does not fit into " + std::to_string(in) + (rule.pad ? " padded by " + std::to_string(rule.pad) : "") +
-                     (rule.offset ? " from offset " + std::to_string(rule.offset) : "") + ".");
+        refuse(rule, "a window of " + std::to_string(rule.dilation * (k - 1) + 1) + " (kernel " + std::to_string(k) +
+                         ", dilation " + std::to_string(rule.dilation) + ") does not fit into " + std::to_string(in) +
+                         (rule.pad ? " padded by " + std::to_string(rule.pad) : "") +
+                         (rule.offset ? " from offset " + std::to_string(rule.offset) : "") + ".");
       if (n >= 0 && n != expected)
-        refuse(rule, "size " + std::to_string(in) + (same ? "" : ", kernel " + std::to_string(k)) + " and stride " + std::to_string(rule.stride) + " give " +
-                     std::to_string(expected) + " positions for `" + system_.axes[size_t(out)].first + "`, which is " + std::to_string(n) + " (" +
-                     describe_setter(at(out)) + ").");
+        refuse(rule, "size " + std::to_string(in) + (same ? "" : ", kernel " + std::to_string(k)) + " and stride " +
+                         std::to_string(rule.stride) + " give " + std::to_string(expected) + " positions for `" +
+                         system_.axes[size_t(out)].first + "`, which is " + std::to_string(n) + " (" +
+                         describe_setter(at(out)) + ").");
       return set(out, expected, rule.origin);
     }
     if (rule.stride != 1 || n < 0) return;
     if (same) return set(rule.whole, n, rule.origin);
     if (k >= 0) {
       int64_t least = n + rule.offset - 2 * rule.pad + rule.dilation * (k - 1);
-      if (least < 1) refuse(rule, "nothing of the window is left: the axis would have the size " + std::to_string(least) + ".");
+      if (least < 1)
+        refuse(rule, "nothing of the window is left: the axis would have the size " + std::to_string(least) + ".");
       return set(rule.whole, least, rule.origin);
     }
     if (in < 0) return;
     int64_t reach = in + 2 * rule.pad - rule.offset - n;  // = d(k-1)
     if (reach < 0 || reach % rule.dilation != 0)
-      refuse(rule, "no kernel of dilation " + std::to_string(rule.dilation) + " has " + std::to_string(n) + " positions on " + std::to_string(in) + ".");
+      refuse(rule, "no kernel of dilation " + std::to_string(rule.dilation) + " has " + std::to_string(n) +
+                       " positions on " + std::to_string(in) + ".");
     set(kernel, reach / rule.dilation + 1, rule.origin);
   }
   std::optional<int64_t> least_result(const Arithmetic& rule) {
@@ -327,14 +336,17 @@ class AxisSolver {
     if (!least) return;
     if (*least < 1) refuse(rule, "nothing of the window is left (its size would be " + std::to_string(*least) + ").");
     if (size(rule.whole) >= 0 && size(rule.whole) < *least)
-      refuse(rule, "needs at least " + std::to_string(*least) + " positions, but the axis has " + std::to_string(size(rule.whole)) + " (" + describe_setter(at(rule.whole)) + ").");
+      refuse(rule, "needs at least " + std::to_string(*least) + " positions, but the axis has " +
+                       std::to_string(size(rule.whole)) + " (" + describe_setter(at(rule.whole)) + ").");
   }
   void apply_strided(const Arithmetic& rule) {
     if (rule.in_result) return check_result_window(rule);
     int64_t in = size(rule.whole), n = size(rule.parts[0]);
     if (in >= 0) {
       int64_t expected = in <= rule.offset ? 0 : (in - rule.offset + rule.stride - 1) / rule.stride;
-      if (expected < 1) refuse(rule, "offset " + std::to_string(rule.offset) + " is beyond the axis of size " + std::to_string(in) + ".");
+      if (expected < 1)
+        refuse(rule,
+               "offset " + std::to_string(rule.offset) + " is beyond the axis of size " + std::to_string(in) + ".");
       return set(rule.parts[0], expected, rule.origin);
     }
     if (rule.stride == 1 && n >= 0) set(rule.whole, n + rule.offset, rule.origin);
@@ -345,15 +357,20 @@ class AxisSolver {
     int open = 0;
     for (size_t i = 0; i < rule.parts.size(); ++i) {
       int64_t part = rule.parts[i] < 0 ? rule.runs[i] : size(rule.parts[i]);
-      if (part < 0) ++open, unknown = rule.parts[i];
-      else total += part;
+      if (part < 0)
+        ++open, unknown = rule.parts[i];
+      else
+        total += part;
     }
     int64_t whole = size(rule.whole);
     if (open == 0 && whole < 0) return set(rule.whole, total, rule.origin);
     if (whole >= 0 && (total > whole || (open > 0 && total == whole)))
-      refuse(rule, "parts of the concatenation are longer than the whole: " + std::to_string(total) + (open ? " and more" : "") + " against " + std::to_string(whole) + " (" + describe_setter(at(rule.whole)) + ").");
+      refuse(rule, "parts of the concatenation are longer than the whole: " + std::to_string(total) +
+                       (open ? " and more" : "") + " against " + std::to_string(whole) + " (" +
+                       describe_setter(at(rule.whole)) + ").");
     if (open == 0 && total != whole)
-      refuse(rule, "the parts of the concatenation are " + std::to_string(total) + " together, the whole is " + std::to_string(whole) + " (" + describe_setter(at(rule.whole)) + ").");
+      refuse(rule, "the parts of the concatenation are " + std::to_string(total) + " together, the whole is " +
+                       std::to_string(whole) + " (" + describe_setter(at(rule.whole)) + ").");
     if (open == 1 && whole >= 0) set(unknown, whole - total, rule.origin);
   }
   void apply_product(const Arithmetic& rule, const std::vector<AxisId>& parts) {
@@ -361,18 +378,22 @@ class AxisSolver {
     AxisId unknown = -1;
     int open = 0;
     for (AxisId a : parts) {
-      if (size(a) < 0) ++open, unknown = a;
-      else if (__builtin_mul_overflow(product, size(a), &product)) refuse(rule, "the product of its factors is too large to be a size.");
+      if (size(a) < 0)
+        ++open, unknown = a;
+      else if (__builtin_mul_overflow(product, size(a), &product))
+        refuse(rule, "the product of its factors is too large to be a size.");
     }
     int64_t whole = size(rule.whole);
     if (open == 0) {
       if (whole >= 0 && whole != product)
-        refuse(rule, "the factors give " + std::to_string(product) + ", the size is " + std::to_string(whole) + " (" + describe_setter(at(rule.whole)) + ").");
+        refuse(rule, "the factors give " + std::to_string(product) + ", the size is " + std::to_string(whole) + " (" +
+                         describe_setter(at(rule.whole)) + ").");
       return set(rule.whole, product, rule.origin);
     }
     if (whole < 0 || open > 1) return;
     if (product == 0 || whole % product != 0)
-      refuse(rule, "the factor " + std::to_string(product) + " does not divide " + std::to_string(whole) + " (" + describe_setter(at(rule.whole)) + ").");
+      refuse(rule, "the factor " + std::to_string(product) + " does not divide " + std::to_string(whole) + " (" +
+                       describe_setter(at(rule.whole)) + ").");
     set(unknown, whole / product, rule.origin);
   }
   // From a quiet state, all at once: axes written by windows and strides take the least size that is accepted (a static
@@ -401,8 +422,11 @@ class AxisSolver {
       if (n < 0 || i.index < n) continue;
       const std::string op = describe(system_.origins[size_t(i.origin)]);
       if (i.range)
-        throw ShapeError("in " + op + ": the index runs to " + std::to_string(i.index) + ", but the sliced axis has size " + std::to_string(n) + " (" + describe_setter(at(i.axis)) + ").");
-      throw ShapeError("in " + op + ": the fixed index " + std::to_string(i.index) + " is beyond the axis of size " + std::to_string(n) + " (" + describe_setter(at(i.axis)) + ").");
+        throw ShapeError("in " + op + ": the index runs to " + std::to_string(i.index) +
+                         ", but the sliced axis has size " + std::to_string(n) + " (" + describe_setter(at(i.axis)) +
+                         ").");
+      throw ShapeError("in " + op + ": the fixed index " + std::to_string(i.index) + " is beyond the axis of size " +
+                       std::to_string(n) + " (" + describe_setter(at(i.axis)) + ").");
     }
     std::string parameters;
     std::set<std::pair<OriginId, RowKind>> seen;
@@ -413,20 +437,24 @@ class AxisSolver {
         if (size(a) < 0 && seen.insert({info.origin, info.kind}).second) {
           const Origin& origin = system_.origins[size_t(info.origin)];
           std::string kind(name(info.kind));
-          parameters += (parameters.empty() ? "" : "\n") + ("parameter `" + origin.text + "`: its " + kind + " axis is not determined; give `." + kind +
-                        " = {n}` here (" + to_string(origin.where) + ")");
+          parameters += (parameters.empty() ? "" : "\n") +
+                        ("parameter `" + origin.text + "`: its " + kind + " axis is not determined; give `." + kind +
+                         " = {n}` here (" + to_string(origin.where) + ")");
         }
     }
     if (!parameters.empty()) throw ShapeError(parameters);
     for (size_t a = 0; a < system_.axes.size(); ++a)
       if (size(AxisId(a)) < 0) {
         const auto& [axis_name, origin] = system_.axes[a];
-        throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": the size of " + (axis_name.empty() ? "an axis" : "`" + axis_name + "`") +
-                         " is not determined; bind it at the call, {\"" + (axis_name.empty() ? "n" : axis_name) + "\", n}, or size a tensor that has it.");
+        throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": the size of " +
+                         (axis_name.empty() ? "an axis" : "`" + axis_name + "`") +
+                         " is not determined; bind it at the call, {\"" + (axis_name.empty() ? "n" : axis_name) +
+                         "\", n}, or size a tensor that has it.");
       }
     for (size_t r = 0; r < axes_.size(); ++r)
       for (AxisId a : axes_[r])
-        if (size(a) < 0) throw ShapeError("the size of " + describe_axis(a) + " is not determined; give it where the tensor is made.");
+        if (size(a) < 0)
+          throw ShapeError("the size of " + describe_axis(a) + " is not determined; give it where the tensor is made.");
   }
 
   Solution result() {
@@ -458,7 +486,8 @@ class AxisSolver {
     const RowInfo& info = system_.rows[size_t(row)];
     const auto& list = axes_[size_t(row)];
     auto position = std::find(list.begin(), list.end(), a) - list.begin() + 1;
-    return std::string(name(info.kind)) + " axis " + std::to_string(position) + " of " + describe(system_.origins[size_t(info.origin)]);
+    return std::string(name(info.kind)) + " axis " + std::to_string(position) + " of " +
+           describe(system_.origins[size_t(info.origin)]);
   }
   std::string describe_setter(const Class& c) {
     if (c.setter_axis >= 0 && row_of_[size_t(c.setter_axis)] >= 0) return describe_axis(c.setter_axis);
@@ -467,7 +496,8 @@ class AxisSolver {
   // The shortest chain of equations between two axes, as the edges taken.
   std::vector<Edge> path(AxisId from, AxisId to) {
     std::map<AxisId, std::vector<int>> touching;
-    for (size_t e = 0; e < edges_.size(); ++e) touching[edges_[e].a].push_back(int(e)), touching[edges_[e].b].push_back(int(e));
+    for (size_t e = 0; e < edges_.size(); ++e)
+      touching[edges_[e].a].push_back(int(e)), touching[edges_[e].b].push_back(int(e));
     std::map<AxisId, int> came;
     std::deque<AxisId> queue = {from};
     came[from] = -1;
@@ -493,30 +523,40 @@ class AxisSolver {
     for (const Edge& edge : path(a, b)) latest = std::max(latest, edge.origin);
     return latest < 0 ? fallback : latest;
   }
-  std::string meeting(AxisId a, AxisId b, OriginId fallback) { return describe(system_.origins[size_t(meeting_origin(a, b, fallback))]); }
+  std::string meeting(AxisId a, AxisId b, OriginId fallback) {
+    return describe(system_.origins[size_t(meeting_origin(a, b, fallback))]);
+  }
   // Does the tensor whose axis this is have input axes?
   bool of_linear_map(AxisId a) {
     RowId row = row_of_[size_t(a)];
     for (RowId r = std::max(0, row - 2); row >= 0 && r < std::min(row + 3, RowId(axes_.size())); ++r)
-      if (system_.rows[size_t(r)].origin == system_.rows[size_t(row)].origin && system_.rows[size_t(r)].kind == RowKind::input && !axes_[size_t(r)].empty()) return true;
+      if (system_.rows[size_t(r)].origin == system_.rows[size_t(row)].origin &&
+          system_.rows[size_t(r)].kind == RowKind::input && !axes_[size_t(r)].empty())
+        return true;
     return false;
   }
   [[noreturn]] void refuse_sizes(AxisId a, int64_t size_a, OriginId from_a, AxisId b, int64_t size_b, OriginId from_b) {
     std::string axis;
     for (const Edge& edge : path(a, b))
       for (AxisId e : {edge.a, edge.b})
-        if (axis.empty() && row_of_[size_t(e)] < 0 && !system_.axes[size_t(e)].first.empty() && system_.axes[size_t(e)].first != "_") axis = system_.axes[size_t(e)].first;
+        if (axis.empty() && row_of_[size_t(e)] < 0 && !system_.axes[size_t(e)].first.empty() &&
+            system_.axes[size_t(e)].first != "_")
+          axis = system_.axes[size_t(e)].first;
     auto side = [&](AxisId x, int64_t size, OriginId from) {
       std::string text = std::to_string(size) + " for " + describe_axis(x);
       bool own = row_of_[size_t(x)] >= 0 && system_.rows[size_t(row_of_[size_t(x)])].origin == from;
-      return own || (row_of_[size_t(x)] < 0 && system_.axes[size_t(x)].second == from) ? text : text + " by " + describe(system_.origins[size_t(from)]);
+      return own || (row_of_[size_t(x)] < 0 && system_.axes[size_t(x)].second == from)
+                 ? text
+                 : text + " by " + describe(system_.origins[size_t(from)]);
     };
-    std::string text = "sizes do not match in " + meeting(a, b, from_b) + ": " + (axis.empty() ? "an axis" : "axis `" + axis + "`") + " is " +
-                       side(a, size_a, from_a) + ", but " + side(b, size_b, from_b) + ".";
+    std::string text = "sizes do not match in " + meeting(a, b, from_b) + ": " +
+                       (axis.empty() ? "an axis" : "axis `" + axis + "`") + " is " + side(a, size_a, from_a) +
+                       ", but " + side(b, size_b, from_b) + ".";
     if (size_a == 1 || size_b == 1)
       text += " A 1 that was given does not stretch; a kept reduction (`0` in the result of a spec) does.";
     const std::string& op = system_.origins[size_t(meeting_origin(a, b, from_b))].text;
-    if (op.find(" * ") != op.npos && (of_linear_map(a) || of_linear_map(b))) text += " To apply a linear map write w(x), not w * x.";
+    if (op.find(" * ") != op.npos && (of_linear_map(a) || of_linear_map(b)))
+      text += " To apply a linear map write w(x), not w * x.";
     throw ShapeError(text);
   }
 

@@ -25,7 +25,8 @@ AxisId System::axis_of(const DimRef& dim) {
 Instance System::instantiate(const Relation& relation, const std::vector<Role>& roles, OriginId origin) {
   Instance out;
   for (const std::string& name : relation.iterators) out.iterators.push_back(add_axis(name, origin));
-  for (const RowVariable& variable : relation.row_variables) out.row_variables.push_back(add_row(variable.kind, origin));
+  for (const RowVariable& variable : relation.row_variables)
+    out.row_variables.push_back(add_row(variable.kind, origin));
   for (size_t s = 0; s < relation.slots.size(); ++s) {
     std::array<RowId, 3> rows_of_slot{};
     for (RowKind kind : kRowKinds) {
@@ -33,10 +34,12 @@ Instance System::instantiate(const Relation& relation, const std::vector<Role>& 
       RowId row = rows_of_slot[size_t(kind)] = add_row(kind, origin);
       Equation equation{row, {}, -1, -1, {}, origin};
       bool in_result = int(s) == relation.result;
-      for (const AxisPattern& axis_pattern : pattern.before) equation.before.push_back(axis(relation, axis_pattern, out, in_result, origin));
+      for (const AxisPattern& axis_pattern : pattern.before)
+        equation.before.push_back(axis(relation, axis_pattern, out, in_result, origin));
       if (pattern.variable) equation.variable = out.row_variables[size_t(*pattern.variable)];
       if (pattern.second) equation.second = out.row_variables[size_t(*pattern.second)];
-      for (const AxisPattern& axis_pattern : pattern.after) equation.after.push_back(axis(relation, axis_pattern, out, in_result, origin));
+      for (const AxisPattern& axis_pattern : pattern.after)
+        equation.after.push_back(axis(relation, axis_pattern, out, in_result, origin));
       equations.push_back(std::move(equation));
     }
     out.slots.push_back(rows_of_slot);
@@ -76,15 +79,19 @@ Instance System::instantiate(const Relation& relation, const std::vector<Role>& 
   return out;
 }
 
-AxisId System::axis(const Relation& relation, const AxisPattern& pattern, const Instance& instance, bool in_result, OriginId origin) {
+AxisId System::axis(const Relation& relation, const AxisPattern& pattern, const Instance& instance, bool in_result,
+                    OriginId origin) {
   using Kind = AxisPattern::Kind;
-  auto iterator = [&](size_t i) { return pattern.iterators[i] < 0 ? -1 : instance.iterators[size_t(pattern.iterators[i])]; };
+  auto iterator = [&](size_t i) {
+    return pattern.iterators[i] < 0 ? -1 : instance.iterators[size_t(pattern.iterators[i])];
+  };
   if (pattern.kind == Kind::iterator || pattern.kind == Kind::reversed) return iterator(0);
 
   std::string name;
   for (size_t i = 0; i < pattern.iterators.size(); ++i) {
     if (i) name += pattern.kind == Kind::parts ? "^" : pattern.kind == Kind::merged ? "&" : "+";
-    name += pattern.iterators[i] < 0 ? std::to_string(pattern.runs[i]) : relation.iterators[size_t(pattern.iterators[i])];
+    name +=
+        pattern.iterators[i] < 0 ? std::to_string(pattern.runs[i]) : relation.iterators[size_t(pattern.iterators[i])];
   }
   AxisId whole = add_axis(name, origin);
   Arithmetic rule;
@@ -126,7 +133,9 @@ std::string to_string(const System& system) {
     const Origin& o = system.origins[size_t(id)];
     return "   # " + o.text + (o.where.known() ? ", " + to_string(o.where) : "") + "\n";
   };
-  auto row = [&](RowId id) { return (id < 0 ? "-" : std::string(name(system.rows[size_t(id)].kind)).substr(0, 1) + std::to_string(id)); };
+  auto row = [&](RowId id) {
+    return (id < 0 ? "-" : std::string(name(system.rows[size_t(id)].kind)).substr(0, 1) + std::to_string(id));
+  };
   auto axis = [&](AxisId id) { return system.axes[size_t(id)].first + "'" + std::to_string(id); };
   for (const KnownRow& k : system.known) {
     Shape shape;
@@ -149,17 +158,25 @@ std::string to_string(const System& system) {
   for (const SizeFact& s : system.sizes) out += axis(s.axis) + " = " + std::to_string(s.size) + origin(s.origin);
   for (const AxisEquality& e : system.equalities) out += axis(e.a) + " = " + axis(e.b) + origin(e.origin);
   for (const IndexFact& i : system.indices)
-    out += axis(i.axis) + (i.written ? " is written at " : i.range ? " is sliced up to " : " is read at ") + std::to_string(i.index) + origin(i.origin);
+    out += axis(i.axis) +
+           (i.written ? " is written at "
+            : i.range ? " is sliced up to "
+                      : " is read at ") +
+           std::to_string(i.index) + origin(i.origin);
   for (const Arithmetic& a : system.arithmetic) {
     out += axis(a.whole) + " = ";
     switch (a.kind) {
       case Arithmetic::Kind::window:
-        out += std::to_string(a.stride) + "*" + axis(a.parts[0]) + " + " + std::to_string(a.dilation) + "*" + axis(a.parts[1]) +
-               (a.padding == Padding::same ? " same" : " padded by " + std::to_string(a.pad)) + (a.in_result ? " in a result" : "");
+        out += std::to_string(a.stride) + "*" + axis(a.parts[0]) + " + " + std::to_string(a.dilation) + "*" +
+               axis(a.parts[1]) + (a.padding == Padding::same ? " same" : " padded by " + std::to_string(a.pad)) +
+               (a.in_result ? " in a result" : "");
         break;
-      case Arithmetic::Kind::strided: out += std::to_string(a.stride) + "*" + axis(a.parts[0]) + " + " + std::to_string(a.offset); break;
+      case Arithmetic::Kind::strided:
+        out += std::to_string(a.stride) + "*" + axis(a.parts[0]) + " + " + std::to_string(a.offset);
+        break;
       case Arithmetic::Kind::sum:
-        for (size_t i = 0; i < a.parts.size(); ++i) out += (i ? " + " : "") + (a.parts[i] < 0 ? std::to_string(a.runs[i]) : axis(a.parts[i]));
+        for (size_t i = 0; i < a.parts.size(); ++i)
+          out += (i ? " + " : "") + (a.parts[i] < 0 ? std::to_string(a.runs[i]) : axis(a.parts[i]));
         break;
       case Arithmetic::Kind::product:
         out += std::to_string(a.factor);

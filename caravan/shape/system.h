@@ -68,18 +68,18 @@ struct SizeFact {
 };
 struct IndexFact {  // a fixed index, or the range of a static index
   AxisId axis = -1;
-  int64_t index = 0;      // the largest index that meets the axis
-  bool written = false;   // in a result: the axis is one longer than the largest index
-  bool range = false;     // of a static index: sizes the axis if nothing else does
+  int64_t index = 0;     // the largest index that meets the axis
+  bool written = false;  // in a result: the axis is one longer than the largest index
+  bool range = false;    // of a static index: sizes the axis if nothing else does
   OriginId origin = 0;
 };
 struct Arithmetic {
   enum class Kind : uint8_t { window, strided, sum, product, row_product } kind = Kind::sum;
   AxisId whole = -1;
-  std::vector<AxisId> parts;   // window: output, kernel; strided: one; sum: -1 for a run
-  std::vector<int64_t> runs;   // sum: length of each run
-  int64_t factor = 1;          // product: whole = factor * product of parts
-  RowId row = -1;              // row_product: whole = product of the row's sizes
+  std::vector<AxisId> parts;  // window: output, kernel; strided: one; sum: -1 for a run
+  std::vector<int64_t> runs;  // sum: length of each run
+  int64_t factor = 1;         // product: whole = factor * product of parts
+  RowId row = -1;             // row_product: whole = product of the row's sizes
   int64_t stride = 1, dilation = 1, offset = 0, pad = 0;
   Padding padding = Padding::valid;
   bool in_result = false;
@@ -106,7 +106,9 @@ class System {
 
   void know(RowId row, Row sized, OriginId origin) { known.push_back({row, std::move(sized), origin}); }
   void equate(RowId a, RowId b, OriginId origin) { equations.push_back({a, {}, b, -1, {}, origin}); }
-  void size(AxisId axis, int64_t n, OriginId origin, std::string basis = "") { sizes.push_back({axis, n, origin, std::move(basis)}); }
+  void size(AxisId axis, int64_t n, OriginId origin, std::string basis = "") {
+    sizes.push_back({axis, n, origin, std::move(basis)});
+  }
 
   // Adds the constraints of one use of the relation. `roles` has one entry per operand slot.
   Instance instantiate(const Relation& relation, const std::vector<Role>& roles, OriginId origin);
@@ -124,7 +126,8 @@ class System {
   std::map<DimRef, AxisId> dims;
 
  private:
-  AxisId axis(const Relation& relation, const AxisPattern& pattern, const Instance& instance, bool in_result, OriginId origin);
+  AxisId axis(const Relation& relation, const AxisPattern& pattern, const Instance& instance, bool in_result,
+              OriginId origin);
 };
 
 std::string to_string(const System& system);  // one constraint a line

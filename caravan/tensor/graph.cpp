@@ -26,8 +26,12 @@ Node::~Node() {
     for (Tensor& t : shape_operands) give(list, t);
     if (custom) list.push_back(std::move(custom));
     match(
-        kind, [&](AccumulateNode& n) { for (auto& o : n.operands) give(list, o.tensor); },
-        [&](StateNode& n) { give(list, n.like); }, [&](RandomNode& n) { give(list, n.like), give(list, n.step); }, [](auto&) {});
+        kind,
+        [&](AccumulateNode& n) {
+          for (auto& o : n.operands) give(list, o.tensor);
+        },
+        [&](StateNode& n) { give(list, n.like); }, [&](RandomNode& n) { give(list, n.like), give(list, n.step); },
+        [](auto&) {});
   };
   if (pending) {
     give_all(*pending);
@@ -49,8 +53,13 @@ void for_each_child(const Node& node, const std::function<void(const Tensor&)>& 
   if (node.custom)
     for (const Tensor& t : node.custom->inputs) visit(t);
   match(
-      node.kind, [&](const AccumulateNode& n) { for (const auto& o : n.operands) visit(o.tensor); },
-      [&](const StateNode& n) { if (n.like.defined()) visit(n.like); },
+      node.kind,
+      [&](const AccumulateNode& n) {
+        for (const auto& o : n.operands) visit(o.tensor);
+      },
+      [&](const StateNode& n) {
+        if (n.like.defined()) visit(n.like);
+      },
       [&](const RandomNode& n) {
         if (n.like.defined()) visit(n.like);
         visit(n.step);
@@ -104,7 +113,8 @@ std::vector<Tensor> topological(const std::vector<Tensor>& roots, bool values_on
     if (!entered.insert(&tensor.node()).second) continue;
     stack.push_back({tensor, true});
     children.clear();
-    (values_only ? for_each_read : for_each_child)(tensor.node(), [&](const Tensor& child) { children.push_back(child); });
+    (values_only ? for_each_read : for_each_child)(tensor.node(),
+                                                   [&](const Tensor& child) { children.push_back(child); });
     for (auto child = children.rbegin(); child != children.rend(); ++child)
       if (!entered.count(&child->node())) stack.push_back({*child, false});
   }
@@ -123,13 +133,14 @@ Tensor make(NodeKind kind, DType dtype, std::string label, Source where) {
 DType type_of(const ir::Body& body, const std::vector<AccumulateNode::Attached>& operands) {
   std::vector<DType> dtypes;
   auto weak = std::make_unique<bool[]>(operands.size());
-  for (size_t i = 0; i < operands.size(); ++i) dtypes.push_back(operands[i].tensor.dtype()), weak[i] = operands[i].tensor.node().weak;
+  for (size_t i = 0; i < operands.size(); ++i)
+    dtypes.push_back(operands[i].tensor.dtype()), weak[i] = operands[i].tensor.node().weak;
   return ir::type_of(body, dtypes, {weak.get(), operands.size()});
 }
 
-Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator accumulator, std::shared_ptr<const ir::Body> body,
-                       std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where,
-                       std::optional<DType> dtype) {
+Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator accumulator,
+                       std::shared_ptr<const ir::Body> body, std::vector<AccumulateNode::Attached> operands,
+                       int written, std::string label, Source where, std::optional<DType> dtype) {
   if (!dtype) dtype = result_type(accumulator, type_of(*body, operands));
   AccumulateNode node{std::move(link), clause, written, accumulator, false, std::move(body), std::move(operands)};
   return make(std::move(node), *dtype, std::move(label), where);
@@ -138,7 +149,8 @@ Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator
 Tensor make_store(std::shared_ptr<const Link> link, int clause, std::shared_ptr<const ir::Body> body,
                   std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where) {
   DType dtype = type_of(*body, operands);
-  return make_accumulate(std::move(link), clause, Accumulator::add, std::move(body), std::move(operands), written, std::move(label), where, dtype);
+  return make_accumulate(std::move(link), clause, Accumulator::add, std::move(body), std::move(operands), written,
+                         std::move(label), where, dtype);
 }
 
 namespace {
@@ -149,8 +161,8 @@ std::shared_ptr<const Link> link_to(shape::RelationRef relation, Source where) {
 
 // Pointwise relations and the bodies of single ops are patterns that all graphs share.
 const shape::RelationRef& shared_pointwise(size_t operands) {
-  static const std::array<shape::RelationRef, 4> kRelations = {nullptr, shape::pointwise_relation(1), shape::pointwise_relation(2),
-                                                               shape::pointwise_relation(3)};
+  static const std::array<shape::RelationRef, 4> kRelations = {
+      nullptr, shape::pointwise_relation(1), shape::pointwise_relation(2), shape::pointwise_relation(3)};
   return kRelations.at(operands);
 }
 const std::shared_ptr<const ir::Body>& body_of(Op op) {
@@ -186,8 +198,8 @@ void check_numbers(const std::vector<Operand>& operands) {
     auto* n = std::get_if<NumberNode>(&o.tensor.node().kind);
     if (!n || !o.tensor.node().weak || can_hold(*met, n->value)) continue;
     if (is_integer(*met) && !is_integer(o.tensor.dtype())) continue;  // a fraction against integers: the result is f32
-    throw DTypeError("the number " + o.tensor.node().label + " (" + to_string(o.where) + ") does not fit into " + std::string(name(*met)) +
-                     ", the precision of the tensor it meets; cast the tensor first.");
+    throw DTypeError("the number " + o.tensor.node().label + " (" + to_string(o.where) + ") does not fit into " +
+                     std::string(name(*met)) + ", the precision of the tensor it meets; cast the tensor first.");
   }
 }
 
@@ -204,14 +216,18 @@ std::vector<shape::Binding> to_bindings(const Bindings& bindings, Source where) 
     switch (b.kind) {
       case Kind::size: out.push_back({b.name, b.size}); break;
       case Kind::dim:
-        if (b.dim.state()->size >= 0) out.push_back({b.name, b.dim.state()->size});
-        else out.push_back({b.name, dim_variable(b.dim, b.name, where)});
+        if (b.dim.state()->size >= 0)
+          out.push_back({b.name, b.dim.state()->size});
+        else
+          out.push_back({b.name, dim_variable(b.dim, b.name, where)});
         break;
       case Kind::same: out.push_back({b.name, shape::SameAs{b.other}}); break;
       case Kind::multiple: out.push_back({b.name, shape::Multiple{b.size, b.other}}); break;
       case Kind::multiple_dim:
-        if (b.dim.state()->size >= 0) out.push_back({b.name, b.size * b.dim.state()->size});
-        else out.push_back({b.name, shape::Multiple{b.size, dim_variable(b.dim, b.name, where)}});
+        if (b.dim.state()->size >= 0)
+          out.push_back({b.name, b.size * b.dim.state()->size});
+        else
+          out.push_back({b.name, shape::Multiple{b.size, dim_variable(b.dim, b.name, where)}});
         break;
       case Kind::condition: out.push_back({b.name, std::monostate{}}); break;
     }
@@ -220,8 +236,8 @@ std::vector<shape::Binding> to_bindings(const Bindings& bindings, Source where) 
 }
 
 // One node per clause, joined by the accumulator's op; captured sizes remember the node that knows them.
-Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings,
-                 shape::SpecUse use, std::string label, bool counts_reduced = false) {
+Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std::vector<Operand>& operands,
+                 const Bindings& bindings, shape::SpecUse use, std::string label, bool counts_reduced = false) {
   Source where = spec.where.known() ? spec.where : operands[0].where;
   shape::SpecSyntax syntax = shape::parse_spec(spec.text);
   shape::RelationRef relation = shape::relation_of(syntax, to_bindings(bindings, where), use, where);
@@ -238,8 +254,10 @@ Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std
       load.finish(load.load(int(c)));
       return shared(std::move(load));
     }();
-    Tensor part = use == shape::SpecUse::product ? make_accumulate(link, int(c), accumulator, clause_body, attach(operands), relation->result, label, where)
-                                                 : make_store(link, int(c), clause_body, attach(operands), relation->result, label, where);
+    Tensor part =
+        use == shape::SpecUse::product
+            ? make_accumulate(link, int(c), accumulator, clause_body, attach(operands), relation->result, label, where)
+            : make_store(link, int(c), clause_body, attach(operands), relation->result, label, where);
     if (!sources.empty() || counts_reduced) {
       auto node = std::make_shared<Node>(part.node());
       node->shape_operands = sources;
@@ -252,8 +270,8 @@ Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std
     if (b.dim.state()->size < 0 && !b.dim.state()->source.defined()) b.dim.state()->source = parts[0];
   if (parts.size() == 1) return parts[0];
   if (!row(accumulator).op)
-    throw SpecError("spec \"" + relation->text + "\" (" + to_string(where) + "): " + std::string(row(accumulator).name) +
-                    " cannot run over the parts of a concatenation.");
+    throw SpecError("spec \"" + relation->text + "\" (" + to_string(where) +
+                    "): " + std::string(row(accumulator).name) + " cannot run over the parts of a concatenation.");
   return fold_same(*row(accumulator).op, parts, label, where);
 }
 
@@ -279,14 +297,15 @@ ir::Body nonzero_body() {
 void check_operand_count(SpecRef spec, int operands) {
   int given = shape::parse_spec(spec.text).operands();
   if (operands < 0 || given == operands) return;
-  throw SpecError("spec \"" + std::string(spec.text) + "\" (" + to_string(spec.where) + ") has " + std::to_string(given) +
-                  " shapes before `=>`, but the call has " + std::to_string(operands) + (operands == 1 ? " operand." : " operands."));
+  throw SpecError("spec \"" + std::string(spec.text) + "\" (" + to_string(spec.where) + ") has " +
+                  std::to_string(given) + " shapes before `=>`, but the call has " + std::to_string(operands) +
+                  (operands == 1 ? " operand." : " operands."));
 }
 
 Tensor pointwise(Op op, const std::vector<Operand>& operands) {
   check_numbers(operands);
   Tensor out = make_store(link_to(shared_pointwise(operands.size()), operands[0].where), 0, body_of(op),
-                               attach(operands), int(operands.size()), std::string(row(op).name), operands[0].where);
+                          attach(operands), int(operands.size()), std::string(row(op).name), operands[0].where);
   if (!all_weak(operands)) return out;
   auto node = std::make_shared<Node>(out.node());
   node->weak = true;
@@ -297,27 +316,34 @@ Tensor fold_same(Op op, const std::vector<Tensor>& parts, std::string label, Sou
   if (parts.size() == 1) return parts[0];
   std::vector<AccumulateNode::Attached> operands;
   DType dtype = parts[0].dtype();
-  for (size_t i = 0; i < parts.size(); ++i) operands.push_back({parts[i], int(i)}), dtype = promote(dtype, parts[i].dtype());
-  return make_accumulate(link_to(shape::same_relation(int(parts.size())), where), 0, Accumulator::add, shared(fold_body(op, int(parts.size()))),
-                         std::move(operands), int(parts.size()), std::move(label), where, dtype);
+  for (size_t i = 0; i < parts.size(); ++i)
+    operands.push_back({parts[i], int(i)}), dtype = promote(dtype, parts[i].dtype());
+  return make_accumulate(link_to(shape::same_relation(int(parts.size())), where), 0, Accumulator::add,
+                         shared(fold_body(op, int(parts.size()))), std::move(operands), int(parts.size()),
+                         std::move(label), where, dtype);
 }
 
-Tensor add_same(const std::vector<Tensor>& parts, std::string label, Source where) { return fold_same(Op::add, parts, std::move(label), where); }
+Tensor add_same(const std::vector<Tensor>& parts, std::string label, Source where) {
+  return fold_same(Op::add, parts, std::move(label), where);
+}
 
 Tensor constant_like(const Tensor& shape, double value, DType dtype, std::string label, Source where) {
   static const shape::RelationRef kSame = shape::same_relation(1);
-  return make_accumulate(link_to(kSame, where), 0, Accumulator::add, shared(ir::Body::number(value)), {{shape, 0}}, 1, std::move(label), where, dtype);
+  return make_accumulate(link_to(kSame, where), 0, Accumulator::add, shared(ir::Body::number(value)), {{shape, 0}}, 1,
+                         std::move(label), where, dtype);
 }
 
 Tensor with_gradient(Operand value, CustomGradient gradient, std::string label) {
-  Tensor out = make_store(link_to(shared_pointwise(1), value.where), 0, shared(ir::Body::identity()), attach({value}), 1, std::move(label), value.where);
+  Tensor out = make_store(link_to(shared_pointwise(1), value.where), 0, shared(ir::Body::identity()), attach({value}),
+                          1, std::move(label), value.where);
   auto node = std::make_shared<Node>(out.node());
   node->custom = std::make_shared<const CustomGradient>(std::move(gradient));
   return Tensor(std::move(node));
 }
 
 Tensor accumulate(Op op, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings) {
-  return over_spec(Accumulator::add, ir::Body::op(op), spec, operands, bindings, shape::SpecUse::product, std::string(row(op).name));
+  return over_spec(Accumulator::add, ir::Body::op(op), spec, operands, bindings, shape::SpecUse::product,
+                   std::string(row(op).name));
 }
 
 // --- operators ---
@@ -340,32 +366,36 @@ Tensor cast(Operand a, DType dtype) {
   ir::Body body;
   body.finish(body.cast(dtype, body.load(0)));
   return make_store(link_to(shared_pointwise(1), a.where), 0, shared(std::move(body)), attach({a}), 1,
-                         "cast " + std::string(name(dtype)), a.where);
+                    "cast " + std::string(name(dtype)), a.where);
 }
 
 Tensor Tensor::operator()(Operand x) const {
   static const shape::RelationRef kApply = shape::apply_relation();
-  return make_accumulate(link_to(kApply, x.where), 0, Accumulator::add, body_of(Op::mul), attach({Operand(*this), x}), 2, "apply", x.where);
+  return make_accumulate(link_to(kApply, x.where), 0, Accumulator::add, body_of(Op::mul), attach({Operand(*this), x}),
+                         2, "apply", x.where);
 }
 
 Tensor Tensor::operator[](const IndexHere& at) const {
   node();
-  return make_store(link_to(shape::slice_relation(at.index.symbol()), at.where), 0, shared(ir::Body::identity()), {{*this, 0}}, 1,
-                    "slice " + at.index.name(), at.where);
+  return make_store(link_to(shape::slice_relation(at.index.symbol()), at.where), 0, shared(ir::Body::identity()),
+                    {{*this, 0}}, 1, "slice " + at.index.name(), at.where);
 }
-Tensor slice(const Array& array, const Index& index) {  // the index's own line: operator[] of an array cannot know another
+Tensor slice(const Array& array,
+             const Index& index) {  // the index's own line: operator[] of an array cannot know another
   Source where = index.symbol()->where;
   return tensor(array, "data", where)[{index, where.file, where.line}];
 }
 
 Tensor Tensor::batches(int64_t size, Source where) const {
   if (auto* leaf = std::get_if<DataNode>(&node().kind)) return tensor(leaf->array.batches(size), node().label, where);
-  return einsum(spec("n&size, ... | ... -> ... => n, size, ... | ... -> ...", where), Operand(*this, where), {{"size", size}});
+  return einsum(spec("n&size, ... | ... -> ... => n, size, ... | ... -> ...", where), Operand(*this, where),
+                {{"size", size}});
 }
 
 Tensor Tensor::named(std::string label) const {
   if (node().state())  // a state is the only leaf of its name: the new name is that of a copy of its value
-    return make_store(link_to(shared_pointwise(1), node().where), 0, shared(ir::Body::identity()), {{*this, 0}}, 1, std::move(label), node().where);
+    return make_store(link_to(shared_pointwise(1), node().where), 0, shared(ir::Body::identity()), {{*this, 0}}, 1,
+                      std::move(label), node().where);
   auto copy = std::make_shared<Node>(node());
   copy->label = std::move(label);
   copy->named = true;
@@ -376,36 +406,65 @@ Tensor stop_gradient(Operand a) { return with_gradient(a, {}, "stop_gradient"); 
 
 // --- the einsum family ---
 namespace {
-Tensor products(Accumulator accumulator, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings, const char* label) {
-  return over_spec(accumulator, fold_body(Op::mul, int(operands.size())), spec, operands, bindings, shape::SpecUse::product, label);
+Tensor products(Accumulator accumulator, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings,
+                const char* label) {
+  return over_spec(accumulator, fold_body(Op::mul, int(operands.size())), spec, operands, bindings,
+                   shape::SpecUse::product, label);
 }
 }  // namespace
 
-Tensor einsum(Spec<1> spec, Operand a, const Bindings& bindings) { return products(Accumulator::add, spec.syntax_ref(), {a}, bindings, "einsum"); }
-Tensor einsum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return products(Accumulator::add, spec.syntax_ref(), {a, b}, bindings, "einsum"); }
-Tensor einsum(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) { return products(Accumulator::add, spec.syntax_ref(), {a, b, c}, bindings, "einsum"); }
-Tensor einmax(Spec<1> spec, Operand a, const Bindings& bindings) { return products(Accumulator::max, spec.syntax_ref(), {a}, bindings, "einmax"); }
-Tensor einmax(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return products(Accumulator::max, spec.syntax_ref(), {a, b}, bindings, "einmax"); }
-Tensor einmax(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) { return products(Accumulator::max, spec.syntax_ref(), {a, b, c}, bindings, "einmax"); }
-Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings) { return products(Accumulator::min, spec.syntax_ref(), {a}, bindings, "einmin"); }
-Tensor einmin(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return products(Accumulator::min, spec.syntax_ref(), {a, b}, bindings, "einmin"); }
-Tensor einmin(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) { return products(Accumulator::min, spec.syntax_ref(), {a, b, c}, bindings, "einmin"); }
-Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings) { return products(Accumulator::mul, spec.syntax_ref(), {a}, bindings, "einprod"); }
+Tensor einsum(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return products(Accumulator::add, spec.syntax_ref(), {a}, bindings, "einsum");
+}
+Tensor einsum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) {
+  return products(Accumulator::add, spec.syntax_ref(), {a, b}, bindings, "einsum");
+}
+Tensor einsum(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) {
+  return products(Accumulator::add, spec.syntax_ref(), {a, b, c}, bindings, "einsum");
+}
+Tensor einmax(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return products(Accumulator::max, spec.syntax_ref(), {a}, bindings, "einmax");
+}
+Tensor einmax(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) {
+  return products(Accumulator::max, spec.syntax_ref(), {a, b}, bindings, "einmax");
+}
+Tensor einmax(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) {
+  return products(Accumulator::max, spec.syntax_ref(), {a, b, c}, bindings, "einmax");
+}
+Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return products(Accumulator::min, spec.syntax_ref(), {a}, bindings, "einmin");
+}
+Tensor einmin(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) {
+  return products(Accumulator::min, spec.syntax_ref(), {a, b}, bindings, "einmin");
+}
+Tensor einmin(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) {
+  return products(Accumulator::min, spec.syntax_ref(), {a, b, c}, bindings, "einmin");
+}
+Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return products(Accumulator::mul, spec.syntax_ref(), {a}, bindings, "einprod");
+}
 Tensor einany(Spec<1> spec, Operand a, const Bindings& bindings) {
-  return over_spec(Accumulator::or_, nonzero_body(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product, "einany");
+  return over_spec(Accumulator::or_, nonzero_body(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product,
+                   "einany");
 }
 Tensor einall(Spec<1> spec, Operand a, const Bindings& bindings) {
-  return over_spec(Accumulator::and_, nonzero_body(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product, "einall");
+  return over_spec(Accumulator::and_, nonzero_body(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product,
+                   "einall");
 }
 Tensor tropical(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) {
-  return over_spec(Accumulator::max, ir::Body::op(Op::add), spec.syntax_ref(), {a, b}, bindings, shape::SpecUse::product, "tropical");
+  return over_spec(Accumulator::max, ir::Body::op(Op::add), spec.syntax_ref(), {a, b}, bindings,
+                   shape::SpecUse::product, "tropical");
 }
-Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return accumulate(Op::add, spec.syntax_ref(), {a, b}, bindings); }
+Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) {
+  return accumulate(Op::add, spec.syntax_ref(), {a, b}, bindings);
+}
 Tensor argmax(Spec<1> spec, Operand a, const Bindings& bindings) {
-  return over_spec(Accumulator::argmax, ir::Body::identity(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product, "argmax", true);
+  return over_spec(Accumulator::argmax, ir::Body::identity(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product,
+                   "argmax", true);
 }
 Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings) {
-  return over_spec(Accumulator::argmin, ir::Body::identity(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product, "argmin", true);
+  return over_spec(Accumulator::argmin, ir::Body::identity(), spec.syntax_ref(), {a}, bindings, shape::SpecUse::product,
+                   "argmin", true);
 }
 
 namespace {
@@ -413,8 +472,12 @@ Tensor concatenate(SpecRef spec, const std::vector<Operand>& parts, const Bindin
   return over_spec(Accumulator::add, {}, spec, parts, bindings, shape::SpecUse::concatenate, "concat");
 }
 }  // namespace
-Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) { return concatenate(spec.syntax_ref(), {a, b}, bindings); }
-Tensor concat(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) { return concatenate(spec.syntax_ref(), {a, b, c}, bindings); }
+Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) {
+  return concatenate(spec.syntax_ref(), {a, b}, bindings);
+}
+Tensor concat(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings) {
+  return concatenate(spec.syntax_ref(), {a, b, c}, bindings);
+}
 Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& bindings) {
   SpecRef ref = spec.syntax_ref();
   check_operand_count(ref, int(parts.size()));
@@ -440,19 +503,21 @@ Tensor stack(const std::vector<Tensor>& parts, RowKind kind, Source where) {
 namespace {
 void check_ids(const char* call, const Operand& ids) {
   if (ids.tensor.dtype() == DType::i32 || ids.tensor.dtype() == DType::i64 || ids.tensor.dtype() == DType::u8) return;
-  throw DTypeError(std::string(call) + " (" + to_string(ids.where) + "): the ids are " + std::string(name(ids.tensor.dtype())) +
-                   "; they must be integers (cast(ids, DType::i32)).");
+  throw DTypeError(std::string(call) + " (" + to_string(ids.where) + "): the ids are " +
+                   std::string(name(ids.tensor.dtype())) + "; they must be integers (cast(ids, DType::i32)).");
 }
 }  // namespace
 
 Tensor gather(Operand table, Operand ids) {
   check_ids("gather", ids);
-  return make_store(link_to(shape::gather_relation(0), table.where), 0, shared(ir::Body::identity()), attach({table, ids}), 2, "gather", table.where);
+  return make_store(link_to(shape::gather_relation(0), table.where), 0, shared(ir::Body::identity()),
+                    attach({table, ids}), 2, "gather", table.where);
 }
 Tensor scatter_add(Operand values, Operand ids, int64_t size) {
   check_ids("scatter_add", ids);
-  return make_accumulate(link_to(shape::gather_relation(size), values.where), 0, Accumulator::add, shared(ir::Body::identity()),
-                         {{values.tensor, 2}, {ids.tensor, 1}}, 0, "scatter_add", values.where);
+  return make_accumulate(link_to(shape::gather_relation(size), values.where), 0, Accumulator::add,
+                         shared(ir::Body::identity()), {{values.tensor, 2}, {ids.tensor, 1}}, 0, "scatter_add",
+                         values.where);
 }
 
 // --- reductions ---
@@ -462,8 +527,10 @@ constexpr const char* kAll = "...|...->... => ";
 Tensor sum(Operand a) { return einsum(spec(kAll, a.where), a).named("sum"); }
 Tensor mean(Operand a) {
   Dim batch, input, output;
-  Tensor total = einsum(spec("..b..|..i..->..o.. => ", a.where), a, {{"b", batch}, {"i", input}, {"o", output}}).named("sum");
-  return (Operand(total, a.where) / (Operand(batch, a.where) * Operand(input, a.where) * Operand(output, a.where))).named("mean");
+  Tensor total =
+      einsum(spec("..b..|..i..->..o.. => ", a.where), a, {{"b", batch}, {"i", input}, {"o", output}}).named("sum");
+  return (Operand(total, a.where) / (Operand(batch, a.where) * Operand(input, a.where) * Operand(output, a.where)))
+      .named("mean");
 }
 Tensor product(Operand a) { return einprod(spec(kAll, a.where), a).named("product"); }
 Tensor largest(Operand a) { return einmax(spec(kAll, a.where), a).named("largest"); }

@@ -1,4 +1,5 @@
-// The graph behind the handles. A node is immutable; a graph a million nodes deep is built and dropped without recursion.
+// The graph behind the handles. A node is immutable; a graph a million nodes deep is built and dropped without
+// recursion.
 #pragma once
 
 #include <functional>
@@ -35,11 +36,21 @@ struct StateNode {  // a parameter, a moment, a running mean, an input buffer
   Tensor like;  // if defined, the shape is this tensor's
   Init init;
 };
-struct DataNode { Array array; };
-struct NumberNode { double value = 0; };
-struct IndexNode { shape::SymbolRef symbol; };
-struct SizeNode { shape::DimRef dim; };  // a captured size; Node::shape_operands holds the tensor that captures it, if known
-struct IotaNode { GivenRow output; };
+struct DataNode {
+  Array array;
+};
+struct NumberNode {
+  double value = 0;
+};
+struct IndexNode {
+  shape::SymbolRef symbol;
+};
+struct SizeNode {
+  shape::DimRef dim;
+};  // a captured size; Node::shape_operands holds the tensor that captures it, if known
+struct IotaNode {
+  GivenRow output;
+};
 struct RandomNode {
   std::string stream;
   int lane = 0, width = 32;
@@ -48,9 +59,9 @@ struct RandomNode {
 };
 struct AccumulateNode {
   std::shared_ptr<const Link> link;
-  int clause = 0, written = 0;    // which clause of the relation, which of its slots
+  int clause = 0, written = 0;  // which clause of the relation, which of its slots
   Accumulator accumulator{};
-  bool counts_reduced = false;    // argmax, argmin: count the reduced iterators only
+  bool counts_reduced = false;  // argmax, argmin: count the reduced iterators only
   std::shared_ptr<const ir::Body> body;
   struct Attached {
     Tensor tensor;
@@ -58,7 +69,8 @@ struct AccumulateNode {
   };
   std::vector<Attached> operands;  // those the body does not read give their shape alone
 };
-using NodeKind = std::variant<StateNode, DataNode, NumberNode, IndexNode, SizeNode, IotaNode, RandomNode, AccumulateNode>;
+using NodeKind =
+    std::variant<StateNode, DataNode, NumberNode, IndexNode, SizeNode, IotaNode, RandomNode, AccumulateNode>;
 
 // What a node's cotangent g gives to `inputs`, in place of differentiating the node. Empty inputs: nothing flows.
 // The rule is handed the inputs, since a substitution may have replaced them.
@@ -70,11 +82,11 @@ struct CustomGradient {
 struct Node {
   NodeKind kind;
   DType dtype = DType::f32;
-  bool weak = false;                     // a C++ number: takes the precision of what it meets
-  std::string label;                     // a name, an op or "einsum"
-  bool named = false;                    // the label says it better than the operation
+  bool weak = false;   // a C++ number: takes the precision of what it meets
+  std::string label;   // a name, an op or "einsum"
+  bool named = false;  // the label says it better than the operation
   Source where;
-  std::vector<Tensor> shape_operands;    // needed to know sizes, never for values
+  std::vector<Tensor> shape_operands;  // needed to know sizes, never for values
   std::shared_ptr<const CustomGradient> custom;
 
   Node() = default;
@@ -106,12 +118,14 @@ std::vector<Tensor> topological(const std::vector<Tensor>& roots, bool values_on
 
 // --- making nodes ---
 Tensor make(NodeKind kind, DType dtype, std::string label, Source where);
-// An operation over a new link: operand i in slot i, the relation's result slot written. The precision is inferred from the body.
-Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator accumulator, std::shared_ptr<const ir::Body> body,
-                       std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where,
-                       std::optional<DType> dtype = std::nullopt);
+// An operation over a new link: operand i in slot i, the relation's result slot written. The precision is inferred from
+// the body.
+Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator accumulator,
+                       std::shared_ptr<const ir::Body> body, std::vector<AccumulateNode::Attached> operands,
+                       int written, std::string label, Source where, std::optional<DType> dtype = std::nullopt);
 
-// The same where each element is written once, so that the precision is the body's: comparisons stay bool, bytes stay bytes.
+// The same where each element is written once, so that the precision is the body's: comparisons stay bool, bytes stay
+// bytes.
 Tensor make_store(std::shared_ptr<const Link> link, int clause, std::shared_ptr<const ir::Body> body,
                   std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where);
 

@@ -21,7 +21,9 @@ std::string describe(const Tensor& tensor) {
   const shape::Relation& relation = *n->link->relation;
   auto operand = [&](int slot) -> std::string {
     for (const auto& o : n->operands)
-      if (o.slot == slot) return o.tensor.node().accumulate() && !o.tensor.node().named ? o.tensor.node().label + "(..)" : o.tensor.node().label;
+      if (o.slot == slot)
+        return o.tensor.node().accumulate() && !o.tensor.node().named ? o.tensor.node().label + "(..)"
+                                                                      : o.tensor.node().label;
     return "..";
   };
   if (relation.apply) return operand(0) + "(" + operand(1) + ")";
@@ -48,26 +50,30 @@ Inference::Inference(const Program& program, const KnownShapes& known) {
     if (const StateNode* s = t.node().state()) {
       auto [at, added] = names.try_emplace(s->name, &t.node());
       if (!added)
-        throw StateError("two different tensors have the name `" + s->name + "`: one made at " + to_string(at->second->where) + ", one at " +
-                         to_string(t.node().where) + "; give each parameter and state a name of its own.");
+        throw StateError("two different tensors have the name `" + s->name + "`: one made at " +
+                         to_string(at->second->where) + ", one at " + to_string(t.node().where) +
+                         "; give each parameter and state a name of its own.");
     }
   rows_.reserve(order_.size()), roles_.reserve(order_.size()), instances_.reserve(order_.size());
   for (const Tensor& t : order_) add(t, known);
   for (const auto& a : program.assignments()) {
     shape::OriginId origin = system_.add_origin(short_name(a.state) + " := " + describe(a.value), a.where);
-    for (RowKind kind : kRowKinds) system_.equate(rows_of(a.state)[size_t(kind)], rows_of(a.value)[size_t(kind)], origin);
+    for (RowKind kind : kRowKinds)
+      system_.equate(rows_of(a.state)[size_t(kind)], rows_of(a.value)[size_t(kind)], origin);
   }
   for (const Tensor& t : order_)
     if (auto* size = std::get_if<SizeNode>(&t.node().kind); size && !system_.dims.count(size->dim))
-      throw ShapeError("the Dim used at " + to_string(t.node().where) + " is captured by no spec of this program; name it in one, {\"name\", dim}.");
+      throw ShapeError("the Dim used at " + to_string(t.node().where) +
+                       " is captured by no spec of this program; name it in one, {\"name\", dim}.");
   solution_ = shape::solve(system_);
 }
 
 Role Inference::role(const Node& node) const {
   return match(
       node.kind, [](const StateNode&) { return Role::leaf; }, [](const DataNode&) { return Role::other; },
-      [](const NumberNode&) { return Role::number; }, [](const IndexNode&) { return Role::number; }, [](const SizeNode&) { return Role::number; },
-      [](const IotaNode&) { return Role::other; }, [](const RandomNode&) { return Role::other; },
+      [](const NumberNode&) { return Role::number; }, [](const IndexNode&) { return Role::number; },
+      [](const SizeNode&) { return Role::number; }, [](const IotaNode&) { return Role::other; },
+      [](const RandomNode&) { return Role::other; },
       [&](const AccumulateNode& n) {
         const shape::Relation& relation = *n.link->relation;
         if (n.written != relation.result) return Role::other;
@@ -124,7 +130,8 @@ void Inference::add(const Tensor& tensor, const KnownShapes& known) {
       node.kind,
       [&](const StateNode& n) {
         shape::OriginId origin = system_.add_origin(n.name, node.where);
-        Rows rows = n.like.defined() ? rows_of(n.like) : new_rows(origin, n.parameter ? shape::Owner::parameter : shape::Owner::state);
+        Rows rows = n.like.defined() ? rows_of(n.like)
+                                     : new_rows(origin, n.parameter ? shape::Owner::parameter : shape::Owner::state);
         add_given(rows, RowKind::batch, n.batch, origin);
         add_given(rows, RowKind::input, n.input, origin);
         add_given(rows, RowKind::output, n.output, origin);
@@ -161,7 +168,9 @@ void Inference::add(const Tensor& tensor, const KnownShapes& known) {
         if (added) {
           std::vector<Role> roles(relation.slots.size(), Role::other);
           for (const auto& o : n.operands) roles[size_t(o.slot)] = roles_.at(&o.tensor.node());
-          at->second = system_.instantiate(relation, roles, system_.add_origin(relation.text.empty() ? describe(tensor) : relation.text, n.link->where));
+          at->second = system_.instantiate(
+              relation, roles,
+              system_.add_origin(relation.text.empty() ? describe(tensor) : relation.text, n.link->where));
         }
         const shape::Instance& instance = at->second;
         shape::OriginId origin = shape::OriginId(system_.rows[size_t(instance.slots[0][0])].origin);
@@ -239,7 +248,9 @@ class Emitter {
     auto [at, added] = symbols_.try_emplace(s.get(), int(out_.symbols.size()));
     if (added) {
       for (const ir::Symbol& other : out_.symbols)
-        if (other.name == s->name) throw StateError("two different Index objects have the name `" + s->name + "` (" + to_string(s->where) + ").");
+        if (other.name == s->name)
+          throw StateError("two different Index objects have the name `" + s->name + "` (" + to_string(s->where) +
+                           ").");
       out_.symbols.push_back({s->name, s->range});
     }
     return at->second;
@@ -252,7 +263,8 @@ class Emitter {
     int64_t elements = 1;
     for (int64_t size : b.shape.sizes())
       if (__builtin_mul_overflow(elements, size, &elements) || elements > shape::kMaxSize)
-        throw ShapeError("`" + describe(tensor) + "` (" + to_string(node.where) + ") would have the shape " + to_string(b.shape) + ", which is more than 2^40 elements.");
+        throw ShapeError("`" + describe(tensor) + "` (" + to_string(node.where) + ") would have the shape " +
+                         to_string(b.shape) + ", which is more than 2^40 elements.");
     b.dtype = node.dtype;
     b.where = node.where;
     b.name = node.state() ? node.state()->name : unique(node.label.empty() ? "t" : node.label);
@@ -318,7 +330,8 @@ class Emitter {
     };
     for (size_t i = 0; i < n.operands.size(); ++i)
       if (renamed[i] >= 0)
-        out.operands[size_t(renamed[i])].map = localise(projection.slots[size_t(n.operands[i].slot)], inference_.shape(n.operands[i].tensor));
+        out.operands[size_t(renamed[i])].map =
+            localise(projection.slots[size_t(n.operands[i].slot)], inference_.shape(n.operands[i].tensor));
     out.write = localise(projection.slots[size_t(n.written)], inference_.shape(tensor));
     out.body = n.body->with_constants(constants).with_operands(renamed);
     if (keeps_position(n.accumulator))

@@ -5,7 +5,9 @@
 namespace caravan {
 
 Index::Index(std::string name, int64_t range, Source where) {
-  if (range < 0) throw StateError("Index `" + name + "` (" + to_string(where) + ") has the range " + std::to_string(range) + "; give a positive range, or none.");
+  if (range < 0)
+    throw StateError("Index `" + name + "` (" + to_string(where) + ") has the range " + std::to_string(range) +
+                     "; give a positive range, or none.");
   symbol_ = std::make_shared<const shape::Symbol>(shape::Symbol{std::move(name), range, where});
 }
 const std::string& Index::name() const { return symbol_->name; }
@@ -44,18 +46,21 @@ void add_sources(Node& node, const GivenRow& row) {
 void check_sizes(const std::string& name, const GivenRow& row, Source where) {
   for (const Extent& extent : row.extents)
     if (!extent.captured && extent.size < 1)
-      throw ShapeError("`" + name + "` (" + to_string(where) + ") has an axis of size " + std::to_string(extent.size) + "; a size is at least 1.");
+      throw ShapeError("`" + name + "` (" + to_string(where) + ") has an axis of size " + std::to_string(extent.size) +
+                       "; a size is at least 1.");
 }
 
 Tensor make_state(StateNode state, DType dtype, Source where) {
   if (state.name.empty()) throw StateError("a parameter or state (" + to_string(where) + ") needs a name.");
   if (state.init.kind == Init::Kind::constant && !can_hold(dtype, state.init.a))
-    throw DTypeError("`" + state.name + "` (" + to_string(where) + ") is " + std::string(name(dtype)) + ", which cannot hold its initial value " + std::to_string(state.init.a) + ".");
+    throw DTypeError("`" + state.name + "` (" + to_string(where) + ") is " + std::string(name(dtype)) +
+                     ", which cannot hold its initial value " + std::to_string(state.init.a) + ".");
   auto node = std::make_shared<Node>();
   node->dtype = dtype;
   node->label = state.name;
   node->where = where;
-  for (const GivenRow* row : {&state.batch, &state.input, &state.output}) check_sizes(state.name, *row, where), add_sources(*node, *row);
+  for (const GivenRow* row : {&state.batch, &state.input, &state.output})
+    check_sizes(state.name, *row, where), add_sources(*node, *row);
   node->kind = std::move(state);
   return Tensor(std::move(node));
 }
@@ -74,14 +79,17 @@ Tensor random_leaf(std::string stream, int lane, int width, const RandomOptions&
   node->label = "random " + random.stream;
   node->where = where;
   node->dtype = width == 32 ? DType::i64 : DType::i32;
-  for (const GivenRow* row : {&random.batch, &random.input, &random.output}) check_sizes(random.stream, *row, where), add_sources(*node, *row);
+  for (const GivenRow* row : {&random.batch, &random.input, &random.output})
+    check_sizes(random.stream, *row, where), add_sources(*node, *row);
   node->kind = std::move(random);
   return Tensor(std::move(node));
 }
 
 }  // namespace
 
-void Operand::set_number(double value, bool integral) { tensor = weak_number(value, integral ? DType::i32 : DType::f32, where); }
+void Operand::set_number(double value, bool integral) {
+  tensor = weak_number(value, integral ? DType::i32 : DType::f32, where);
+}
 void Operand::set(const Index& index) { tensor = make(IndexNode{index.symbol()}, DType::i64, index.name(), where); }
 void Operand::set(const Array& array) { tensor = caravan::tensor(array, "data", where); }
 void Operand::set(const Dim& dim) {
@@ -115,22 +123,33 @@ Tensor param(std::string name, const ParamOptions& options, Source where) {
   state.batch.given = true;
   return make_state(std::move(state), options.dtype, where);
 }
-Tensor param(std::string name, double value, Source where) { return param(std::move(name), Array::scalar(value), where); }
+Tensor param(std::string name, double value, Source where) {
+  return param(std::move(name), Array::scalar(value), where);
+}
 Tensor param(std::string name, const Array& value, Source where) {
-  StateNode state{std::move(name), true, given(value.shape().batch), given(value.shape().input), given(value.shape().output), {}, from(value)};
+  StateNode state{
+      std::move(name), true, given(value.shape().batch), given(value.shape().input), given(value.shape().output), {},
+      from(value)};
   return make_state(std::move(state), value.dtype(), where);
 }
 
 Tensor state(std::string name, const StateOptions& options, Source where) {
-  return make_state({std::move(name), false, options.batch, options.input, options.output, {}, options.init}, options.dtype, where);
+  return make_state({std::move(name), false, options.batch, options.input, options.output, {}, options.init},
+                    options.dtype, where);
 }
 Tensor state_like(const Tensor& shape, std::string name, Init init, Source where) {
   return make_state({std::move(name), false, {}, {}, {}, shape, std::move(init)}, shape.dtype(), where);
 }
-Tensor input(std::string name, const StateOptions& options, Source where) { return state(std::move(name), options, where); }
+Tensor input(std::string name, const StateOptions& options, Source where) {
+  return state(std::move(name), options, where);
+}
 
-Tensor tensor(const Array& array, std::string label, Source where) { return make(DataNode{array}, array.dtype(), std::move(label), where); }
-Tensor tensor(std::initializer_list<double> values, Source where) { return tensor(Array::vector(values), "data", where); }
+Tensor tensor(const Array& array, std::string label, Source where) {
+  return make(DataNode{array}, array.dtype(), std::move(label), where);
+}
+Tensor tensor(std::initializer_list<double> values, Source where) {
+  return tensor(Array::vector(values), "data", where);
+}
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Source where) {
   std::vector<std::vector<double>> list;
   for (const auto& row : rows) list.emplace_back(row);
@@ -139,8 +158,8 @@ Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Source 
 Tensor number(double value, DType dtype, Source where) {
   if (!can_hold(dtype, value)) {
     char text[160];
-    std::snprintf(text, sizeof text, "the number %.17g (%s) does not fit into %s, whose largest value is %.6g.", value, to_string(where).c_str(),
-                  std::string(name(dtype)).c_str(), largest(dtype));
+    std::snprintf(text, sizeof text, "the number %.17g (%s) does not fit into %s, whose largest value is %.6g.", value,
+                  to_string(where).c_str(), std::string(name(dtype)).c_str(), largest(dtype));
     throw DTypeError(text);
   }
   Tensor weak = weak_number(value, dtype, where);
@@ -158,11 +177,19 @@ Tensor iota(Extent size, Source where) {
   node->kind = std::move(leaf);
   return Tensor(std::move(node));
 }
-Tensor full_like(const Tensor& shape, double value, Source where) { return constant_like(shape, value, shape.dtype(), "full_like", where); }
-Tensor ones_like(const Tensor& shape, Source where) { return constant_like(shape, 1, shape.dtype(), "ones_like", where); }
-Tensor zeros_like(const Tensor& shape, Source where) { return constant_like(shape, 0, shape.dtype(), "zeros_like", where); }
+Tensor full_like(const Tensor& shape, double value, Source where) {
+  return constant_like(shape, value, shape.dtype(), "full_like", where);
+}
+Tensor ones_like(const Tensor& shape, Source where) {
+  return constant_like(shape, 1, shape.dtype(), "ones_like", where);
+}
+Tensor zeros_like(const Tensor& shape, Source where) {
+  return constant_like(shape, 0, shape.dtype(), "zeros_like", where);
+}
 
-Tensor random_bits(std::string stream, const RandomOptions& options, Source where) { return random_leaf(std::move(stream), 0, 32, options, where); }
+Tensor random_bits(std::string stream, const RandomOptions& options, Source where) {
+  return random_leaf(std::move(stream), 0, 32, options, where);
+}
 
 // The top 24 bits of a word times 2^-24: exact in float32, so the same on every backend.
 Tensor uniform(std::string stream, const RandomOptions& options, Source where) {

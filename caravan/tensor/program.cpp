@@ -12,11 +12,13 @@ namespace caravan {
 Program& Program::add(Assignment assignment) {
   const StateNode* state = assignment.state.node().state();
   if (!state)
-    throw StateError("only a parameter or a state can be assigned to, not `" + assignment.state.node().label + "` (" + to_string(assignment.where) + ").");
+    throw StateError("only a parameter or a state can be assigned to, not `" + assignment.state.node().label + "` (" +
+                     to_string(assignment.where) + ").");
   auto [at, added] = assigned_.try_emplace(state->name, assignments_.size());
   if (!added)
-    throw StateError("`" + state->name + "` is assigned twice in one program: at " + to_string(assignments_[at->second].where) + " and at " +
-                     to_string(assignment.where) + "; use then(p, q) if one comes after the other.");
+    throw StateError("`" + state->name + "` is assigned twice in one program: at " +
+                     to_string(assignments_[at->second].where) + " and at " + to_string(assignment.where) +
+                     "; use then(p, q) if one comes after the other.");
   assignments_.push_back(std::move(assignment));
   return *this;
 }
@@ -26,7 +28,8 @@ Program& Program::add_observed(const Tensor& as, const Tensor& value) {
   auto [at, added] = observed_at_.try_emplace(&as.node(), observed_.size());
   if (!added) {
     if (observed_[at->second].same_as(value)) return *this;
-    throw StateError("`" + as.node().label + "` (" + to_string(as.node().where) + ") is observed twice in one program, before and after its states change.");
+    throw StateError("`" + as.node().label + "` (" + to_string(as.node().where) +
+                     ") is observed twice in one program, before and after its states change.");
   }
   observed_.push_back(value), observed_as_.push_back(as);
   return *this;
@@ -58,7 +61,8 @@ Program then(const Program& p, const Program& q) {
   // States of one name are one state, also where p and q made their own leaves for it (two optimisers with a counter).
   std::unordered_map<std::string, Tensor> leaves, values;
   std::vector<Tensor> all = p.observed();
-  for (const auto& a : p.assignments()) all.push_back(a.value), all.push_back(a.state), values[a.state.node().state()->name] = a.value;
+  for (const auto& a : p.assignments())
+    all.push_back(a.value), all.push_back(a.state), values[a.state.node().state()->name] = a.value;
   for (const Tensor& t : topological(all, false))
     if (const StateNode* s = t.node().state()) leaves.emplace(s->name, t);
   std::vector<Tensor> mine = roots;
@@ -66,8 +70,10 @@ Program then(const Program& p, const Program& q) {
   for (const Tensor& t : topological(mine, false)) {
     const StateNode* s = t.node().state();
     if (!s) continue;
-    if (auto at = values.find(s->name); at != values.end()) from.push_back(t), to.push_back(at->second);
-    else if (auto leaf = leaves.find(s->name); leaf != leaves.end() && !leaf->second.same_as(t)) from.push_back(t), to.push_back(leaf->second);
+    if (auto at = values.find(s->name); at != values.end())
+      from.push_back(t), to.push_back(at->second);
+    else if (auto leaf = leaves.find(s->name); leaf != leaves.end() && !leaf->second.same_as(t))
+      from.push_back(t), to.push_back(leaf->second);
   }
   std::vector<Tensor> replaced = substitute(roots, from, to);
 
@@ -90,7 +96,9 @@ Program then(const Program& p, const Program& q) {
   return out;
 }
 
-Program add_to(const Tensor& state, Operand value) { return assign(state, Operand(Operand(state, value.where) + value, value.where)); }
+Program add_to(const Tensor& state, Operand value) {
+  return assign(state, Operand(Operand(state, value.where) + value, value.where));
+}
 Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings& bindings) {
   return add_to(state, Operand(einsum(spec, value, bindings), value.where));
 }
@@ -99,7 +107,8 @@ Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings&
 Program update(const Tensor& state, const Index& at, Operand value) {
   auto link = std::make_shared<const Link>(Link{shape::slice_relation(at.symbol()), value.where});
   auto spread = [&](ir::Body body, const char* label) {
-    return make_store(link, 0, std::make_shared<const ir::Body>(std::move(body)), {{value.tensor, 1}, {state, 0}}, 0, label, value.where);
+    return make_store(link, 0, std::make_shared<const ir::Body>(std::move(body)), {{value.tensor, 1}, {state, 0}}, 0,
+                      label, value.where);
   };
   Tensor mask = spread(ir::Body::number(1), "update"), placed = spread(ir::Body::identity(), "update");
   return assign(state, Operand(where(mask, placed, state), value.where));
@@ -109,11 +118,13 @@ Program when(Operand condition, const Program& program) {
   Program out;
   for (const auto& a : program.assignments())
     out.add({a.state, where(condition, Operand(a.value, a.where), Operand(a.state, a.where)), a.where});
-  for (size_t i = 0; i < program.observed().size(); ++i) out.add_observed(program.observed_as()[i], program.observed()[i]);
+  for (size_t i = 0; i < program.observed().size(); ++i)
+    out.add_observed(program.observed_as()[i], program.observed()[i]);
   return out;
 }
 
-std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
+std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vector<Tensor>& from,
+                               const std::vector<Tensor>& to) {
   std::unordered_map<const Node*, Tensor> replaced;
   for (size_t i = 0; i < from.size(); ++i) replaced[&from[i].node()] = to[i];
   auto of = [&](const Tensor& t) {
@@ -121,14 +132,18 @@ std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vect
     return at == replaced.end() ? t : at->second;
   };
   for (const Tensor& t : topological(roots, false)) {
-    if (replaced.count(&t.node()) || t.node().state()) continue;  // a state shaped like another stays the one of its name
+    if (replaced.count(&t.node()) || t.node().state())
+      continue;  // a state shaped like another stays the one of its name
     bool changed = false;
     for_each_child(t.node(), [&](const Tensor& child) { changed = changed || !of(child).same_as(child); });
     if (!changed) continue;
     auto node = std::make_shared<Node>(t.node());
     for (Tensor& s : node->shape_operands) s = of(s);
     match(
-        node->kind, [&](AccumulateNode& n) { for (auto& o : n.operands) o.tensor = of(o.tensor); },
+        node->kind,
+        [&](AccumulateNode& n) {
+          for (auto& o : n.operands) o.tensor = of(o.tensor);
+        },
         [&](RandomNode& n) {
           n.step = of(n.step);
           if (n.like.defined()) n.like = of(n.like);

@@ -20,8 +20,10 @@ class Program {
     Source where;
   };
   const std::vector<Assignment>& assignments() const { return assignments_; }
-  const std::vector<Tensor>& observed() const { return observed_; }        // what is computed
-  const std::vector<Tensor>& observed_as() const { return observed_as_; }  // what it is read by: the user's tensor, one each
+  const std::vector<Tensor>& observed() const { return observed_; }  // what is computed
+  const std::vector<Tensor>& observed_as() const {
+    return observed_as_;
+  }  // what it is read by: the user's tensor, one each
 
   // One assignment per state: a second is refused, naming both lines.
   Program& add(Assignment assignment);
@@ -32,22 +34,24 @@ class Program {
  private:
   std::vector<Assignment> assignments_;
   std::vector<Tensor> observed_, observed_as_;
-  std::unordered_map<std::string, size_t> assigned_;       // assignment by the state's name
+  std::unordered_map<std::string, size_t> assigned_;  // assignment by the state's name
   std::unordered_map<const Node*, size_t> observed_at_;
 };
 
 Program assign(const Tensor& state, Operand value);
 Program observe(const Tensor& tensor);
 Program observe(const std::vector<Tensor>& tensors);
-Program operator&(Program p, const Program& q);                   // simultaneous
-Program then(const Program& p, const Program& q);                 // q sees p's new state; what both observe is read as q sees it
-Program add_to(const Tensor& state, Operand value);               // state := state + value
-Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings& bindings = {});  // ... + einsum(spec, value)
+Program operator&(Program p, const Program& q);      // simultaneous
+Program then(const Program& p, const Program& q);    // q sees p's new state; what both observe is read as q sees it
+Program add_to(const Tensor& state, Operand value);  // state := state + value
+Program add_to(const Tensor& state, Spec<1> spec, Operand value,
+               const Bindings& bindings = {});                        // ... + einsum(spec, value)
 Program update(const Tensor& state, const Index& at, Operand value);  // replaces the slice `state[at]`
-Program when(Operand condition, const Program& program);          // every assignment only where the scalar condition holds
+Program when(Operand condition, const Program& program);  // every assignment only where the scalar condition holds
 
 // `root` with every use of `from[i]` replaced by `to[i]`; shapes must agree.
-std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vector<Tensor>& from, const std::vector<Tensor>& to);
+std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vector<Tensor>& from,
+                               const std::vector<Tensor>& to);
 
 // The parameters that the tensors' values depend on, each once, in the order of their first use.
 std::vector<Tensor> parameters(const std::vector<Tensor>& roots);

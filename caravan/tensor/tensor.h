@@ -34,16 +34,16 @@ class Tensor {
   Tensor() = default;  // stands for nothing; using it is refused
   explicit Tensor(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
 
-  Tensor operator()(Operand x) const;                   // w(x): contracts w's input axes with x's output axes
+  Tensor operator()(Operand x) const;                      // w(x): contracts w's input axes with x's output axes
   Tensor operator[](const struct IndexHere& index) const;  // removes the leftmost batch axis
   Tensor batches(int64_t size, Source where = Source::here()) const;  // the leftmost batch axis n becomes n/size, size
-  Tensor named(std::string label) const;                // the same value under a name that dumps show
+  Tensor named(std::string label) const;                              // the same value under a name that dumps show
 
   bool defined() const { return node_ != nullptr; }
-  const Node& node() const;                             // refused if undefined
+  const Node& node() const;  // refused if undefined
   const std::shared_ptr<const Node>& handle() const { return node_; }
   DType dtype() const;
-  const std::string& name() const;                      // of a parameter or state; of others what dumps call them
+  const std::string& name() const;  // of a parameter or state; of others what dumps call them
   bool same_as(const Tensor& other) const { return node_ == other.node_; }
 
  private:
@@ -64,7 +64,8 @@ class Index {
 
 // An index and the line where it is used.
 struct IndexHere {
-  IndexHere(const Index& index, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : index(index), where{file, line} {}
+  IndexHere(const Index& index, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : index(index), where{file, line} {}
   Index index;
   Source where;
 };
@@ -84,7 +85,8 @@ class Dim {
 // An operand of an operation: a tensor or something that becomes one, and the line where it was written.
 // (A template, so that a braced list of bindings never looks like an operand.)
 template <class T>
-concept Operandable = std::is_arithmetic_v<T> || std::is_same_v<T, Tensor> || std::is_same_v<T, Index> || std::is_same_v<T, Dim> || std::is_same_v<T, Array>;
+concept Operandable = std::is_arithmetic_v<T> || std::is_same_v<T, Tensor> || std::is_same_v<T, Index> ||
+    std::is_same_v<T, Dim> || std::is_same_v<T, Array>;
 
 class Operand {
  public:
@@ -122,12 +124,16 @@ Times times(int64_t factor, const Dim& dim);
 
 struct BindingArgument {
   template <class Number>
-    requires std::is_integral_v<Number>
-  BindingArgument(std::string name, Number size) : name(std::move(name)), kind(Kind::size), size(int64_t(size)) {}
+  requires std::is_integral_v<Number> BindingArgument(std::string name, Number size)
+      : name(std::move(name)), kind(Kind::size), size(int64_t(size)) {}
   BindingArgument(std::string name, const Dim& dim) : name(std::move(name)), kind(Kind::dim), dim(dim) {}
   BindingArgument(std::string name, const char* same) : name(std::move(name)), kind(Kind::same), other(same) {}
   BindingArgument(std::string name, const Times& times)
-      : name(std::move(name)), kind(times.by_name ? Kind::multiple : Kind::multiple_dim), size(times.factor), other(times.name), dim(times.dim) {}
+      : name(std::move(name)),
+        kind(times.by_name ? Kind::multiple : Kind::multiple_dim),
+        size(times.factor),
+        other(times.name),
+        dim(times.dim) {}
   BindingArgument(const char* condition) : name(condition), kind(Kind::condition) {}
 
   enum class Kind : uint8_t { size, dim, same, multiple, multiple_dim, condition };
@@ -172,21 +178,23 @@ Tensor einmax(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bin
 Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings = {});
 Tensor einmin(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor einmin(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
-Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings = {});  // product
-Tensor einany(Spec<1> spec, Operand a, const Bindings& bindings = {});   // or, of a != 0
-Tensor einall(Spec<1> spec, Operand a, const Bindings& bindings = {});   // and
+Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings = {});               // product
+Tensor einany(Spec<1> spec, Operand a, const Bindings& bindings = {});                // or, of a != 0
+Tensor einall(Spec<1> spec, Operand a, const Bindings& bindings = {});                // and
 Tensor tropical(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});   // max of a + b
 Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});  // sum of a + b
-Tensor argmax(Spec<1> spec, Operand a, const Bindings& bindings = {});  // position in the box of the reduced axes; the first of equals
+Tensor argmax(Spec<1> spec, Operand a,
+              const Bindings& bindings = {});  // position in the box of the reduced axes; the first of equals
 Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings = {});
 
 Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor concat(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
 Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& bindings = {});
-Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output, Source where = Source::here());  // a new first axis
+Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output,
+             Source where = Source::here());  // a new first axis
 
-Tensor gather(Operand table, Operand ids);                          // table `v -> ...`; out-of-range ids are refused on the host
-Tensor scatter_add(Operand values, Operand ids, int64_t size);      // the transpose of gather: `size -> ...`
+Tensor gather(Operand table, Operand ids);  // table `v -> ...`; out-of-range ids are refused on the host
+Tensor scatter_add(Operand values, Operand ids, int64_t size);  // the transpose of gather: `size -> ...`
 
 // --- reductions over all axes ---
 Tensor sum(Operand a);
@@ -199,8 +207,8 @@ Tensor dot(Operand a, Operand b);  // sum of a * b, equal shapes
 // --- leaves ---
 struct Extent {  // the size of an axis: a number, perhaps with a basis tag, or a captured size
   template <class Number>
-    requires std::is_integral_v<Number>
-  Extent(Number size, std::string basis = "") : size(int64_t(size)), basis(std::move(basis)) {}
+  requires std::is_integral_v<Number> Extent(Number size, std::string basis = "")
+      : size(int64_t(size)), basis(std::move(basis)) {}
   Extent(const Dim& dim) : dim(dim), captured(true) {}
   int64_t size = 0;
   std::string basis;
@@ -218,9 +226,21 @@ struct GivenRow {  // a row that is given, or left to inference
 
 // How a state is filled at its first use in a Context: over all its axes, from the Context's seed and the state's name.
 struct Init {
-  enum class Kind : uint8_t { automatic, constant, uniform, normal, kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, values, none };
-  Kind kind = Kind::automatic;  // Kaiming-normal over all input axes; zeros without input axes (a Context can set another)
-  double a = 0, b = 0;          // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
+  enum class Kind : uint8_t {
+    automatic,
+    constant,
+    uniform,
+    normal,
+    kaiming_normal,
+    kaiming_uniform,
+    xavier_normal,
+    xavier_uniform,
+    values,
+    none
+  };
+  Kind kind =
+      Kind::automatic;  // Kaiming-normal over all input axes; zeros without input axes (a Context can set another)
+  double a = 0, b = 0;  // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
   std::shared_ptr<const Array> array{};
 };
 Init zeros();
@@ -235,15 +255,17 @@ Init xavier_uniform(double gain = 1);
 Init from(Array array);
 
 struct ParamOptions {
-  GivenRow batch{}, input{}, output{};  // what is not given is inferred; the batch row of a parameter is empty unless given
+  GivenRow batch{}, input{},
+      output{};  // what is not given is inferred; the batch row of a parameter is empty unless given
   Init init{};
   DType dtype = DType::f32;
 };
 Tensor param(std::string name, const ParamOptions& options = {}, Source where = Source::here());
-Tensor param(std::string name, double value, Source where = Source::here());               // a scalar
+Tensor param(std::string name, double value, Source where = Source::here());  // a scalar
 Tensor param(std::string name, const Array& value, Source where = Source::here());
 template <int = 0>  // a template gives way to the options: GCC 12 would take {.output = {4}} for a list of numbers
-Tensor param(std::string name, std::initializer_list<double> values, Source where = Source::here()) {  // one output axis
+Tensor param(std::string name, std::initializer_list<double> values,
+             Source where = Source::here()) {  // one output axis
   return param(std::move(name), Array::vector(values), where);
 }
 
@@ -254,28 +276,30 @@ struct StateOptions {
 };
 Tensor state(std::string name, const StateOptions& options = {}, Source where = Source::here());
 Tensor state_like(const Tensor& shape, std::string name, Init init, Source where = Source::here());
-Tensor input(std::string name, const StateOptions& options = {}, Source where = Source::here());  // a state that is written from the host
+Tensor input(std::string name, const StateOptions& options = {},
+             Source where = Source::here());  // a state that is written from the host
 
 Tensor tensor(const Array& array, std::string label = "data", Source where = Source::here());
 Tensor tensor(std::initializer_list<double> values, Source where = Source::here());
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Source where = Source::here());
 Tensor number(double value, DType dtype, Source where = Source::here());  // refused if dtype cannot hold it
-Tensor iota(Extent size, Source where = Source::here());                   // 0, 1, 2, ... on one output axis
+Tensor iota(Extent size, Source where = Source::here());                  // 0, 1, 2, ... on one output axis
 Tensor ones_like(const Tensor& shape, Source where = Source::here());
 Tensor zeros_like(const Tensor& shape, Source where = Source::here());
 Tensor full_like(const Tensor& shape, double value, Source where = Source::here());
-Tensor slice(const Array& array, const Index& index);                      // so that array[index] works
+Tensor slice(const Array& array, const Index& index);  // so that array[index] works
 
 // Random values keyed by (seed, stream, step): the same on every backend and whatever else the program does.
 struct RandomOptions {
   GivenRow batch{}, input{}, output{};  // rows that are not given are empty; `like` gives all three
   Tensor like{};
-  std::optional<Operand> step{};                  // a scalar: a different value, a different draw; without one always the same
+  std::optional<Operand> step{};  // a scalar: a different value, a different draw; without one always the same
 };
 Tensor random_bits(std::string stream, const RandomOptions& options = {}, Source where = Source::here());  // 32 bits
 Tensor uniform(std::string stream, const RandomOptions& options = {}, Source where = Source::here());      // [0, 1)
 Tensor normal(std::string stream, const RandomOptions& options = {}, Source where = Source::here());
-Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& options = {}, Source where = Source::here());
+Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& options = {},
+                 Source where = Source::here());
 
 // --- gradients (autodiff/ has grad itself) ---
 Tensor stop_gradient(Operand a);

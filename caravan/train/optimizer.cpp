@@ -15,7 +15,9 @@ Tensor moment(const Tensor& parameter, const char* suffix) {
   return state_like(parameter, parameter.node().state()->name + suffix, zeros(), parameter.node().where);
 }
 // The number of this step, from 1, kept as a state of the optimiser.
-Tensor counter(const std::string& name) { return state(name, {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64}); }
+Tensor counter(const std::string& name) {
+  return state(name, {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
+}
 
 Program for_each(const Gradients& gradients, const std::function<Program(const Tensor& p, const Tensor& g)>& update) {
   Program out;
@@ -29,7 +31,8 @@ Optimizer adam_with(const AdamOptions& o, bool decoupled, const char* name) {
     Tensor correct1 = 1 - pow(o.beta1, cast(t, DType::f32)), correct2 = 1 - pow(o.beta2, cast(t, DType::f32));
     Program updates = for_each(gradients, [&](const Tensor& p, const Tensor& gradient) {
       Tensor g = decoupled || o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
-      Tensor mean = moment(p, ("." + name + ".mean").c_str()), square_mean = moment(p, ("." + name + ".square").c_str());
+      Tensor mean = moment(p, ("." + name + ".mean").c_str()),
+             square_mean = moment(p, ("." + name + ".square").c_str());
       Tensor m = o.beta1 * mean + (1 - o.beta1) * g, v = o.beta2 * square_mean + (1 - o.beta2) * square(g);
       Tensor step = (m / correct1) / (sqrt(v / correct2) + o.epsilon);
       if (decoupled && o.weight_decay != 0) step = step + o.weight_decay * p;
@@ -43,7 +46,9 @@ Optimizer adam_with(const AdamOptions& o, bool decoupled, const char* name) {
 
 Gradients gradients(const Tensor& loss) { return gradients(loss, reached_parameters(loss)); }
 Gradients gradients(const Tensor& loss, const std::vector<Tensor>& params, Source where) {
-  if (params.empty()) throw GradientError("the loss `" + loss.node().label + "` (" + to_string(loss.node().where) + ") depends on no parameter.");
+  if (params.empty())
+    throw GradientError("the loss `" + loss.node().label + "` (" + to_string(loss.node().where) +
+                        ") depends on no parameter.");
   std::vector<Tensor> values = grad(loss, params, {}, where);
   Gradients out;
   for (size_t i = 0; i < params.size(); ++i) out.push_back({params[i], values[i]});
@@ -116,7 +121,8 @@ Transform clip_by_global_norm(double limit) {
 }
 
 Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const Optimizer& optimizer) {
-  if (every < 1) throw ConfigError("accumulated_step: `every` is " + std::to_string(every) + "; it must be at least 1.");
+  if (every < 1)
+    throw ConfigError("accumulated_step: `every` is " + std::to_string(every) + "; it must be at least 1.");
   Tensor last = mod(step, every) == every - 1;
   Program sums;
   Gradients means;
@@ -139,12 +145,18 @@ Program averages(const std::vector<Tensor>& params, double decay) {
   return out;
 }
 
-Tensor linear_decay(Operand step, double steps, double from, double to) { return from + (to - from) * min(step / steps, 1.0); }
+Tensor linear_decay(Operand step, double steps, double from, double to) {
+  return from + (to - from) * min(step / steps, 1.0);
+}
 Tensor cosine_decay(Operand step, double steps, double from, double to) {
   return to + 0.5 * (from - to) * (1 + cos(std::numbers::pi * min(step / steps, 1.0)));
 }
-Tensor exponential_decay(Operand step, double from, double factor, double every) { return from * pow(factor, step / every); }
-Tensor step_decay(Operand step, double from, double factor, double every) { return from * pow(factor, floor(step / every)); }
+Tensor exponential_decay(Operand step, double from, double factor, double every) {
+  return from * pow(factor, step / every);
+}
+Tensor step_decay(Operand step, double from, double factor, double every) {
+  return from * pow(factor, floor(step / every));
+}
 Tensor warmup(Operand step, double steps, Operand rate) { return rate * min((step + 1) / steps, 1.0); }
 
 }  // namespace caravan

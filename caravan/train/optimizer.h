@@ -55,8 +55,8 @@ Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transfo
 
 // Transforms of gradients.
 Tensor global_norm(const Gradients& gradients);
-Transform clip_by_value(double limit);         // each element into [-limit, limit]
-Transform clip_by_global_norm(double limit);   // all together to a norm of at most `limit`
+Transform clip_by_value(double limit);        // each element into [-limit, limit]
+Transform clip_by_global_norm(double limit);  // all together to a norm of at most `limit`
 
 // Sums gradients over `every` steps and updates with their mean at the last of them. `step` counts from 0.
 Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const Optimizer& optimizer);

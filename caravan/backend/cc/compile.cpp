@@ -33,7 +33,8 @@ std::string digest(const std::string& text) {
     b ^= b >> 29;
   }
   char out[40];
-  std::snprintf(out, sizeof out, "%016llx%016llx", static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
+  std::snprintf(out, sizeof out, "%016llx%016llx", static_cast<unsigned long long>(a),
+                static_cast<unsigned long long>(b));
   return out;
 }
 
@@ -64,7 +65,8 @@ int run(const std::vector<std::string>& command, const fs::path& log) {
   posix_spawn_file_actions_destroy(&actions);
   if (failed) return -1;
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -82,7 +84,10 @@ bool usable(const fs::path& folder) {
 
 // The folder where entries are looked for, and the first choice for new ones; empty if there is no such place.
 fs::path cache_folder(const CompilerOptions& options) {
-  auto from = [](const char* name) { const char* value = std::getenv(name); return std::string(value ? value : ""); };
+  auto from = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
   if (!options.cache.empty()) return options.cache;
   if (std::string set = from("CARAVAN_CACHE"); !set.empty()) return set;
   if (std::string set = from("XDG_CACHE_HOME"); !set.empty()) return fs::path(set) / "caravan";
@@ -98,7 +103,8 @@ class OwnFolder {
     const fs::path temporary = fs::temp_directory_path(error);
     std::string pattern = ((error ? fs::path("/tmp") : temporary) / "caravan-XXXXXX").string();
     if (!mkdtemp(pattern.data()))
-      throw BackendError("no folder for compiled code can be written: tried " + (wanted.empty() ? "none" : wanted.string()) + " and " + pattern + "; set CARAVAN_CACHE.");
+      throw BackendError("no folder for compiled code can be written: tried " +
+                         (wanted.empty() ? "none" : wanted.string()) + " and " + pattern + "; set CARAVAN_CACHE.");
     path_ = pattern;
   }
   ~OwnFolder() {
@@ -123,7 +129,8 @@ fs::path writable_folder(const fs::path& cache) {
 // (What follows the sections of a shared object is no concern of the loader.)
 constexpr size_t kDigest = 32;
 bool is_whole(const std::string& entry) {
-  return entry.size() > kDigest && digest(entry.substr(0, entry.size() - kDigest)) == entry.substr(entry.size() - kDigest);
+  return entry.size() > kDigest &&
+         digest(entry.substr(0, entry.size() - kDigest)) == entry.substr(entry.size() - kDigest);
 }
 std::shared_ptr<Library> load_entry(const fs::path& object) {
   if (!is_whole(read_file(object))) return nullptr;
@@ -157,7 +164,8 @@ std::string version_of(const std::string& compiler, const fs::path& folder) {
   std::error_code ignored;
   fs::remove(log, ignored);
   if (status != 0)
-    throw BackendError("the C compiler `" + compiler + "` cannot be run (`" + compiler + " --version` failed); install one (apt-get install gcc) or set another.");
+    throw BackendError("the C compiler `" + compiler + "` cannot be run (`" + compiler +
+                       " --version` failed); install one (apt-get install gcc) or set another.");
   known.push_back({compiler, version});
   return version;
 }
@@ -176,9 +184,11 @@ void* Library::symbol(const char* name) const {
 
 Compiled compile(const std::string& source, const CompilerOptions& options) {
   const fs::path cache = cache_folder(options), folder = writable_folder(cache);
-  const std::string key = digest(source + "\n" + options.compiler + "\n" + version_of(options.compiler, folder) + "\n" + joined(options.flags) + "\n" + processor());
+  const std::string key = digest(source + "\n" + options.compiler + "\n" + version_of(options.compiler, folder) + "\n" +
+                                 joined(options.flags) + "\n" + processor());
   for (const fs::path& place : {cache, folder})  // a cache that cannot be written can still be read
-    if (auto library = place.empty() ? nullptr : load_entry(place / (key + ".so"))) return {std::move(library), true, (place / (key + ".c")).string()};
+    if (auto library = place.empty() ? nullptr : load_entry(place / (key + ".so")))
+      return {std::move(library), true, (place / (key + ".c")).string()};
 
   static std::atomic<int> serial{0};
   const std::string stem = (folder / (key + "." + std::to_string(getpid()) + "." + std::to_string(serial++))).string();
@@ -189,13 +199,16 @@ Compiled compile(const std::string& source, const CompilerOptions& options) {
   };
   std::vector<std::string> command = {options.compiler};
   command.insert(command.end(), options.flags.begin(), options.flags.end());
-  for (const std::string& word : {c.string(), std::string("-o"), so.string(), std::string("-lm")}) command.push_back(word);
-  if (!write_file(c, source)) throw BackendError("the generated C could not be written to " + c.string() + "; is the disk full?");
+  for (const std::string& word : {c.string(), std::string("-o"), so.string(), std::string("-lm")})
+    command.push_back(word);
+  if (!write_file(c, source))
+    throw BackendError("the generated C could not be written to " + c.string() + "; is the disk full?");
   const int status = run(command, log);
   if (status != 0) {
     const std::string said = read_file(log);
     clean();
-    throw BackendError("the C compiler failed (status " + std::to_string(status) + ").\n  command: " + joined(command) + "\n  source:  " + c.string() + "\n  log:     " + said);
+    throw BackendError("the C compiler failed (status " + std::to_string(status) + ").\n  command: " + joined(command) +
+                       "\n  source:  " + c.string() + "\n  log:     " + said);
   }
   const std::string bytes = read_file(so);
   if (bytes.empty() || !write_file(so, bytes + digest(bytes))) {

@@ -1,8 +1,8 @@
 // C text to machine code in this process: the system's compiler as a subprocess, with a disk cache of what it made.
 //
-// The key of an entry is a hash of text, compiler, its version, flags and the processor's features. An entry is one file
-// that appears by atomic rename and ends with its checksum; one that is damaged is made again. A cache that cannot be
-// written is still read, and what is missing goes to a folder of this process alone. Nothing here prints.
+// The key of an entry is a hash of text, compiler, its version, flags and the processor's features. An entry is one
+// file that appears by atomic rename and ends with its checksum; one that is damaged is made again. A cache that cannot
+// be written is still read, and what is missing goes to a folder of this process alone. Nothing here prints.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,16 @@ struct CompilerOptions {
   std::string compiler = "cc";
   // No contraction and no reassociation, so that a value has the same bits wherever it is computed. Without the SLP
   // vectoriser: GCC 12's takes (double)(float)x for x (y[0] = (double)(float)x[0]; y[1] = (double)(float)x[1]; at -O3).
-  std::vector<std::string> flags = {"-std=gnu99", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-slp-vectorize", "-fwrapv", "-fPIC", "-shared"};
+  std::vector<std::string> flags = {"-std=gnu99",
+                                    "-O3",
+                                    "-march=native",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-trapping-math",
+                                    "-fno-tree-slp-vectorize",
+                                    "-fwrapv",
+                                    "-fPIC",
+                                    "-shared"};
   std::string cache;  // a folder; empty: $CARAVAN_CACHE, then $XDG_CACHE_HOME/caravan, then ~/.cache/caravan
 };
 

@@ -62,7 +62,9 @@ class CcExecutable : public backend::Executable {
     const ir::Program& p = module_.program;
     MemoryPlan plan = plan_memory(module_);
     if (store_->options.memory_limit > 0 && plan.bytes > store_->options.memory_limit)
-      throw StateError("the program `" + p.name + "` needs " + std::to_string(plan.bytes) + " bytes for its buffers, more than the limit of " + std::to_string(store_->options.memory_limit) + ".");
+      throw StateError("the program `" + p.name + "` needs " + std::to_string(plan.bytes) +
+                       " bytes for its buffers, more than the limit of " +
+                       std::to_string(store_->options.memory_limit) + ".");
     compiled_ = compile(codegen::to_c(module_), store_->options.compiler);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     arena_ = allocate(plan.bytes);
@@ -71,28 +73,36 @@ class CcExecutable : public backend::Executable {
 
     std::vector<bool> read(p.buffers.size(), false);
     for (const loop::Kernel& kernel : module_.kernels)
-      loop::for_each_access(kernel.body, [&](const loop::Access& a) { if (!a.write) read[size_t(a.buffer)] = true; });
+      loop::for_each_access(kernel.body, [&](const loop::Access& a) {
+        if (!a.write) read[size_t(a.buffer)] = true;
+      });
     std::set<std::string> assigned;
     for (const auto& a : program.assignments) assigned.insert(program.buffers[size_t(a.state)].name);
     for (size_t b = 0; b < p.buffers.size(); ++b) {
       const ir::Buffer& buffer = p.buffers[b];
       if (auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) buffers_[b] = const_cast<void*>(data->array.data());
       if (std::holds_alternative<ir::StateLeaf>(buffer.kind))
-        states_.push_back({BufferId(b), &store_->declare(buffer.name, buffer.shape, buffer.dtype), bool(read[b]), assigned.count(buffer.name) > 0});
+        states_.push_back({BufferId(b), &store_->declare(buffer.name, buffer.shape, buffer.dtype), bool(read[b]),
+                           assigned.count(buffer.name) > 0});
     }
   }
 
   void run(const std::vector<int64_t>& symbols) override {
     const ir::Program& p = module_.program;
     for (size_t k = 0; k < symbols.size(); ++k)
-      if (int64_t range = p.symbols[k].range; symbols[k] < 0 || (range > 0 && symbols[k] >= range)) refuse_symbol(k, symbols[k]);
+      if (int64_t range = p.symbols[k].range; symbols[k] < 0 || (range > 0 && symbols[k] >= range))
+        refuse_symbol(k, symbols[k]);
     for (const StateSlot& s : states_) {
       const ir::Buffer& buffer = p.buffers[size_t(s.buffer)];
       if (s.read && !s.state->filled)
-        throw StateError("state `" + buffer.name + "` was never initialised; write it, or run a program that assigns it, before `" + p.name + "`.");
+        throw StateError("state `" + buffer.name +
+                         "` was never initialised; write it, or run a program that assigns it, before `" + p.name +
+                         "`.");
       if (s.state->dtype != buffer.dtype || s.state->shape.elements() != buffer.shape.elements())
-        throw StateError("state `" + buffer.name + "` has the shape `" + to_string(s.state->shape) + "` and the precision " + std::string(caravan::name(s.state->dtype)) + " since another program, but `" +
-                         p.name + "` was compiled for `" + to_string(buffer.shape) + "`, " + std::string(caravan::name(buffer.dtype)) + "; compile it again.");
+        throw StateError("state `" + buffer.name + "` has the shape `" + to_string(s.state->shape) +
+                         "` and the precision " + std::string(caravan::name(s.state->dtype)) +
+                         " since another program, but `" + p.name + "` was compiled for `" + to_string(buffer.shape) +
+                         "`, " + std::string(caravan::name(buffer.dtype)) + "; compile it again.");
       buffers_[size_t(s.buffer)] = s.state->memory.get();
     }
     run_(buffers_.data(), symbols.data(), store_->options.seed);
@@ -116,7 +126,8 @@ class CcExecutable : public backend::Executable {
   [[noreturn]] void refuse_symbol(size_t k, int64_t value) const {
     const ir::Symbol& symbol = module_.program.symbols[k];
     throw StateError("the index `" + symbol.name + "` is " + std::to_string(value) + ", but must be " +
-                     (symbol.range > 0 ? "in 0.." + std::to_string(symbol.range - 1) : std::string("at least 0")) + ".");
+                     (symbol.range > 0 ? "in 0.." + std::to_string(symbol.range - 1) : std::string("at least 0")) +
+                     ".");
   }
 
   std::shared_ptr<Store> store_;
@@ -133,7 +144,9 @@ class CcDevice : public backend::Device {
   explicit CcDevice(const DeviceOptions& options) { store_->options = options; }
 
   std::string name() const override { return "cpu"; }
-  std::unique_ptr<backend::Executable> prepare(const ir::Program& program) override { return std::make_unique<CcExecutable>(program, store_); }
+  std::unique_ptr<backend::Executable> prepare(const ir::Program& program) override {
+    return std::make_unique<CcExecutable>(program, store_);
+  }
   bool has(const std::string& state) const override {
     auto at = store_->states.find(state);
     return at != store_->states.end() && at->second.filled;
@@ -176,7 +189,9 @@ class Gaps {
     }
     // No gap is large enough. One that reaches the end grows.
     int64_t offset = end_;
-    if (auto last = gaps_.empty() ? gaps_.end() : std::prev(gaps_.end()); last != gaps_.end() && last->first + last->second == end_) offset = last->first, gaps_.erase(last);
+    if (auto last = gaps_.empty() ? gaps_.end() : std::prev(gaps_.end());
+        last != gaps_.end() && last->first + last->second == end_)
+      offset = last->first, gaps_.erase(last);
     end_ = offset + size;
     return offset;
   }
@@ -211,7 +226,9 @@ MemoryPlan plan_memory(const loop::Module& module) {
       const ir::Buffer& b = p.buffers[size_t(a.buffer)];
       if (!std::holds_alternative<ir::Computed>(b.kind)) return;
       int& placement = at[size_t(a.buffer)];
-      if (placement < 0) placement = int(plan.placements.size()), plan.placements.push_back({a.buffer, 0, b.shape.elements() * bytes(b.dtype), k, k});
+      if (placement < 0)
+        placement = int(plan.placements.size()),
+        plan.placements.push_back({a.buffer, 0, b.shape.elements() * bytes(b.dtype), k, k});
       plan.placements[size_t(placement)].last = k;
     });
   auto keep = [&](BufferId id) {
@@ -235,6 +252,8 @@ MemoryPlan plan_memory(const loop::Module& module) {
   return plan;
 }
 
-std::unique_ptr<backend::Device> make_device(const DeviceOptions& options) { return std::make_unique<CcDevice>(options); }
+std::unique_ptr<backend::Device> make_device(const DeviceOptions& options) {
+  return std::make_unique<CcDevice>(options);
+}
 
 }  // namespace caravan::cc

@@ -11,7 +11,8 @@ struct DeviceOptions {
   uint64_t seed = 0;
   CompilerOptions compiler;
   passes::Options passes;
-  int64_t memory_limit = 0;  // bytes of one program's buffers; 0: none. A plan that needs more is refused before it runs
+  int64_t memory_limit =
+      0;  // bytes of one program's buffers; 0: none. A plan that needs more is refused before it runs
 };
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);
 

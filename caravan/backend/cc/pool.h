@@ -1,5 +1,5 @@
-// A few persistent threads that run the chunks of a parallel loop. Who runs which chunk varies; what a chunk is does not,
-// so results never depend on the number of threads. Idle threads spin briefly, then sleep.
+// A few persistent threads that run the chunks of a parallel loop. Who runs which chunk varies; what a chunk is does
+// not, so results never depend on the number of threads. Idle threads spin briefly, then sleep.
 #pragma once
 
 #include <atomic>

@@ -22,7 +22,8 @@ struct Store {
 
 class InterpExecutable : public backend::Executable {
  public:
-  InterpExecutable(const ir::Program& program, std::shared_ptr<Store> store) : program_(program), store_(std::move(store)) {}
+  InterpExecutable(const ir::Program& program, std::shared_ptr<Store> store)
+      : program_(program), store_(std::move(store)) {}
 
   void run(const std::vector<int64_t>& symbols) override {
     results_ = interp::run(program_, store_->values, symbols, store_->seed);
@@ -47,7 +48,9 @@ class InterpDevice : public backend::Device {
   explicit InterpDevice(uint64_t seed) { store_->seed = seed; }
 
   std::string name() const override { return "interp"; }
-  std::unique_ptr<backend::Executable> prepare(const ir::Program& program) override { return std::make_unique<InterpExecutable>(program, store_); }
+  std::unique_ptr<backend::Executable> prepare(const ir::Program& program) override {
+    return std::make_unique<InterpExecutable>(program, store_);
+  }
   bool has(const std::string& state) const override { return store_->values.count(state) > 0; }
   Array read(const std::string& state) const override {
     const Store::Info& info = store_->info.at(state);

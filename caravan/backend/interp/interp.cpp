@@ -33,6 +33,7 @@ struct Elements {
 // What storing into a buffer makes of a number computed in double: floats stay, integers wrap, infinities saturate.
 double stored(DType dtype, double value) {
   if (is_float(dtype)) return value;
+  if (dtype == DType::i64 && value == 0x1p63) return value;  // a cast that saturated: 2^63 - 1 has no double of its own
   if (is_integer(dtype) && std::isfinite(value) && !can_hold(dtype, std::trunc(value))) {
     const double modulus = std::ldexp(1.0, 8 * bytes(dtype));
     value = std::fmod(std::trunc(value), modulus);
