@@ -660,6 +660,9 @@ TEST(Pipeline, TenThousandAccumulationsArePlannedInTwoSeconds) {
   ASSERT_GE(p.accumulations.size(), 10'000u);
   const double taken = seconds([&] { plan(p); });
   RecordProperty("seconds", std::to_string(taken));
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitized builds are several times slower; it took " << taken << " s";
+#endif
   EXPECT_LT(taken, 2);
 }
 TEST(Pipeline, CostGrowsWithTheSizeOfTheProgram) {

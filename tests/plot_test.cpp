@@ -22,8 +22,27 @@ size_t count(const string& text, const string& phrase) {
   return n;
 }
 
+// Long attribute values cut short: std::regex takes a stack frame for every character.
+string shortened(const string& xml) {
+  string out;
+  bool tag = false;
+  for (size_t at = 0; at < xml.size(); ++at) {
+    if (xml[at] == '<') tag = true;
+    if (xml[at] == '>') tag = false;
+    const size_t end = tag && xml[at] == '"' ? xml.find('"', at + 1) : string::npos;
+    if (end == string::npos || end - at < 60 || std::count(xml.begin() + long(at), xml.begin() + long(end), '<') > 0) {
+      out += xml[at];
+      continue;
+    }
+    out += "\"long\"";
+    at = end;
+  }
+  return out;
+}
+
 // Every tag is closed in order, attributes are quoted, no bare & or <, one root. Empty when so, else what is wrong.
-string mistake(const string& xml) {
+string mistake(const string& whole) {
+  const string xml = shortened(whole);
   static const std::regex kOpen(R"(<([a-z]+)((\s+[A-Za-z0-9:-]+="[^"<]*")*)\s*(/?)>)"), kClose(R"(</([a-z]+)>)"),
       kText(R"([^<&]*(&(amp|lt|gt|quot);[^<&]*)*)");
   std::vector<string> open;
@@ -53,7 +72,8 @@ string mistake(const string& xml) {
 }
 
 // The numbers of an attribute of every element of one kind.
-std::vector<double> numbers(const string& svg, const string& element, const string& attribute) {
+std::vector<double> numbers(const string& whole, const string& element, const string& attribute) {
+  const string svg = shortened(whole);
   std::vector<double> out;
   const std::regex pattern("<" + element + R"([^>]*\s)" + attribute + R"lit(="([-0-9.]+)")lit");
   for (std::sregex_iterator i(svg.begin(), svg.end(), pattern), end; i != end; ++i) out.push_back(std::stod((*i)[1]));

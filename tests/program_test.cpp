@@ -338,5 +338,24 @@ TEST(Precision, Conversions) {
   EXPECT_EQ(ctx.eval(x > 0).dtype(), DType::boolean);
 }
 
+TEST(Routine, RunsManyStepsAsIfOneByOne) {
+  for (const char* device : {"interp", "cpu"}) {
+    Index batch("batch", 3), step("step");
+    Tensor x = tensor(Array(parse_shape("3,2|"), {1, 2, 3, 4, 5, 6}))[batch];
+    Tensor total = state("total", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros()});
+    Program p = assign(total, 0.5 * total + sum(x) * step) & observe(total);
+    Context one({.device = device}), many({.device = device});
+    Routine r = one.compile(p), s = many.compile(p);
+    for (int i = 0; i < 8; ++i) r.run({{batch, (i + 1) % 3}, {step, i + 4}});
+    s.run_steps(8, {{batch, 1}, {step, 4}});
+    EXPECT_EQ(one.read(total).item(), many.read(total).item()) << device;
+    EXPECT_EQ(r.read(total).item(), s.read(total).item()) << device << ": observed is that of the last step";
+    s.run_steps(0, {{batch, 0}, {step, 0}});
+    EXPECT_EQ(one.read(total).item(), many.read(total).item()) << device;
+    EXPECT_THROW(s.run_steps(2, {{batch, 3}, {step, 0}}), StateError) << device;
+    EXPECT_THROW(s.run_steps(2, {{batch, 0}}), StateError) << device;
+  }
+}
+
 }  // namespace
 }  // namespace caravan

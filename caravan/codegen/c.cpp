@@ -435,6 +435,15 @@ std::string to_c(const Module& module) {
            std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) +
            "\n";
   }
+  out += "}\n\nvoid " + std::string(kManySteps) +
+         "(void* const* buffers, int64_t* symbols, const int64_t* ranges, int64_t steps, uint64_t seed) {\n"
+         "  (void)ranges;\n  for (int64_t step = 0; step < steps; ++step) {\n    " +
+         kEntry + "(buffers, symbols, seed);\n";
+  for (size_t k = 0; k < program.symbols.size(); ++k) {
+    const std::string n = "[" + std::to_string(k) + "]";
+    out += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
+  }
+  out += "  }\n";
   const bool functions = std::any_of(kPreludeFunctions.begin(), kPreludeFunctions.end(), [&](std::string_view name) {
     return out.find("caravan_" + std::string(name) + "_f") != out.npos;
   });

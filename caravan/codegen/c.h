@@ -12,4 +12,8 @@ std::string to_c(const loop::Module& module);
 
 inline constexpr const char* kEntry = "caravan_run";
 
+// void caravan_run_steps(void* const* buffers, int64_t* symbols, const int64_t* ranges, int64_t steps, uint64_t seed):
+// so many runs in a row; after each, every symbol goes up by one and starts again at 0 where its range ends.
+inline constexpr const char* kManySteps = "caravan_run_steps";
+
 }  // namespace caravan::codegen

@@ -67,6 +67,7 @@ class CcExecutable : public backend::Executable {
                        std::to_string(store_->options.memory_limit) + ".");
     compiled_ = compile(codegen::to_c(module_), store_->options.compiler);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
+    run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
     arena_ = allocate(plan.bytes);
     buffers_.assign(p.buffers.size(), nullptr);
     for (const Placement& place : plan.placements) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
@@ -88,6 +89,33 @@ class CcExecutable : public backend::Executable {
   }
 
   void run(const std::vector<int64_t>& symbols) override {
+    make_ready(symbols);
+    run_(buffers_.data(), symbols.data(), store_->options.seed);
+    note_assigned();
+  }
+  void run_steps(int64_t steps, std::vector<int64_t> symbols, const std::vector<int64_t>& ranges) override {
+    make_ready(symbols);
+    run_steps_(buffers_.data(), symbols.data(), ranges.data(), steps, store_->options.seed);
+    note_assigned();
+  }
+
+  Array observed(size_t which) const override {
+    const ir::Program& p = module_.program;
+    const ir::Buffer& b = p.buffers[size_t(p.observed[which])];
+    return to_array(b.shape, b.dtype, buffers_[size_t(p.observed[which])]);
+  }
+
+ private:
+  using Run = void (*)(void* const*, const int64_t*, uint64_t);
+  using RunSteps = void (*)(void* const*, int64_t*, const int64_t*, int64_t, uint64_t);
+  struct StateSlot {
+    BufferId buffer;
+    State* state;
+    bool read, assigned;
+  };
+
+  // Everything that can fail comes before the first change.
+  void make_ready(const std::vector<int64_t>& symbols) {
     const ir::Program& p = module_.program;
     for (size_t k = 0; k < symbols.size(); ++k)
       if (int64_t range = p.symbols[k].range; symbols[k] < 0 || (range > 0 && symbols[k] >= range))
@@ -105,24 +133,11 @@ class CcExecutable : public backend::Executable {
                          "`, " + std::string(caravan::name(buffer.dtype)) + "; compile it again.");
       buffers_[size_t(s.buffer)] = s.state->memory.get();
     }
-    run_(buffers_.data(), symbols.data(), store_->options.seed);
+  }
+  void note_assigned() {
     for (const StateSlot& s : states_)
       if (s.assigned) s.state->filled = true;
   }
-
-  Array observed(size_t which) const override {
-    const ir::Program& p = module_.program;
-    const ir::Buffer& b = p.buffers[size_t(p.observed[which])];
-    return to_array(b.shape, b.dtype, buffers_[size_t(p.observed[which])]);
-  }
-
- private:
-  using Run = void (*)(void* const*, const int64_t*, uint64_t);
-  struct StateSlot {
-    BufferId buffer;
-    State* state;
-    bool read, assigned;
-  };
   [[noreturn]] void refuse_symbol(size_t k, int64_t value) const {
     const ir::Symbol& symbol = module_.program.symbols[k];
     throw StateError("the index `" + symbol.name + "` is " + std::to_string(value) + ", but must be " +
@@ -134,6 +149,7 @@ class CcExecutable : public backend::Executable {
   loop::Module module_;
   Compiled compiled_;
   Run run_ = nullptr;
+  RunSteps run_steps_ = nullptr;
   Memory arena_;
   std::vector<void*> buffers_;
   std::vector<StateSlot> states_;
