@@ -16,7 +16,9 @@ quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$* failed"; }
 quietly cmake --install "$build" --prefix "$work/first"
 mv "$work/first" "$work/prefix"  # a package that was moved works too
 
-quietly cmake -S "$project" -B "$work/app" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$*"
+generator=()
+if command -v ninja >/dev/null; then generator=(-G Ninja); fi  # a bare machine need not have make
+quietly cmake "${generator[@]}" -S "$project" -B "$work/app" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$*"
 quietly cmake --build "$work/app"
 [[ $("$work/app/app") == 15 ]] || fail "the program built with find_package did not print 15"
 [[ -x $work/prefix/bin/caravan ]] && quietly "$work/prefix/bin/caravan" einsum 'ij;jk=>ik' 3,4 4,5
