@@ -376,7 +376,10 @@ class RankSolver {
                        " axes";
     OriginId setter = nodes_[size_t(find(row).root)].setter;
     if (setter >= 0 && setter != origin) text += "; the number was set by " + describe(system_.origins[size_t(setter)]);
-    if (system_.rows[size_t(row)].origin != origin) text += "; " + describe_row(system_, row);
+    OriginId owner = system_.rows[size_t(row)].origin;
+    if (owner != origin && owner != setter) text += "; they meet in " + describe_row(system_, row);
+    bool identifiers = op.text.find_first_of(",*+^&<") != op.text.npos && op.text.find("=>") != op.text.npos;
+    if (identifiers) text += "; this spec separates names by commas, so `ij` is one axis";
     if (op.text.find(" * ") != op.text.npos || op.text == "mul")
       text += ". To apply a linear map write w(x), not w * x";
     throw ShapeError(text + ".");
