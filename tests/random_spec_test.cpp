@@ -6,15 +6,10 @@
 #include <random>
 
 #include "naive_spec.h"
+#include "sanitized.h"
 
 namespace caravan {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // several times slower
-#else
-constexpr bool kSanitized = false;
-#endif
 
 class Dice {
  public:

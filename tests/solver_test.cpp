@@ -11,15 +11,10 @@
 #include "caravan/base/error.h"
 #include "caravan/shape/parse.h"
 #include "caravan/shape/system.h"
+#include "sanitized.h"
 
 namespace caravan::shape {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // several times slower
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // --- building systems: the constraints that a graph of tensors would give ---
 
