@@ -12,6 +12,7 @@
 #include "caravan/passes/inline_producers.h"
 #include "caravan/passes/merge_equal.h"
 #include "caravan/passes/remove_unused.h"
+#include "caravan/passes/solve_writes.h"
 #include "caravan/passes/update_in_place.h"
 
 namespace caravan::passes {
@@ -35,6 +36,7 @@ constexpr ProgramPass kProgramPasses[] = {
     {"merge_equal", merge_equal},            // first, so that equal producers do not look like several readers
     {"inline_producers", inline_producers},  // before loops exist: composing index maps is easy here
     {"merge_equal", merge_equal},            // inlining makes equal things out of different ones
+    {"solve_writes", solve_writes},          // after inlining, which weighs a reader by the points of its domain
     {"delay_updates", delay_updates},        // last: the order of accumulations is the order of kernels
 };
 constexpr LoopPass kLoopPasses[] = {
