@@ -2,6 +2,7 @@
 // verifier.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -65,6 +66,62 @@ TEST(Term, Range) {
   EXPECT_THROW(range(Term::iterator(3), extents, symbols), InternalError);
 }
 
+TEST(Term, ConditionsProveMoreThanIntervals) {
+  const Term i = Term::iterator(0), j = Term::iterator(1), at = Term::symbol(0), id = Term::load(0);
+  auto n = [](int64_t value) { return Term::number(value); };
+  struct Row {
+    const char* name;
+    Term term;
+    std::vector<Term> where;
+    bool proved;
+  };
+  const Row rows[] = {  // i < 4, j < 3
+      {"an interval alone", i + j, {}, true},
+      {"an interval that reaches below 0", i - j, {}, false},
+      {"the condition itself", i - j, {i - j}, true},
+      {"one that asks for more", i - j + n(1), {i - j}, true},
+      {"one that asks for less", i - j - n(1), {i - j}, false},
+      {"a multiple and a rest", i * 2 - j * 2 + n(1), {i - j}, true},
+      {"half of one", i - j, {i * 2 - j * 2}, false},  // true, but not seen: multiples are whole
+      {"its opposite", j - i, {i - j}, false},
+      {"a condition and an interval", i, {i - j}, true},
+      {"two conditions", i - j + at - n(5), {at - i - n(5), i * 2 - j}, true},
+      {"a condition that is never true", n(-1), {n(-1)}, true},
+      {"a symbol without a range", n(9) - at, {n(8) - at}, true},
+      {"an index tensor, whose condition is tested too late", i - j, {id - j, i - id}, false},
+  };
+  for (const Row& row : rows) EXPECT_EQ(is_nonnegative(row.term, row.where, {4, 3}, {0}), row.proved) << row.name;
+}
+TEST(Term, WhatIsProvedIsTrue) {
+  std::mt19937 random(1);
+  auto pick = [&](int low, int high) { return low + int(random() % uint32_t(high - low + 1)); };
+  auto term = [&] {
+    Term out = Term::number(pick(-4, 4));
+    for (int k = 0; k < 3; ++k) out.add(Term::Part::Kind::iterator, k, pick(-3, 3));
+    return out;
+  };
+  int proved = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    const std::vector<int64_t> extents = {pick(1, 5), pick(1, 5), pick(1, 5)};
+    std::vector<Term> where;
+    for (int k = pick(0, 4); k > 0; --k) where.push_back(term());
+    Term wanted = term();
+    if (!where.empty() && pick(0, 1)) wanted = where[0] * pick(1, 3) + Term::iterator(pick(0, 2), pick(-1, 2));
+    if (!is_nonnegative(wanted, where, extents, {})) continue;
+    ++proved;
+    auto value = [](const Term& t, const int64_t* at) {
+      int64_t out = t.constant;
+      for (const Term::Part& part : t.parts) out += part.coefficient * at[part.which];
+      return out;
+    };
+    for (int64_t point = 0; point < extents[0] * extents[1] * extents[2]; ++point) {
+      const int64_t at[] = {point % extents[0], point / extents[0] % extents[1], point / extents[0] / extents[1]};
+      const bool inside = std::ranges::all_of(where, [&](const Term& t) { return value(t, at) >= 0; });
+      ASSERT_TRUE(!inside || value(wanted, at) >= 0) << "round " << round;
+    }
+  }
+  EXPECT_GT(proved, 1000);
+}
 TEST(Term, Printing) {
   const Names iterators = {"oh", "kh"}, symbols = {"batch"}, operands = {"x", "ids[oh]"};
   auto text = [&](const Term& term) { return to_string(term, iterators, symbols, operands); };
@@ -155,6 +212,8 @@ TEST(Body, RenamingMayMergeOperands) {
   EXPECT_EQ(body("x - y").with_operands(swapped), body("y - x"));
   EXPECT_EQ(body("exp(x) + exp(y)").with_operands(merged), body("exp(x) + exp(x)"));
 }
+
+TEST(Body, ThePositionMayBeReadFromAnOperand) { EXPECT_EQ(body("where(position == x, y, position)").with_position(2), body("where(z == x, y, z)")); }
 
 TEST(Body, TypeFollowsThePromotionRules) {
   const bool strong[] = {false, false, false}, weak_y[] = {false, true, false};

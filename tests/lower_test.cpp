@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
+#include <random>
 
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
@@ -80,23 +82,47 @@ kernel y
       r7:f32 = relu(r6)
       y[3*b0 + o0] = r7
 )"},
-    {"the gradient of a padded window: added in memory, guarded", [] {
+    {"the gradient of a padded window: gathered in a register, stored in range, nothing filled", [] {
        Tensor x = leaf("x", "6");
        return grad(sum(einsum("2*o<1+k; k => o", x, leaf("w", "3"))), x);
      }, nullptr, R"(
 kernel y
-  for e < 6:
-    r0:f32 = 0
-    y[e] = r0
-  for o < 3:
-    for k < 3:
-      if 2*o + k - 1 >= 0:
-        r1:f32 = w[k]
-        r2:f64 = 1
-        r3:f32 = cast r2 to f32
-        r4:f32 = mul(r3, r1)
-        y[2*o + k - 1] += r4
+  for o_q < 4:
+    for k_j < 2:
+      if 2*o_q + k_j - 1 >= 0 and 6 - 2*o_q - k_j >= 0:
+        r4:f32 := 0
+        for k_m < 2:
+          if o_q - k_m >= 0 and k_m - o_q + 2 >= 0 and 2 - 2*k_m - k_j >= 0:
+            r0:f32 = w[2*k_m + k_j]
+            r1:f64 = 1
+            r2:f32 = cast r1 to f32
+            r3:f32 = mul(r2, r0)
+            r4 += r3
+        y[2*o_q + k_j - 1] = r4
 )"},
+    {"a merged axis: every element is stored", [] { return einsum("i, j => i&j", leaf("x", "2,3")); }, R"(
+kernel y
+  for i < 2:
+    for j < 3:
+      r0:f32 = x[3*i + j]
+      y[3*i + j] = r0
+)", nullptr},
+    {"a window of two axes: each condition as far out as it can stand", [] { return einsum("h<1+p, w<1+q, c; p, q, c => h, w", leaf("x", "3,3,2"), leaf("k", "3,3,2")); }, R"(
+kernel y
+  for h < 3:
+    for w < 3:
+      r3:f32 := 0
+      for p < 3:
+        if h + p - 1 >= 0 and 3 - h - p >= 0:
+          for q < 3:
+            if w + q - 1 >= 0 and 3 - w - q >= 0:
+              for c < 2:
+                r0:f32 = x[6*h + 2*w + 6*p + 2*q + c - 8]
+                r1:f32 = k[6*p + 2*q + c]
+                r2:f32 = mul(r0, r1)
+                r3 += r2
+      y[3*h + w] = r3
+)", nullptr},
     {"an argmax: the best value and its position in registers", [] { return argmax("ij=>i", leaf("a", "3,4")); }, R"(
 kernel y
   for i < 3:
@@ -151,7 +177,7 @@ kernel y
         r1 max= r0
     y[i] = r1
 )", nullptr},
-    {"overlapping sums of a narrow float: totals in f32 beside it", [] { return einsum("o=>o+k", cast(leaf("x", "3"), DType::f16), {{"k", 2}}); }, nullptr, R"(
+    {"overlapping sums of a narrow float: totals in f32 beside it", [] { return einsum("o=>o+k", cast(leaf("x", "3"), DType::f16), {{"k", 2}}); }, R"(
 kernel cast f16
   for o0 < 3:
     r0:f32 = x[o0]
@@ -168,6 +194,20 @@ kernel y
   for e < 4:
     r2:f32 = y.total[e]
     y[e] = r2
+)", R"(
+kernel cast f16
+  for o0 < 3:
+    r0:f32 = x[o0]
+    r1:f32 = cast r0 to f16
+    cast f16[o0] = r1
+kernel y
+  for o_q < 4:
+    r1:f32 := 0
+    for k < 2:
+      if o_q - k >= 0 and k - o_q + 2 >= 0:
+        r0:f32 = cast f16[o_q - k]
+        r1 += r0
+    y[o_q] = r1
 )"},
     {"random bits are computed where they are read", [] { return cast(random_bits("s", {.output = {3}}), DType::f32); }, R"(
 kernel y
@@ -224,6 +264,44 @@ TEST(Lower, IndexTensorsAreReadInsideTheGuardsOfTheirOwnAccess) {
 )");
 }
 
+TEST(Lower, OnlyTheBoundsOfTheWriteGuardAStoreThatCovers) {
+  using ir::Term;
+  ir::Program p;
+  p.buffers = {{"x", parse_shape("4"), DType::f32, ir::StateLeaf{}, {}}, {"y", parse_shape("6"), DType::f32, ir::Computed{}, {}}};
+  ir::Accumulation a;
+  const Term to = Term::iterator(0, 2) + Term::iterator(1) + Term::number(-1);
+  a.target = 1, a.accumulator = Accumulator::add, a.iterators = {"i", "j"}, a.extents = {4, 2}, a.write = {to};
+  a.where = {to, Term::number(5) - to, to - Term::number(2)};
+  a.operands = {{0, {Term::iterator(0)}}};
+  a.body = ir::Body::identity();
+  p.accumulations = {a}, p.observed = {1};
+  ir::verify(p);
+  EXPECT_EQ(loops(lower(p)), R"(kernel y
+  for i < 4:
+    for j < 2:
+      if 2*i + j - 1 >= 0 and 6 - 2*i - j >= 0:
+        r1:f32 := 0
+        if 2*i + j - 3 >= 0:
+          r0:f32 = x[i]
+          r1 += r0
+        y[2*i + j - 1] = r1
+)");
+  // Where the bound follows only from a condition on what is summed, the store still needs it.
+  p.accumulations[0].extents = {5, 2}, p.accumulations[0].write = {Term::iterator(0)};
+  p.buffers[1].shape = parse_shape("4"), p.accumulations[0].where = {Term::number(3) - Term::iterator(0) - Term::iterator(1)};
+  ir::verify(p);
+  EXPECT_EQ(loops(lower(p)), R"(kernel y
+  for i < 5:
+    if 3 - i >= 0:
+      r1:f32 := 0
+      for j < 2:
+        if 3 - i - j >= 0:
+          r0:f32 = x[i]
+          r1 += r0
+      y[i] = r1
+)");
+}
+
 // ---------------------------------------------------------------- write maps
 
 TEST(WriteForm, SaysWhichLoopsMayBeParallel) {
@@ -245,14 +323,22 @@ TEST(WriteForm, SaysWhichLoopsMayBeParallel) {
       {"a fixed index", {i, n(1)}, {4, 2}, true, false},
       {"a shift", {i + n(1)}, {5}, true, false},
       {"every second", {i * 2}, {8}, true, false},
-      {"backwards", {n(3) - i}, {4}, true, false},
+      {"backwards", {n(3) - i}, {4}, true, true},
       {"a slice", {at, i}, {7, 4}, true, false},
       {"a slice that moves", {i + at}, {9}, true, false},
       {"a diagonal", {i, i}, {4, 4}, true, false},
       {"a diagonal beside another axis", {i, i + j, j}, {4, 6, 3}, true, false},
       {"a window: o + k", {i + j}, {6}, false, false},
       {"a strided window: 2*o + k", {i * 2 + j}, {9}, false, false},
-      {"a window whose iterators overlap nowhere, which is not seen", {i * 3 + j}, {12}, false, false},
+      {"a window that overlaps nowhere", {i * 3 + j}, {12}, true, true},
+      {"one that overlaps nowhere and leaves a rest", {i * 3 + j}, {13}, true, false},
+      {"one that overlaps nowhere and leaves gaps", {i * 4 + j}, {16}, true, false},
+      {"one that goes beyond both ends", {i * 3 + j - n(2)}, {8}, true, true},
+      {"residues out of order", {i * 3 + j * 2 - n(2)}, {8}, true, true},
+      {"residues backwards, from the other end", {n(11) - i * 3 - j}, {12}, true, true},
+      {"common factors: 2*o + 4*k", {i * 2 + j * 4}, {15}, false, false},
+      {"a window that overlaps nowhere, moved by a symbol", {i * 3 + j + at}, {14}, true, false},
+      {"a merged axis beside one of its iterators", {i * 3 + j, j}, {12, 3}, true, false},
       {"an index tensor", {Term::load(0)}, {5}, false, false},
       {"an index tensor beside an axis", {Term::load(0), j}, {5, 3}, false, false},
   };
@@ -274,6 +360,35 @@ TEST(WriteForm, SaysWhichLoopsMayBeParallel) {
       EXPECT_EQ(form.outer[k], mentioned) << row.name;
     }
   }
+}
+
+// Against counting: injective is exact for two iterators, covers is sound and sees every window that is stored in order.
+TEST(WriteForm, AgreesWithCounting) {
+  std::mt19937 random(1);
+  auto pick = [&](int low, int high) { return low + int(random() % uint32_t(high - low + 1)); };
+  int covered = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    const int64_t a = pick(1, 5) * (pick(0, 1) ? 1 : -1), b = pick(1, 5) * (pick(0, 1) ? 1 : -1), c = pick(-6, 12), size = pick(1, 12);
+    const std::vector<int64_t> extents = {pick(1, 6), pick(1, 6)};
+    ir::Program p;
+    p.buffers = {{"y", parse_shape(std::to_string(size)), DType::f32, ir::Computed{}, {}}};
+    ir::Accumulation accumulation;
+    accumulation.target = 0, accumulation.iterators = {"i", "j"}, accumulation.extents = extents;
+    accumulation.write = {ir::Term::iterator(0, a) + ir::Term::iterator(1, b) + ir::Term::number(c)};
+    std::map<int64_t, int> count;
+    for (int64_t i = 0; i < extents[0]; ++i)
+      for (int64_t j = 0; j < extents[1]; ++j) ++count[a * i + b * j + c];
+    bool once = true, all = true;
+    for (auto [value, times] : count) once = once && times == 1;
+    for (int64_t v = 0; v < size; ++v) all = all && count.count(v);
+    const WriteForm form = write_form(p, accumulation);
+    ASSERT_EQ(form.injective, once) << a << "*i + " << b << "*j + " << c << " for i < " << extents[0] << ", j < " << extents[1];
+    ASSERT_TRUE(!form.covers || (once && all)) << a << "*i + " << b << "*j + " << c << " for i < " << extents[0] << ", j < " << extents[1] << " in " << size;
+    const bool in_order = extents[1] == std::abs(a) && std::abs(b) == 1;
+    ASSERT_TRUE(!once || !all || !in_order || form.covers) << a << "*i + " << b << "*j + " << c << " in " << size;
+    covered += form.covers;
+  }
+  EXPECT_GT(covered, 200);
 }
 
 // ---------------------------------------------------------------- the verifier of loops

@@ -218,6 +218,16 @@ Body Body::with_operands(std::span<const int> renamed) const {
   return out;
 }
 
+Body Body::with_position(int operand) const {
+  Body out = *this;
+  for (Scalar& entry : out.entries_) {
+    if (entry.kind != Scalar::Kind::position) continue;
+    entry.kind = Scalar::Kind::load;
+    entry.operand = operand;
+  }
+  return out;
+}
+
 Body Body::with_constants(std::span<const std::optional<double>> values) const {
   Body out;
   std::vector<int> moved;

@@ -50,6 +50,8 @@ class Body {
 
   // The same body with operand k renamed to renamed[k].
   Body with_operands(std::span<const int> renamed) const;
+  // The same body with the position read from an operand.
+  Body with_position(int operand) const;
   // The same body with the operands that have a value replaced by it.
   Body with_constants(std::span<const std::optional<double>> values) const;
 

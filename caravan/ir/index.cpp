@@ -44,6 +44,17 @@ Term operator*(const Term& a, int64_t factor) {
 
 Term operator-(const Term& a, const Term& b) { return a + b * -1; }
 
+Term substitute(const Term& term, const std::vector<Term>& iterators) {
+  Term out = Term::number(term.constant);
+  for (const Term::Part& part : term.parts) {
+    if (part.kind == Term::Part::Kind::iterator)
+      out = out + iterators[size_t(part.which)] * part.coefficient;
+    else
+      out.add(part.kind, part.which, part.coefficient);
+  }
+  return out;
+}
+
 namespace {
 
 // A bound that stays unbounded once a part of it is.
@@ -80,6 +91,40 @@ Interval range(const Term& term, const std::vector<int64_t>& extents, const std:
     (part.coefficient > 0 ? high : low).add(part.coefficient, largest);
   }
   return {low.value(-1), high.value(+1)};
+}
+
+namespace {
+
+int64_t coefficient_of(const Term& term, const Term::Part& variable) {
+  for (const Term::Part& part : term.parts)
+    if (part.kind == variable.kind && part.which == variable.which) return part.coefficient;
+  return 0;
+}
+// The multiples of a condition that take one of its variables out of the term; once if it has none.
+std::vector<int64_t> multiples(const Term& condition, const Term& term) {
+  if (condition.has_load()) return {};
+  if (condition.is_constant()) return {1};
+  std::vector<int64_t> out;
+  for (const Term::Part& part : condition.parts) {
+    const int64_t there = coefficient_of(term, part), multiple = there / part.coefficient;
+    if (there % part.coefficient == 0 && multiple > 0 && std::find(out.begin(), out.end(), multiple) == out.end())
+      out.push_back(multiple);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_nonnegative(const Term& term, const std::vector<Term>& where, const std::vector<int64_t>& extents,
+                    const std::vector<int64_t>& symbol_ranges) {
+  auto proved = [&](auto& self, const Term& rest, size_t from, int more) -> bool {
+    if (range(rest, extents, symbol_ranges).low >= 0) return true;
+    for (size_t k = from; more > 0 && k < where.size(); ++k)
+      for (int64_t multiple : multiples(where[k], rest))
+        if (self(self, rest - where[k] * multiple, k + 1, more - 1)) return true;
+    return false;
+  };
+  return proved(proved, term, 0, kMostConditions);
 }
 
 std::string to_string(const Term& term, const std::vector<std::string>& iterators,

@@ -33,6 +33,8 @@ struct Term {
 Term operator+(const Term& a, const Term& b);
 Term operator-(const Term& a, const Term& b);
 Term operator*(const Term& a, int64_t factor);
+// The term with every iterator k replaced by iterators[k].
+Term substitute(const Term& term, const std::vector<Term>& iterators);
 
 // The least and the greatest value over the box of the iterators and the ranges of the symbols.
 // A load is unbounded, a symbol without a range (0) unbounded above. An iterator of extent 0 counts as 0.
@@ -41,6 +43,13 @@ struct Interval {
 };
 inline constexpr int64_t kUnbounded = INT64_MAX / 4;
 Interval range(const Term& term, const std::vector<int64_t>& extents, const std::vector<int64_t>& symbol_ranges);
+
+// Is the term >= 0 wherever every condition is? Yes only if proved: the term is a sum of positive multiples of at most
+// kMostConditions conditions and of a rest whose interval is >= 0. Conditions on the values of index tensors prove
+// nothing: they can only be tested after other accesses.
+inline constexpr int kMostConditions = 4;
+bool is_nonnegative(const Term& term, const std::vector<Term>& where, const std::vector<int64_t>& extents,
+                    const std::vector<int64_t>& symbol_ranges);
 
 // "2*oh + kh - 1"; a load prints as the operand's text, so a gather reads table[ids[b], d].
 std::string to_string(const Term& term, const std::vector<std::string>& iterators,

@@ -114,5 +114,7 @@ size_t hash(const Program& program, const Accumulation& accumulation);
 
 // Throws InternalError naming the accumulation if an invariant of this page does not hold.
 void verify(const Program& program);
+// Could the verifier prove that the accumulation reads this operand in range?
+bool reads_in_range(const Program& program, const Accumulation& accumulation, const Operand& operand);
 
 }  // namespace caravan::ir

@@ -180,8 +180,7 @@ class Verifier {
       const Term& term = map[axis];
       if (term.has_load()) continue;  // checked at run time
       const Interval span = range(term, a.extents, symbol_ranges_);
-      const bool low = span.low >= 0 || implied(a, term);
-      const bool high = span.high < sizes[axis] || implied(a, Term::number(sizes[axis] - 1) - term);
+      const bool low = holds(a, term), high = holds(a, Term::number(sizes[axis] - 1) - term);
       require(low && high, subject,
               verb + " " + quoted(buffer(id).name) + " out of range: the index " + text(a, term) + " of axis " +
                   number(int64_t(axis)) + " goes " +
@@ -191,12 +190,8 @@ class Verifier {
     }
   }
 
-  // Does a condition of the domain say term >= 0? One that is smaller by a constant does too.
-  static bool implied(const Accumulation& a, const Term& term) {
-    return std::ranges::any_of(a.where, [&](const Term& condition) {
-      const Term more = term - condition;
-      return more.is_constant() && more.constant >= 0;
-    });
+  bool holds(const Accumulation& a, const Term& term) const {
+    return is_nonnegative(term, a.where, a.extents, symbol_ranges_);
   }
 
   static std::string bound(int64_t value) {
@@ -268,5 +263,18 @@ class Verifier {
 }  // namespace
 
 void verify(const Program& program) { Verifier(program).run(); }
+
+bool reads_in_range(const Program& program, const Accumulation& a, const Operand& operand) {
+  std::vector<int64_t> symbol_ranges;
+  for (const Symbol& symbol : program.symbols) symbol_ranges.push_back(symbol.range);
+  auto holds = [&](const Term& term) { return is_nonnegative(term, a.where, a.extents, symbol_ranges); };
+  if (std::ranges::find(a.extents, 0) != a.extents.end()) return true;
+  const std::vector<int64_t> sizes = program.buffers[size_t(operand.buffer)].shape.sizes();
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    const Term& term = operand.map[axis];
+    if (!term.has_load() && !(holds(term) && holds(Term::number(sizes[axis] - 1) - term))) return false;
+  }
+  return true;
+}
 
 }  // namespace caravan::ir

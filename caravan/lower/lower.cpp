@@ -1,7 +1,10 @@
 #include "caravan/lower/lower.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/ops/table.h"
@@ -13,28 +16,77 @@ using ir::Accumulation;
 using ir::BufferId;
 using Part = Term::Part;
 
+namespace {
+
+// An axis of a write map as a*x + b*y + c; what it has no iterator for stands still.
+struct WriteAxis {
+  struct Iterator {
+    int64_t coefficient, extent;
+    int64_t low() const { return std::min<int64_t>(0, coefficient * (extent - 1)); }
+    int64_t high() const { return std::max<int64_t>(0, coefficient * (extent - 1)); }
+  };
+  Iterator x{1, 1}, y{0, 1};
+  int64_t constant = 0;
+  bool affine = true;     // at most two iterators, no index tensor
+  bool symbolic = false;  // a symbol moves it
+
+  WriteAxis(const Term& term, const std::vector<int64_t>& extents) : constant(term.constant) {
+    size_t iterators = 0;
+    for (const Part& part : term.parts) {
+      if (part.kind == Part::Kind::symbol) symbolic = true;
+      if (part.kind == Part::Kind::load) affine = false;
+      if (part.kind != Part::Kind::iterator) continue;
+      const Iterator iterator{part.coefficient, extents[size_t(part.which)]};
+      if (iterators == 0) x = iterator;
+      if (iterators == 1) y = iterator;
+      ++iterators;
+    }
+    affine = affine && iterators <= 2;
+  }
+
+  bool tells_apart() const {
+    const int64_t g = std::gcd(x.coefficient, y.coefficient);
+    return affine &&
+           (y.coefficient == 0 || x.extent <= std::abs(y.coefficient) / g || y.extent <= std::abs(x.coefficient) / g);
+  }
+  // Does it have every value in [0, size)? Known where one iterator goes once through the residues of the other's
+  // coefficient, and the other reaches both ends from each of them.
+  bool reaches_all(int64_t size) const {
+    auto reaches = [&](const Iterator& steps, const Iterator& residues) {
+      const int64_t step = std::abs(steps.coefficient);
+      return residues.extent == step && std::gcd(step, residues.coefficient) == 1 &&
+             constant + steps.low() + residues.high() < step && constant + steps.high() + residues.low() >= size - step;
+    };
+    if (!affine || symbolic) return false;
+    return size == 0 || (x.extent > 0 && y.extent > 0 && (reaches(x, y) || reaches(y, x)));
+  }
+};
+
+}  // namespace
+
+bool tells_apart(const Term& term, const std::vector<int64_t>& extents) {
+  return WriteAxis(term, extents).tells_apart();
+}
+
 WriteForm write_form(const ir::Program& program, const Accumulation& a) {
   WriteForm form;
   form.outer.assign(a.iterators.size(), false);
   form.injective = form.covers = true;
-  std::vector<bool> own(a.iterators.size(), false);  // has an axis of its own
-  std::vector<int64_t> sizes = program.buffers[size_t(a.target)].shape.sizes();
+  std::vector<bool> known(a.iterators.size(), false);  // an axis tells its values apart
+  const std::vector<int64_t> sizes = program.buffers[size_t(a.target)].shape.sizes();
   for (size_t axis = 0; axis < a.write.size(); ++axis) {
-    const Term& term = a.write[axis];
-    const Part* iterator = nullptr;
-    size_t iterators = 0;
-    for (const Part& part : term.parts) {
-      if (part.kind == Part::Kind::load) form.injective = false;
-      if (part.kind == Part::Kind::iterator) form.outer[size_t(part.which)] = true, iterator = &part, ++iterators;
+    const WriteAxis form_of_axis(a.write[axis], a.extents);
+    form.injective = form.injective && !a.write[axis].has_load();
+    form.covers = form.covers && form_of_axis.reaches_all(sizes[axis]);
+    for (const Part& part : a.write[axis].parts) {
+      if (part.kind != Part::Kind::iterator) continue;
+      const size_t k = size_t(part.which);
+      form.covers = form.covers && !form.outer[k];  // axes that share an iterator do not reach every pair
+      form.outer[k] = true;
+      known[k] = known[k] || form_of_axis.tells_apart();
     }
-    const bool mine = iterators == 1 && !own[size_t(iterator->which)];
-    const bool whole =
-        mine && term == Term::iterator(iterator->which) && a.extents[size_t(iterator->which)] == sizes[axis];
-    const bool only = term.is_constant() && term.constant == 0 && sizes[axis] == 1;
-    if (mine) own[size_t(iterator->which)] = true;
-    form.covers = form.covers && (whole || only);
   }
-  for (size_t k = 0; k < own.size(); ++k) form.injective = form.injective && (own[k] || !form.outer[k]);
+  for (size_t k = 0; k < known.size(); ++k) form.injective = form.injective && (known[k] || !form.outer[k]);
   form.covers = form.covers && form.injective;
   return form;
 }
@@ -90,9 +142,16 @@ class KernelLowering {
     return to;
   }
 
-  // Wraps `inner` in loops over the iterators, outermost first.
-  Block nest(const std::vector<size_t>& iterators, Block inner) const {
+  // Wraps `inner` in loops over the iterators, outermost first, and in guards, each as far out as its iterators allow.
+  Block nest(const std::vector<size_t>& iterators, const std::vector<Term>& guards, Block inner) const {
+    std::vector<std::vector<Term>> within(iterators.size() + 1);  // guards by the number of loops around them
+    for (const Term& guard : guards) {
+      size_t depth = iterators.size();
+      while (depth > 0 && !mentions(guard, iterators[depth - 1])) --depth;
+      within[depth].push_back(guard);
+    }
     for (size_t k = iterators.size(); k-- > 0;) {
+      inner = guarded(std::move(within[k + 1]), std::move(inner));
       if (a_.extents[iterators[k]] == 1) continue;
       Block outer;
       const bool split = a_.split == int(iterators[k]);
@@ -100,7 +159,12 @@ class KernelLowering {
           For{Variable(iterators[k]), a_.extents[iterators[k]], LoopKind::serial, std::move(inner), 0, split});
       inner = std::move(outer);
     }
-    return inner;
+    return guarded(std::move(within[0]), std::move(inner));
+  }
+  static bool mentions(const Term& term, size_t iterator) {
+    return std::any_of(term.parts.begin(), term.parts.end(), [&](const Part& part) {
+      return part.kind == Part::Kind::iterator && size_t(part.which) == iterator;
+    });
   }
   static Block guarded(std::vector<Term> where, Block inner) {
     if (where.empty()) return inner;
@@ -203,6 +267,12 @@ class KernelLowering {
       body = std::move(outer);
     }
     return body;
+  }
+
+  // Conditions on iterators alone stand as far out as they can, the rest around the point.
+  Block nest(const std::vector<size_t>& iterators, std::vector<Step> steps, Block point) const {
+    const std::vector<Term> guards = std::exchange(steps[0].guards, {});
+    return nest(iterators, guards, inside(std::move(steps), std::move(point)));
   }
 
   Register read(Block& block, const ir::Operand& operand, const std::vector<Register>& ids) {
@@ -313,6 +383,21 @@ class KernelLowering {
     });
   }
 
+  // The bounds of the write map that neither intervals nor these conditions prove.
+  std::vector<Term> open_bounds(const std::vector<Term>& where) const {
+    std::vector<Term> out;
+    const std::vector<int64_t> sizes = buffer(a_.target).shape.sizes();
+    for (size_t axis = 0; axis < sizes.size(); ++axis)
+      for (const Term& bound : {a_.write[axis], Term::number(sizes[axis] - 1) - a_.write[axis]})
+        if (!holds(bound, where)) out.push_back(bound);
+    return out;
+  }
+  bool holds(const Term& term, const std::vector<Term>& where) const {
+    std::vector<int64_t> symbol_ranges;
+    for (const ir::Symbol& symbol : program_.symbols) symbol_ranges.push_back(symbol.range);
+    return ir::is_nonnegative(term, where, a_.extents, symbol_ranges);
+  }
+
   void lower_injective() {
     if (!form_.covers) fill(a_.target);
     std::vector<size_t> outer, inner;
@@ -320,33 +405,41 @@ class KernelLowering {
     std::vector<Term> outer_where, inner_where;
     for (const Term& term : a_.where) (only_outer(term) ? outer_where : inner_where).push_back(term);
 
+    // Elements outside `outer_where` keep the neutral element: as filled, or as reset where every element is stored;
+    // then only the bounds of the write keep a point from its store.
+    std::vector<Term> store_where = open_bounds(form_.covers ? std::vector<Term>{} : outer_where), reduce_where;
+    for (Term& term : outer_where)
+      if (!form_.covers)
+        store_where.push_back(std::move(term));
+      else if (!holds(term, store_where))
+        reduce_where.push_back(std::move(term));
+
     const DType dtype = wide(buffer(a_.target).dtype);
     std::vector<Register> ids;
     std::vector<Step> before = steps(std::move(inner_where), ids);
     const Term to = offset(a_.target, a_.write, ids);
     Block point, row_block;
     const Register value = lower_body(point, ids);
-    // Elements outside `outer_where` keep the neutral element: as filled, or as reset where every element is stored.
-    const std::vector<Term> reduce_where = form_.covers ? outer_where : std::vector<Term>{};
+    const bool at_once = inner.empty() && plain(before) && reduce_where.empty();
+    auto reduction = [&] { return guarded(reduce_where, nest(inner, std::move(before), std::move(point))); };
     if (keeps()) {
       Register best = make(kernel_.registers[size_t(value)]), kept = make(dtype);
       point.push_back(CombineFirst{best, kept, a_.accumulator, value, position(a_.counted)});
       row_block.push_back(Reset{best, 0});
       row_block.push_back(Reset{kept, neutral()});
-      append(row_block, guarded(reduce_where, nest(inner, inside(std::move(before), std::move(point)))));
+      append(row_block, reduction());
       row_block.push_back(Store{a_.target, to, kept});
-    } else if (inner.empty() && plain(before) && reduce_where.empty()) {
+    } else if (at_once) {
       row_block = std::move(point);
       row_block.push_back(Store{a_.target, to, value});
     } else {
       Register total = make(dtype);
       point.push_back(Combine{total, a_.accumulator, value});
       row_block.push_back(Reset{total, neutral()});
-      append(row_block, guarded(reduce_where, nest(inner, inside(std::move(before), std::move(point)))));
+      append(row_block, reduction());
       row_block.push_back(Store{a_.target, to, total});
     }
-    if (!form_.covers) row_block = guarded(outer_where, std::move(row_block));
-    append(kernel_.body, nest(outer, std::move(row_block)));
+    append(kernel_.body, nest(outer, store_where, std::move(row_block)));
   }
 
   // Totals in memory; those of a narrow float in a buffer of f32 beside it.
@@ -367,7 +460,7 @@ class KernelLowering {
     } else {
       point.push_back(StoreCombine{totals, to, a_.accumulator, value});
     }
-    append(kernel_.body, nest(all, inside(std::move(before), std::move(point))));
+    append(kernel_.body, nest(all, std::move(before), std::move(point)));
     if (totals == a_.target) return;
     const Variable e = fresh_variable();
     Block narrow;

@@ -5,13 +5,21 @@
 
 namespace caravan::lower {
 
+// true iff points that differ in the iterators of the term give it different values. One iterator always does; two do
+// in a*x + b*y iff x < |b|/g or y < |a|/g for their greatest common divisor g, because equal values are multiples of
+// (b, -a)/g apart; of more than two, or an index tensor, nothing is known.
+bool tells_apart(const ir::Term& term, const std::vector<int64_t>& extents);
+
 // How an accumulation writes, which decides the shape of its loops.
 struct WriteForm {
-  // true iff every iterator that the write map mentions has an axis of its own (that iterator, constants and symbols),
-  // and no index tensor takes part: then points that differ in those iterators write different elements. Only over such
-  // iterators may a loop be parallel, and only then can the total be kept in a register.
+  // true iff every iterator that the write map mentions has an axis that tells its values apart (with at most one other
+  // iterator, constants and symbols), and no index tensor takes part: then points that differ in those iterators write
+  // different elements. Only over such iterators may a loop be parallel, and only then can the total be kept in a
+  // register.
   bool injective = false;
-  bool covers = false;      // true iff injective and every element of the target is written
+  // true iff injective and the box of the iterators reaches every element of the target. It may reach beyond: there
+  // `where` keeps the write in range.
+  bool covers = false;
   std::vector<bool> outer;  // by iterator: does it appear in the write map
 };
 WriteForm write_form(const ir::Program& program, const ir::Accumulation& accumulation);

@@ -64,21 +64,23 @@ bool is_index(const Accumulation& a, size_t operand) {
   return found;
 }
 
-// Each element computed once, all of them written, by a body that can stand anywhere.
+// Each element computed once, all of them written at a permutation of the iterators, by a body that can stand anywhere.
 bool can_inline(const Program& program, const Accumulation& p) {
   if (keeps_position(p.accumulator) || !p.where.empty() || p.body.uses_position()) return false;
   bool indexed = false;
   for_each_term(p, [&](const Term& t) { indexed = indexed || t.has_load(); });
   if (indexed) return false;
   lower::WriteForm form = lower::write_form(program, p);
-  return form.covers && std::all_of(form.outer.begin(), form.outer.end(), [](bool o) { return o; });
+  const bool permuted = std::all_of(p.write.begin(), p.write.end(), [](const Term& t) {
+    return t.is_constant() || (t.parts.size() == 1 && t == Term::iterator(t.parts[0].which));
+  });
+  return form.covers && permuted && std::all_of(form.outer.begin(), form.outer.end(), [](bool o) { return o; });
 }
 
 class Inliner {
  public:
   explicit Inliner(const Program& program)
       : out_(program), producer_(program.buffers.size(), -1), readers_(program.buffers.size(), 0) {
-    for (const ir::Symbol& s : program.symbols) symbol_ranges_.push_back(s.range);
     for (size_t k = 0; k < out_.accumulations.size(); ++k) {
       const Accumulation& a = out_.accumulations[k];
       producer_[size_t(a.target)] = int(k);
@@ -119,48 +121,17 @@ class Inliner {
     for_each_read(out_, p, [&](BufferId id) { ++readers_[size_t(id)]; });
   }
 
-  // The accumulation as ir::verify must still be able to prove it: a composed index is in range by itself, or a
-  // condition says so.
-  bool proves(const Accumulation& a, const ir::Operand& o) const {
-    if (std::find(a.extents.begin(), a.extents.end(), 0) != a.extents.end()) return true;
-    auto implied = [&](const Term& t) {
-      return std::any_of(a.where.begin(), a.where.end(), [&](const Term& condition) {
-        const Term more = t - condition;
-        return more.is_constant() && more.constant >= 0;
-      });
-    };
-    std::vector<int64_t> sizes = out_.buffers[size_t(o.buffer)].shape.sizes();
-    for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      const Term& t = o.map[axis];
-      if (t.has_load()) continue;
-      const ir::Interval span = ir::range(t, a.extents, symbol_ranges_);
-      if (span.low < 0 && !implied(t)) return false;
-      if (span.high >= sizes[axis] && !implied(Term::number(sizes[axis] - 1) - t)) return false;
-    }
-    return true;
-  }
-
   bool substitute(Accumulation& reader, size_t k, const Accumulation& p) const {
     // The producer's iterators as terms of the reader: its write map is a permutation of them.
     std::vector<Term> iterators(p.iterators.size());
     for (size_t axis = 0; axis < p.write.size(); ++axis)
       for (const Part& part : p.write[axis].parts) iterators[size_t(part.which)] = reader.operands[k].map[axis];
-    auto moved = [&](const Term& t) {
-      Term out = Term::number(t.constant);
-      for (const Part& part : t.parts) {
-        if (part.kind == Part::Kind::iterator)
-          out = out + iterators[size_t(part.which)] * part.coefficient;
-        else
-          out.add(part.kind, part.which, part.coefficient);
-      }
-      return out;
-    };
     std::vector<ir::Operand> operands = reader.operands;
     std::vector<int> renamed;  // operand of p -> operand of the reader
     for (const ir::Operand& from : p.operands) {
       ir::Operand o{from.buffer, {}};
-      for (const Term& t : from.map) o.map.push_back(moved(t));
-      if (!proves(reader, o)) return false;
+      for (const Term& t : from.map) o.map.push_back(ir::substitute(t, iterators));
+      if (!ir::reads_in_range(out_, reader, o)) return false;
       auto at = std::find(operands.begin(), operands.end(), o);
       if (at == operands.end()) at = operands.insert(at, std::move(o));
       renamed.push_back(int(at - operands.begin()));
@@ -243,7 +214,6 @@ class Inliner {
   Program out_;
   std::vector<int> producer_, readers_;  // by buffer
   std::vector<bool> candidate_;          // by accumulation
-  std::vector<int64_t> symbol_ranges_;
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 //   - has no more points than the producer has elements, and the producer is cheap or has no other reader.
 // Promises the same bits: the value is cast to the precision that the producer's buffer had.
 // Refuses reductions; conditions, padding and index tensors in the producer (those would need a guarded load); a
-// producer that is an index tensor of its reader; bodies that would grow beyond kLongestBody; and maps whose range the
-// verifier could not prove any more. Random bits count as expensive.
+// producer that merges axes or writes them backwards; one that is an index tensor of its reader; bodies that would grow
+// beyond kLongestBody; and maps whose range the verifier could not prove any more. Random bits count as expensive.
 #pragma once
 
 #include "caravan/ir/program.h"

@@ -13,6 +13,7 @@
 #include "caravan/passes/merge_equal.h"
 #include "caravan/passes/parallelize.h"
 #include "caravan/passes/remove_unused.h"
+#include "caravan/passes/solve_writes.h"
 #include "caravan/passes/split_loops.h"
 #include "caravan/passes/split_sums.h"
 #include "caravan/passes/update_in_place.h"
@@ -22,28 +23,25 @@ namespace caravan::passes {
 
 namespace {
 
-struct ProgramPass {
+// What is always on is no optimisation: later passes count on it, or it chooses bits.
+template <class T>
+struct Pass {
   const char* name;
-  ir::Program (*run)(const ir::Program&);
-};
-struct LoopPass {
-  const char* name;
-  loop::Module (*run)(const loop::Module&);
+  T (*run)(const T&);
   bool always = false;
 };
 
-// Always: every root a buffer of its own, so that nothing later has a special case for old values; then what is not
-// needed, and the order of sums.
-constexpr ProgramPass kPreparation[] = {
-    {"copy_leaves", copy_leaves}, {"remove_unused", remove_unused}, {"split_sums", split_sums}};
-
-constexpr ProgramPass kProgramPasses[] = {
-    {"merge_equal", merge_equal},            // first, so that equal producers do not look like several readers
+constexpr Pass<ir::Program> kProgramPasses[] = {
+    {"copy_leaves", copy_leaves, true},      // every root a buffer of its own: no special case for old values later
+    {"remove_unused", remove_unused, true},  // then what is not needed
+    {"solve_writes", solve_writes},          // before the order of sums is chosen
+    {"split_sums", split_sums, true},        // that choice, before any optimisation, so that none changes a bit
+    {"merge_equal", merge_equal},            // so that equal producers do not look like several readers
     {"inline_producers", inline_producers},  // before loops exist: composing index maps is easy here
     {"merge_equal", merge_equal},            // inlining makes equal things out of different ones
     {"delay_updates", delay_updates},        // last: the order of accumulations is the order of kernels
 };
-constexpr LoopPass kLoopPasses[] = {
+constexpr Pass<loop::Module> kLoopPasses[] = {
     {"fuse", fuse},                        // first: the others work within a kernel
     {"forward_stores", forward_stores},    // a fused store and load become a register; unread buffers go
     {"update_in_place", update_in_place},  // after them: it needs to know who still reads the old state
@@ -73,7 +71,8 @@ std::vector<std::string> names() {
   auto add = [&](const char* name) {
     if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
   };
-  for (const auto& pass : kProgramPasses) add(pass.name);
+  for (const auto& pass : kProgramPasses)
+    if (!pass.always) add(pass.name);
   for (const auto& pass : kLoopPasses)
     if (!pass.always) add(pass.name);
   return out;
@@ -98,14 +97,13 @@ Result run(const ir::Program& program, const Options& options) {
     verify(what);  // of ir or of loop
 #endif
   };
-  auto on = [&](const char* name) {
-    return std::find(options.off.begin(), options.off.end(), name) == options.off.end();
+  auto on = [&](const auto& pass) {
+    return pass.always || std::find(options.off.begin(), options.off.end(), pass.name) == options.off.end();
   };
 
   out.program = program;
-  for (const ProgramPass& pass : kPreparation) step(pass.name, out.program, pass.run);
-  for (const ProgramPass& pass : kProgramPasses)
-    if (on(pass.name)) step(pass.name, out.program, pass.run);
+  for (const auto& pass : kProgramPasses)
+    if (on(pass)) step(pass.name, out.program, pass.run);
   auto start = std::chrono::steady_clock::now();
   out.lowered = lower::lower(out.program);
   out.log.push_back(
@@ -114,8 +112,8 @@ Result run(const ir::Program& program, const Options& options) {
   verify(out.lowered);
 #endif
   out.module = out.lowered;
-  for (const LoopPass& pass : kLoopPasses)
-    if (pass.always || on(pass.name)) step(pass.name, out.module, pass.run);
+  for (const auto& pass : kLoopPasses)
+    if (on(pass)) step(pass.name, out.module, pass.run);
   return out;
 }
 
