@@ -38,7 +38,7 @@ CaseResult run(const GradientCase& c) {
   try {
     const GradientCase::Built built = c.build();
     const std::vector<Tensor> by = parameters(built.result);
-    Context ctx;
+    Context ctx({.device = "interp"});  // differences need double
     ctx.compile(observe(by));  // initialises also those on which a second derivative does not depend
     const GradientCheck check =
         check_gradients(scalar_of(built.result, by, c.order), by, ctx, {.indices = built.indices});

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,14 +19,19 @@
 
 namespace caravan {
 
+namespace backend {
+class Device;
+}
+
 struct ContextOptions {
   uint64_t seed = 0;
-  std::string device = "auto";  // auto, cpu, interp; auto is interp
+  std::string device = "auto";  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu where the C compiler works
   Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
   std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
   std::vector<std::string> compiler_flags{};  // appended to the C compiler's, for example -g
   int64_t memory_limit = 0;                   // bytes for one program's buffers; 0: none
   std::vector<std::string> passes_off{};      // names of optimisations to leave out
+  std::function<std::unique_ptr<backend::Device>(const ContextOptions&)> make_device{};  // one's own, not by name
 };
 
 using IndexValues = std::vector<std::pair<Index, int64_t>>;
@@ -69,16 +76,23 @@ class Context {
   Array read(const std::string& name) const;
   void write(const Tensor& state, const Array& value);  // shape and precision must fit
   void write(const std::string& name, const Array& value);
+  void write(const std::map<std::string, Array>& values);  // by name: all of them, or none where one does not fit
   bool has(const std::string& name) const;
   std::vector<std::string> names() const;
 
   uint64_t seed() const;
-  std::string device() const;
+  std::string device() const;  // its kind: `cpu` and `cpu:0` are one device, called `cpu`
 
  private:
   friend class Routine;
   struct Impl;
+  void check_fits(const std::string& name, const Array& value) const;
   std::shared_ptr<Impl> impl_;
 };
+
+// State from one Context to another by name, whatever their devices: train on one, look on the other, go on.
+// Shapes and precisions must fit, as for a write; where one does not, nothing is copied.
+void copy_state(const Context& from, Context& to, const std::string& name);
+void copy_states(const Context& from, Context& to);  // all that `from` has
 
 }  // namespace caravan
