@@ -201,14 +201,19 @@ Compiled compile(const std::string& source, const CompilerOptions& options) {
   command.insert(command.end(), options.flags.begin(), options.flags.end());
   for (const std::string& word : {c.string(), std::string("-o"), so.string(), std::string("-lm")})
     command.push_back(word);
-  if (!write_file(c, source))
+  if (!write_file(c, source)) {
+    fs::remove(c, ignored);
     throw BackendError("the generated C could not be written to " + c.string() + "; is the disk full?");
+  }
   const int status = run(command, log);
   if (status != 0) {
     const std::string said = read_file(log);
     clean();
-    throw BackendError("the C compiler failed (status " + std::to_string(status) + ").\n  command: " + joined(command) +
-                       "\n  source:  " + c.string() + "\n  log:     " + said);
+    const fs::space_info space = fs::space(folder, ignored);
+    const bool full = !ignored && space.available < (1 << 20);  // then the log may be missing
+    throw BackendError("the C compiler failed (status " + std::to_string(status) + ")" +
+                       (full ? "; there is hardly any space left in " + folder.string() : "") +
+                       ".\n  command: " + joined(command) + "\n  source:  " + c.string() + "\n  log:     " + said);
   }
   const std::string bytes = read_file(so);
   if (bytes.empty() || !write_file(so, bytes + digest(bytes))) {
