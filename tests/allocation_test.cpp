@@ -4,8 +4,6 @@
 
 #include <atomic>
 
-#include "sanitized.h"
-
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static std::atomic<long> allocations{0};
 extern "C" {
