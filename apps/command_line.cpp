@@ -75,11 +75,12 @@ void add_ops(CLI::App& app, Parsed& parsed) {
 
 std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
-void add_stage_options(CLI::App& command, std::vector<std::string>& passes_off, std::string& dump) {
+void add_stage_options(CLI::App& command, std::vector<std::string>& passes_off, std::string& dump, std::string& trace) {
   command.add_option("--pass-off", passes_off, "Leave out a pass (may be repeated): " + listed(passes::names()))
       ->type_name("NAME")
       ->allow_extra_args(false);
   command.add_option("--dump", dump, "Folder for a file of every stage")->type_name("DIR");
+  command.add_option("--trace", trace, "File for constraints, passes, kernels and values, as JSON")->type_name("FILE");
 }
 
 void add_inspect(CLI::App& app, Parsed& parsed) {
@@ -87,14 +88,14 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   CLI::App& command = add_command(app, "inspect", "The stages of a recipe's training step",
                                   "  caravan inspect moons --stage shapes\n  caravan inspect linear --stage c\n"
                                   "  caravan inspect moons --stage optimized --pass-off fuse --log 1\n"
-                                  "  caravan inspect moons --dump moons\n"
+                                  "  caravan inspect moons --dump moons --trace moons.json\n"
                                   "  caravan inspect moons --stage graph --dot | dot -Tsvg > moons.svg");
   std::vector<std::string> recipes;
   for (const RecipeRow& row : recipe_rows()) recipes.push_back(row.name);
   command.add_option("RECIPE", o.recipe, listed(recipes))->required();
   command.add_option("--stage", o.stage, listed(stage_names()) + " [graph]");
   command.add_flag("--dot", o.dot, "The graph for Graphviz");
-  add_stage_options(command, o.passes_off, o.dump);
+  add_stage_options(command, o.passes_off, o.dump, o.trace);
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return inspect_command(o, s); }; });
 }
 
@@ -115,7 +116,9 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   parsed.add_setting(command, "threads", "INT", "At most so many run a step; the results are the same [all]");
   command.add_option("--plot", o.plot, "Folder for SVG files: loss, log loss, learning rate, decision boundary")
       ->type_name("DIR");
-  add_stage_options(command, o.passes_off, o.dump);
+  add_stage_options(command, o.passes_off, o.dump, o.trace);
+  command.add_flag("--check-numbers", o.check_numbers,
+                   "Stop at the first NaN or infinity and name the operation that made it (slow)");
   command.add_flag("--debug-kernels", o.debug_kernels, "Compile with debug information and say where the C is");
   command.add_flag("--quiet", o.quiet, "No progress and no pictures");
   command.add_flag("--json", o.json, "End with one line of JSON");

@@ -35,7 +35,7 @@ struct OpsOptions {
 int ops_command(const OpsOptions& options);
 
 struct InspectOptions {
-  std::string recipe, stage, dump;  // no stage: the graph, or nothing beside a dump
+  std::string recipe, stage, dump, trace;  // no stage: the graph, or nothing beside a dump or a trace
   std::vector<std::string> passes_off;
   bool dot = false;
 };
@@ -45,8 +45,9 @@ struct TrainOptions {
   std::string recipe;
   Wishes wishes;
   std::string plot, dump;  // folders; empty: none
+  std::string trace;       // a file; empty: none
   std::vector<std::string> passes_off;
-  bool debug_kernels = false, quiet = false, json = false;
+  bool check_numbers = false, debug_kernels = false, quiet = false, json = false;
 };
 int train_command(const TrainOptions& options, const Settings& settings);
 

@@ -10,12 +10,18 @@
 namespace caravan::app {
 
 int inspect_command(const InspectOptions& options, const Settings& settings) {
-  // A folder of all stages and one stage on the screen are two wishes; without either, the graph.
-  const std::string stage = options.stage.empty() && options.dump.empty() ? "graph" : options.stage;
+  // Files and one stage on the screen are two wishes; without either, the graph.
+  const bool only_files = options.stage.empty() && !(options.dump.empty() && options.trace.empty());
+  const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
-  const Stages stages(make_recipe(options.recipe, {}, settings.seed()), options.passes_off);
+  const Recipe recipe = make_recipe(options.recipe, {}, settings.seed());
+  const Stages stages(recipe, options.passes_off);
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
+  if (!options.trace.empty()) {
+    Context ctx({.seed = settings.seed(), .device = "interp"});  // looking at values needs no compilation
+    OutputFile(options.trace, "--trace").write(traced(recipe, ctx, 0, options.passes_off));
+  }
   std::cout << text;
   if (settings.log() >= 1) std::cerr << stages.pass_log();
   return kDone;

@@ -26,4 +26,11 @@ void OutputFolder::write(const std::string& file, const std::string& text) const
   if (!out.flush()) throw BackendError(fmt::format("{} could not be written; is the disk full?", path));
 }
 
+OutputFile::OutputFile(const std::string& path, const std::string& option)
+    : folder_(std::filesystem::path("." / std::filesystem::path(path)).parent_path(), option),
+      name_(std::filesystem::path(path).filename()) {
+  if (name_.empty() || std::filesystem::is_directory(path))
+    throw ConfigError(fmt::format("{} `{}` is a folder; give the name of a file.", option, path));
+}
+
 }  // namespace caravan::app

@@ -1,4 +1,4 @@
-// A folder that the user asked us to write into.
+// A folder or a file that the user asked us to write.
 #pragma once
 
 #include <string>
@@ -13,6 +13,16 @@ class OutputFolder {
 
  private:
   std::string path_;
+};
+
+class OutputFile {
+ public:
+  OutputFile(const std::string& path, const std::string& option);  // ConfigError, as above
+  void write(const std::string& text) const { folder_.write(name_, text); }
+
+ private:
+  OutputFolder folder_;
+  std::string name_;
 };
 
 }  // namespace caravan::app

@@ -9,6 +9,7 @@
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
 #include "caravan/runtime/see.h"
+#include "caravan/runtime/trace.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan::app {
@@ -71,6 +72,12 @@ std::string Stages::pass_log() const {
 void Stages::dump(const OutputFolder& folder) const {
   for (const std::string& stage : stage_names()) folder.write(stage == "c" ? "step.c" : stage + ".txt", text(stage));
   folder.write("graph.dot", graphviz());
+}
+
+std::string traced(const Recipe& recipe, Context& ctx, int64_t step, const std::vector<std::string>& passes_off) {
+  std::ostringstream out;
+  write_trace(out, recipe.program, ctx, {.indices = recipe.at(step), .passes_off = passes_off});
+  return out.str();
 }
 
 }  // namespace caravan::app

@@ -37,4 +37,7 @@ class Stages {
 
 std::vector<std::string> stage_names();
 
+// What `--trace` writes: the stages as one JSON text, with the values that a Context has at a step.
+std::string traced(const Recipe& recipe, Context& ctx, int64_t step, const std::vector<std::string>& passes_off);
+
 }  // namespace caravan::app

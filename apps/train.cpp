@@ -8,11 +8,12 @@
 #include <numeric>
 #include <optional>
 
-#include "apps/c_compiler.h"
 #include "apps/commands.h"
 #include "apps/progress.h"
 #include "apps/stages.h"
 #include "caravan/base/error.h"
+#include "caravan/runtime/devices.h"
+#include "caravan/runtime/nonfinite.h"
 
 namespace caravan::app {
 
@@ -34,30 +35,57 @@ Prepared prepare(const Recipe& recipe, const ContextOptions& options) {
   return {ctx, step, seconds_since(start)};
 }
 
-// `auto` is the processor where a C compiler works, otherwise the interpreter.
-Prepared prepare_automatic(const Recipe& recipe, ContextOptions options) {
-  options.device = "cpu";
-  try {
-    return prepare(recipe, options);
-  } catch (const BackendError&) {
-    const CCompiler compiler = find_c_compiler();
-    if (compiler.works()) throw;  // so it is not for want of a compiler
-    std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n", compiler.problem);
-  }
-  options.device = "interp";
-  return prepare(recipe, options);
-}
-
 struct Run {
   std::vector<double> reports;     // losses of each stretch of `schedule.report` steps, the last one perhaps unfinished
   std::vector<double> last_epoch;  // losses of the last steps, at most an epoch's, in no particular order
   double loss = 0;                 // of the last step
   double seconds = 0;
+  bool stopped = false;  // by a number that is not finite
 
   double epoch_loss() const { return std::accumulate(last_epoch.begin(), last_epoch.end(), 0.0); }
 };
 
-Run run_steps(const Recipe& recipe, Routine step, bool quiet) {
+// Looks at every step's loss and new state, and names the operation that made the first number that is not finite.
+// Slow: the state is copied before each step, so that the step can be run again.
+class NumberCheck {
+ public:
+  NumberCheck(const Recipe& recipe, const Context& ctx, const ContextOptions& options)
+      : recipe_(recipe), ctx_(ctx), options_(options) {
+    keep();
+  }
+
+  // After a step; true: the report is printed.
+  bool found(const IndexValues& at, double loss) {
+    bool finite = std::isfinite(loss);
+    std::map<std::string, Array> before;
+    before.swap(before_);
+    keep();
+    for (const auto& [name, value] : before_)
+      for (double v : value.values()) finite = finite && std::isfinite(v);
+    if (finite) return false;
+    Context again(options_);
+    again.write(before);
+    const std::optional<Nonfinite> first = find_nonfinite(recipe_.program, again, at);
+    std::cerr << fmt::format("caravan: at step {} ", at[1].second);
+    if (first)
+      std::cerr << *first;
+    else
+      std::cerr << "a number is not finite that is finite when every intermediate value is kept.\n";
+    return true;
+  }
+
+ private:
+  void keep() {
+    for (const std::string& name : ctx_.names()) before_.emplace(name, ctx_.read(name));
+  }
+
+  const Recipe& recipe_;
+  Context ctx_;
+  ContextOptions options_;
+  std::map<std::string, Array> before_;
+};
+
+Run run_steps(const Recipe& recipe, Routine step, bool quiet, NumberCheck* check) {
   const Schedule& schedule = recipe.schedule;
   const int64_t per_epoch = schedule.steps_per_epoch(), steps = schedule.steps, report = schedule.report;
   const int64_t reports = (steps + report - 1) / report;
@@ -79,6 +107,10 @@ Run run_steps(const Recipe& recipe, Routine step, bool quiet) {
       out.loss = step.read(recipe.loss).item();
       out.last_epoch[size_t(batch)] = out.loss;
       total += out.loss;
+      if (check && check->found(at, out.loss)) {
+        out.stopped = true;
+        return out;
+      }
     }
     out.reports.push_back(by_epoch ? total : total / double(end - first));
     const int64_t done = int64_t(out.reports.size());
@@ -118,7 +150,7 @@ Curves curves(const Recipe& recipe, const Run& run) {
 // The same state in the interpreter, where looking at it needs no compilation.
 Context interpreted(const Context& ctx) {
   Context out({.seed = ctx.seed(), .device = "interp"});
-  for (const std::string& name : ctx.names()) out.write(name, ctx.read(name));
+  copy_states(ctx, out);
   return out;
 }
 
@@ -163,23 +195,31 @@ int train_command(const TrainOptions& options, const Settings& settings) {
           fmt::format("--debug-kernels is for compiled code; `{}` compiles none: use --device cpu.", wanted.device));
     wanted.compiler_flags = {"-g", "-O0"};
   }
-  if (wanted.device != "auto") Context{wanted};  // refuses a device that does not exist, before anything is written
+  Context{wanted};  // refuses a device that does not exist, before anything is written
   std::optional<OutputFolder> plots;
   if (!options.plot.empty()) plots.emplace(options.plot, "--plot");
+  std::optional<OutputFile> trace;
+  if (!options.trace.empty()) trace.emplace(options.trace, "--trace");
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
   if (settings.log() >= 1) std::cerr << stages.pass_log();
 
-  auto [ctx, step, compile_seconds] =
-      wanted.device == "auto" ? prepare_automatic(recipe, wanted) : prepare(recipe, wanted);
+  auto [ctx, step, compile_seconds] = prepare(recipe, wanted);
   const bool compiled = ctx.device() != "interp";
   const RoutineReport report = step.report();
   if (options.debug_kernels) std::cout << fmt::format("The C of a step: {}\n", fmt::join(report.sources, " "));
+  if (const AutomaticDevice& chosen = automatic_device(wanted.cache);
+      wanted.device == "auto" && !chosen.why_interpreted.empty())
+    std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n",
+                             chosen.why_interpreted);
 
   if (!options.quiet && recipe.before) {
     Context look = interpreted(ctx);
     recipe.before(std::cout, look);
   }
-  const Run run = run_steps(recipe, step, options.quiet);
+  std::optional<NumberCheck> check;
+  if (options.check_numbers) check.emplace(recipe, ctx, wanted);
+  const Run run = run_steps(recipe, step, options.quiet, check ? &*check : nullptr);
+  if (run.stopped) return kCheckFailed;
   Context look = interpreted(ctx);
   if (!options.quiet) {
     show(recipe, run, look);
@@ -187,6 +227,7 @@ int train_command(const TrainOptions& options, const Settings& settings) {
                              run.seconds, ctx.device(), run.epoch_loss());
   }
   if (plots) write_plots(*plots, recipe, run, look);
+  if (trace) trace->write(traced(recipe, ctx, schedule.steps - 1, options.passes_off));
   if (options.json) {
     nlohmann::ordered_json out{{"recipe", options.recipe},
                                {"device", ctx.device()},
@@ -206,8 +247,10 @@ int train_command(const TrainOptions& options, const Settings& settings) {
     std::cout << out.dump() << '\n';
   }
   if (std::isfinite(run.loss)) return kDone;
-  std::cerr << fmt::format("caravan: training diverged: the last loss is {}; try a rate below --lr {}.\n", run.loss,
-                           schedule.lr);
+  std::cerr << fmt::format(
+      "caravan: training diverged: the last loss is {}; try a rate below --lr {}, or --check-numbers, which names "
+      "the operation that made the first such number.\n",
+      run.loss, schedule.lr);
   return kCheckFailed;
 }
 

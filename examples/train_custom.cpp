@@ -41,5 +41,5 @@ int main() {
     train.run({{batch, s % 16}, {step, s}});
     if (s % 800 == 799) std::cout << "step " << s + 1 << ": loss " << std::round(10 * train.read(loss).item()) / 10 << '\n';
   }
-  std::cout << "w is " << ctx.eval(round(10 * w) / 10) << '\n';
+  std::cout << "w is " << ctx.eval(round(10 * w) / 10 + 0) << '\n';  // + 0: without the sign of -0
 }

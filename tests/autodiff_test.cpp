@@ -4,10 +4,12 @@
 
 #include <cmath>
 
+#include "checked_device.h"
+
 namespace caravan {
 namespace {
 
-const ContextOptions kInDouble{.device = "interp"};  // the oracle: every float in double
+const ContextOptions kInDouble = checked();  // the interpreter, and what it ran on the processor too
 
 using Values = std::vector<double>;
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -31,7 +33,7 @@ Tensor bend(const Tensor& y) { return dot(square(y) + sin(y), normal("bend", {.l
 
 // Differences of the loss against its gradient, then differences of the gradient in a fixed direction against the gradient of that.
 void expect_both_orders(const Tensor& loss, const std::vector<Tensor>& xs) {
-  Context ctx({.seed = 1, .device = "interp"});
+  Context ctx(checked({.seed = 1}));
   GradientCheck first = check_gradients(loss, xs, ctx);
   EXPECT_TRUE(first.passed()) << "first order\n" << first;
   Tensor slope;
@@ -139,7 +141,7 @@ TEST(Gradient, IsBuiltBeforeAnyShapeIsKnown) {
   Tensor loss = sum(square(w(x) + b - target));
   auto [dw, db] = grad(loss, w, b);
   Tensor ddw = grad(dot(dw, dw), w);
-  Context ctx({.seed = 1, .device = "interp", .init = constant(0.5)});
+  Context ctx(checked({.seed = 1, .init = constant(0.5)}));
   ctx.write(x, Array(parse_shape("2|3"), {1, 2, 3, 4, 5, 6}));
   ctx.write(target, Array(parse_shape("2|1"), {1, 2}));
   EXPECT_EQ(ctx.eval(loss).item(), 2.5 * 2.5 + 6 * 6);  // 0.5 * 6 + 0.5 - 1 and 0.5 * 15 + 0.5 - 2

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <sstream>
 
+#include "checked_device.h"
+
 namespace caravan {
 namespace {
 
-const ContextOptions kInDouble{.device = "interp"};  // the oracle: every float in double
+const ContextOptions kInDouble = checked();  // the interpreter, and what it ran on the processor too
 
 using Values = std::vector<double>;
 

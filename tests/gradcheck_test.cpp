@@ -10,6 +10,7 @@
 #include "caravan/base/error.h"
 #include "caravan/ops/op.h"
 #include "caravan/runtime/context.h"
+#include "checked_device.h"
 
 namespace caravan {
 namespace {
@@ -54,7 +55,7 @@ TEST(GradientCases, ReportWhatFails) {
 TEST(Ties, OfAnOverlappingPaddedMaxGoToTheFirstWinner) {
   Tensor x = param("x", {1, 1, 0, 1, 1});
   Tensor y = einmax("2*o<1+k => o", x, {{"k", 3}});  // windows [. 0 1] [1 2 3] [3 4 .], the outside never wins
-  Context ctx;
+  Context ctx(checked());
   EXPECT_EQ(ctx.eval(y).values(), (std::vector<double>{1, 1, 1}));
   EXPECT_EQ(ctx.eval(grad(y, x)).values(), (std::vector<double>{1, 1, 0, 1, 0}));
 }
@@ -62,14 +63,14 @@ TEST(Ties, OfAnOverlappingPaddedMaxGoToTheFirstWinner) {
 TEST(Ties, OfAllNegativeValuesNeverGoToThePadding) {
   Tensor x = param("x", {-2, -2, -3});
   Tensor y = einmax("o<1+k => o", x, {{"k", 3}});
-  Context ctx;
+  Context ctx(checked());
   EXPECT_EQ(ctx.eval(y).values(), (std::vector<double>{-2, -2, -2}));
   EXPECT_EQ(ctx.eval(grad(y, x)).values(), (std::vector<double>{2, 1, 0}));
 }
 
 TEST(Ties, OfMinGoToTheFirstToo) {
   Tensor x = param("x", {3, 1, 1});
-  Context ctx;
+  Context ctx(checked());
   EXPECT_EQ(ctx.eval(grad(smallest(x), x)).values(), (std::vector<double>{0, 1, 0}));
 }
 
@@ -81,7 +82,7 @@ TEST(Product, WithZerosHasItsExactGradient) {
   };
   for (const auto& row : rows) {
     Tensor x = param("x", Array::vector(row.x));
-    Context ctx;
+    Context ctx(checked());
     EXPECT_EQ(ctx.eval(grad(product(x), x)).values(), row.gradient);
   }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "caravan/tensor/infer.h"
+#include "checked_device.h"
 #include "naive_spec.h"
 
 namespace caravan {
@@ -101,7 +102,7 @@ void compare_with_naive(const SpecRow& row, const Shape& shape, const Values& va
 void check(const std::vector<SpecRow>& rows) {
   for (const SpecRow& row : rows) {
     try {
-      Context ctx;
+      Context ctx(checked());
       const Tensor t = build(row);
       const Values values = ctx.eval(t).values();
       EXPECT_EQ(to_string(ctx.shape(t)), row.result) << row;
@@ -536,7 +537,7 @@ TEST(Notation, ValuesOfModels) {
   };
   for (const Program1& p : programs) {
     try {
-      Context ctx;
+      Context ctx(checked());
       EXPECT_EQ(ctx.eval(p.build(), p.indices).values(), p.values) << p.what;
     } catch (const std::exception& error) {
       ADD_FAILURE() << p.what << ": " << error.what();

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "this_device.h"
+
 namespace caravan {
 namespace {
 
@@ -26,7 +28,7 @@ std::string line(int number) { return "program_test.cpp:" + std::to_string(numbe
 
 TEST(Program, AssignmentsAreSimultaneous) {
   Tensor a = scalar_state("a", 1), b = scalar_state("b", 2);
-  Context ctx;
+  Context ctx(kHere);
   Routine swap = ctx.compile(assign(a, b) & assign(b, a));
   swap.run();
   EXPECT_EQ(ctx.read(a).item(), 2);
@@ -37,7 +39,7 @@ TEST(Program, AssignmentsAreSimultaneous) {
 
 TEST(Program, FibonacciInOneAssignmentEach) {
   Tensor a = scalar_state("a", 0, DType::i64), b = scalar_state("b", 1, DType::i64);
-  Context ctx;
+  Context ctx(kHere);
   Routine next = ctx.compile(assign(a, b) & assign(b, a + b));
   for (int i = 0; i < 50; ++i) next.run();
   EXPECT_EQ(ctx.read(a).item(), 12586269025);
@@ -46,7 +48,7 @@ TEST(Program, FibonacciInOneAssignmentEach) {
 TEST(Program, ThenSeesTheNewState) {
   Tensor a = scalar_state("a", 1), b = scalar_state("b", 10);
   Program both = then(assign(a, a + 1) & assign(b, b + 1), assign(a, a * b));
-  Context ctx;
+  Context ctx(kHere);
   ctx.run(both);
   EXPECT_EQ(ctx.read(a).item(), 22);
   EXPECT_EQ(ctx.read(b).item(), 11);
@@ -56,7 +58,7 @@ TEST(Program, ThenSeesTheNewState) {
 TEST(Program, ObservedBeforeAndAfter) {
   Tensor a = scalar_state("a", 1), twice = a * 2, square_of = square(a);
   Program step = assign(a, a + 1) & observe(twice);
-  Context ctx;
+  Context ctx(kHere);
   Routine r = ctx.compile(then(step, observe(square_of)));  // twice as p saw it, the square as q does
   r.run();
   EXPECT_EQ(r.read(twice).item(), 2);
@@ -70,7 +72,7 @@ TEST(Program, ObservedBeforeAndAfter) {
 
 TEST(Program, ObservesWhatItIsAskedToAndNothingElse) {
   Tensor a = scalar_state("a", 1), seen = a + 1, unseen = a + 2;
-  Context ctx;
+  Context ctx(kHere);
   Routine r = ctx.compile(observe(seen) & observe(seen));
   expect_refusal<StateError>([&] { r.read(seen); }, {"no value yet", "run"});
   r.run();
@@ -85,7 +87,7 @@ TEST(Program, ObservesWhatItIsAskedToAndNothingElse) {
 TEST(Program, AddTo) {
   Tensor total = state("total", {.batch = Extents{}, .input = Extents{}, .output = {2}, .init = zeros()});
   Tensor x = tensor(Array(parse_shape("3|2"), {1, 2, 3, 4, 5, 6}));
-  Context ctx;
+  Context ctx(kHere);
   ctx.run(add_to(total, tensor({10, 20})));
   ctx.run(add_to(total, "n | c => c", x));
   EXPECT_EQ(ctx.read(total).values(), (Values{19, 32}));
@@ -99,7 +101,7 @@ TEST(Program, UpdateOfASliceIsACache) {
   Index at("at");
   Tensor scores = einsum("t | d; d => t |", cache, key);
   Program append = update(cache, at, key);
-  Context ctx;
+  Context ctx(kHere);
   ctx.write(key, Array::vector({3, 4}));
   Routine step = ctx.compile(append & observe(scores)), read_after = ctx.compile(then(append, observe(scores)));
   step.run({{at, 2}});
@@ -116,7 +118,7 @@ TEST(Program, UpdateOfASliceIsACache) {
 TEST(Program, WhenAppliesAllOrNothing) {
   Index step("step");
   Tensor n = scalar_state("n", 0), v = state("v", {.batch = Extents{}, .input = Extents{}, .output = {2}, .init = ones()});
-  Context ctx;
+  Context ctx(kHere);
   Routine r = ctx.compile(when(mod(step, 3) == 2, assign(n, n + 1) & assign(v, v / 0.0 * 0.0)) & observe(n));
   r.run({{step, 0}}), r.run({{step, 1}});
   EXPECT_EQ(ctx.read(n).item(), 0);
@@ -129,7 +131,7 @@ TEST(Program, WhenAppliesAllOrNothing) {
 TEST(Program, IndexBindings) {
   Index i("i", 3), free("free");
   Tensor x = tensor(Array(parse_shape("3|2"), {1, 2, 3, 4, 5, 6}))[i], y = x * free;
-  Context ctx;
+  Context ctx(kHere);
   Routine r = ctx.compile(observe(y));
   EXPECT_EQ(r.indices().size(), 2u);
   r.run({{i, 1}, {free, 10}});
@@ -152,7 +154,7 @@ TEST(Program, AStateIsAssignedOnce) {
 
 TEST(Program, OneLeafPerName) {
   Tensor a = param("w", 1.0), b = param("w", 2.0);
-  Context ctx;
+  Context ctx(kHere);
   expect_refusal<StateError>([&] { ctx.eval(a + b); }, {"two different tensors", "`w`", "program_test.cpp"});
   EXPECT_EQ(ctx.eval(a).item(), 1);
   EXPECT_EQ(ctx.eval(b).item(), 1);  // in another program it is the same state, and that has a value
@@ -160,7 +162,7 @@ TEST(Program, OneLeafPerName) {
 
 TEST(State, WithoutAnInitialiserIsRefusedAtTheRun) {
   Tensor s = state("s", {.batch = Extents{}, .input = Extents{}, .output = {2}}), y = s + 1;
-  Context ctx;
+  Context ctx(kHere);
   Routine r = ctx.compile(observe(y));
   expect_refusal<StateError>([&] { r.run(); }, {"`s`"});
   ctx.write(s, Array::vector({1, 2}));
@@ -173,7 +175,7 @@ TEST(State, WithoutAnInitialiserIsRefusedAtTheRun) {
 
 TEST(State, IsInitialisedOnceByNameFromTheSeed) {
   auto w = [] { return param("w", {.input = {3}, .output = {2}}); };
-  Context ctx({.seed = 9}), again({.seed = 9});
+  Context ctx(here(9)), again(here(9));
   Values first = ctx.eval(w()).values();
   EXPECT_EQ(ctx.eval(w()).values(), first);
   EXPECT_EQ(again.eval(w() * 1).values(), first);
@@ -183,7 +185,7 @@ TEST(State, IsInitialisedOnceByNameFromTheSeed) {
 
 TEST(Context, ReadsAndWritesByNameAndByTensor) {
   Tensor a = param("a", {1, 2}), n = param("n", Array::vector({1, 2}, DType::u8));
-  Context ctx;
+  Context ctx(kHere);
   expect_refusal<StateError>([&] { ctx.read("a"); }, {"no state `a`"});
   EXPECT_FALSE(ctx.has("a"));
   ctx.eval({a, n});
@@ -206,7 +208,7 @@ TEST(Context, ReadsAndWritesByNameAndByTensor) {
 
 TEST(Context, AFirstWriteMustFitWhatTheTensorSays) {
   Tensor s = input("s", {.output = {3}});
-  Context ctx;
+  Context ctx(kHere);
   expect_refusal<ShapeError>([&] { ctx.write(s, Array::vector({1, 2})); }, {"`s`", "3", "2"});
   EXPECT_FALSE(ctx.has("s"));
   Tensor ids = input("ids", {.dtype = DType::i32});
@@ -215,7 +217,7 @@ TEST(Context, AFirstWriteMustFitWhatTheTensorSays) {
 }
 
 TEST(Context, TheSameNameWithAnotherPrecisionOrShapeIsRefused) {
-  Context ctx;
+  Context ctx(kHere);
   ctx.eval(param("w", {1, 2}));
   expect_refusal<DTypeError>([&] { ctx.eval(param("w", Array::vector({1, 2}, DType::i32))); }, {"`w`", "f32", "i32"});
   expect_refusal<ShapeError>([&] { ctx.eval(param("w", {1, 2, 3})); }, {"w", "2", "3"});
@@ -225,7 +227,7 @@ TEST(Context, TheSameNameWithAnotherPrecisionOrShapeIsRefused) {
 TEST(Context, FailuresChangeNothing) {
   Tensor a = scalar_state("a", 1), b = scalar_state("b", 5), missing = state("missing", {.output = {2}});
   Tensor ids = input("ids", {.batch = Extents{}, .input = Extents{}, .output = {1}, .dtype = DType::i32});
-  Context ctx;
+  Context ctx(kHere);
   EXPECT_THROW(ctx.compile(assign(a, a + 1) & observe(tensor({1, 2}) + tensor({1, 2, 3}))), ShapeError);
   EXPECT_TRUE(ctx.names().empty());
   Routine r = ctx.compile(assign(a, a + 1) & observe(gather(tensor(Array(parse_shape("3->1"), {1, 2, 3})), ids)));
@@ -239,7 +241,7 @@ TEST(Context, FailuresChangeNothing) {
 
 TEST(Context, KeptAxesOfAStateStillStretchInTheNextProgram) {
   Tensor x = tensor(Array(parse_shape("2|3"), {1, 2, 3, 4, 5, 6})), centre = state("centre");
-  Context ctx;
+  Context ctx(kHere);
   ctx.run(assign(centre, einsum("n | c => 0 | c", x) / 2));
   EXPECT_EQ(to_string(ctx.shape(centre)), "1|3");
   EXPECT_EQ(ctx.eval(x - centre).values(), (Values{-1.5, -1.5, -1.5, 1.5, 1.5, 1.5}));
@@ -249,7 +251,7 @@ TEST(Context, KeptAxesOfAStateStillStretchInTheNextProgram) {
 
 TEST(Context, ContextsShareNothing) {
   Tensor a = scalar_state("a", 1);
-  Context one, two;
+  Context one(kHere), two(kHere);
   one.run(assign(a, a + 1)), two.run(assign(a, a * 5));
   EXPECT_EQ(one.read(a).item(), 2);
   EXPECT_EQ(two.read(a).item(), 5);
@@ -260,18 +262,18 @@ TEST(Context, ContextsShareNothing) {
 
 TEST(Context, StateMovesToAnotherContextByName) {  // as a checkpoint does
   Tensor w = param("w", {.input = {3}, .output = {2}}), n = scalar_state("n", 3, DType::i64), y = w(tensor({1, 2, 3})) * n;
-  Context ctx({.seed = 4}), resumed({.seed = 5});
+  Context ctx(here(4)), resumed(here(5));
   Values expected = ctx.eval(y).values();
   for (const std::string& name : ctx.names()) resumed.write(name, ctx.read(name));
   EXPECT_EQ(resumed.eval(y).values(), expected);
-  Context wrong;
+  Context wrong(kHere);
   wrong.write("n", Array::scalar(1.5));
   expect_refusal<DTypeError>([&] { wrong.eval(y); }, {"`n`", "f32", "i64"});
 }
 
 TEST(Dim, IsANumberOnEitherSideOfItsSpec) {  // C++ may evaluate the right operand of / first
   Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
-  Context ctx;
+  Context ctx(kHere);
   Dim n, m, never;
   EXPECT_EQ(ctx.eval(einsum("ij=>i", x, {{"j", n}}) / n).values(), (Values{2, 5}));
   EXPECT_EQ(ctx.eval(1.0 / m * einsum("ij=>i", x, {{"j", m}})).values(), (Values{2, 5}));
@@ -282,15 +284,117 @@ TEST(Dim, IsANumberOnEitherSideOfItsSpec) {  // C++ may evaluate the right opera
 
 TEST(Tensor, ANamedStateIsStillThatState) {
   Tensor w = param("w", {1, 2}), v = w.named("v");
-  Context ctx;
+  Context ctx(kHere);
   EXPECT_EQ(ctx.eval(w + v).values(), (Values{2, 4}));
   EXPECT_EQ(v.name(), "v");
   EXPECT_EQ(ctx.names(), (std::vector<std::string>{"w"}));
   EXPECT_EQ(ctx.eval(grad(sum(v * w), w)).values(), (Values{2, 4}));
 }
 
-TEST(Context, RefusesADeviceThatIsNotThere) {
-  expect_refusal<ConfigError>([] { Context ctx({.device = "abacus"}); }, {"abacus"});
+TEST(Context, DevicesHaveAKindAndAnOrdinal) {
+  EXPECT_EQ(Context().device(), "cpu") << "the best there is: these tests run where there is a C compiler";
+  for (const char* kind : {"cpu", "interp"}) {
+    const std::string first = std::string(kind) + ":0";
+    EXPECT_EQ(Context({.device = kind}).device(), kind);
+    EXPECT_EQ(Context({.device = first}).device(), kind) << "the same device";
+  }
+  struct Row {
+    const char* device;
+    std::vector<std::string> phrases;
+  };
+  const Row rows[] = {
+      {"abacus", {"device kind `abacus` is not built into this library; it has: cpu, interp."}},
+      {"cuda:1", {"device kind `cuda` is not built into this library; it has: cpu, interp."}},
+      {"cpu:3", {"there is no `cpu:3`; this machine has cpu:0, interp:0."}},
+      {"interp:1", {"there is no `interp:1`; this machine has cpu:0, interp:0."}},
+      {"cpu:", {"`cpu:` does not name a device", "`cpu:0`"}},
+      {"cpu:x", {"`cpu:x` does not name a device"}},
+      {"cpu:-1", {"`cpu:-1` does not name a device"}},
+      {"cpu:0x", {"`cpu:0x` does not name a device"}},
+      {"cpu:99999999999", {"`cpu:99999999999` does not name a device"}},
+      {"", {"device kind `` is not built"}},
+  };
+  for (const Row& row : rows) expect_refusal<ConfigError>([&] { Context ctx({.device = row.device}); }, row.phrases);
+}
+
+TEST(Context, StateGoesToAnotherDeviceAndBack) {
+  Index batch("batch", 4);
+  Tensor x = tensor(Array(parse_shape("4,2|3"), {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 3, 5, 2, 4, 6, 8, 1, 2, 5, 4, 3, 2, 1, 0}))[batch];
+  Tensor w = param("w", {.output = {2}}), loss = sum(square(w(x) - 1)) / 10;
+  Program step = train_step(loss, adam({.lr = 0.01}));  // moments in f32, a counter in i64
+  Context cpu({.seed = 3, .device = "cpu"}), plain({.seed = 3, .device = "cpu"}), look({.device = "interp"});
+  Routine train = cpu.compile(step), alone = plain.compile(step);
+  train.run_steps(5, {{batch, 0}}), alone.run_steps(10, {{batch, 0}});
+
+  copy_states(cpu, look);
+  EXPECT_EQ(look.names(), cpu.names());
+  EXPECT_GT(look.names().size(), 3u);
+  EXPECT_NEAR(look.eval(loss, {{batch, 1}}).item(), cpu.eval(loss, {{batch, 1}}).item(), 1e-5);
+  Context again({.device = "cpu"});
+  copy_states(look, again);
+  again.compile(step).run_steps(5, {{batch, 1}});
+  for (const std::string& name : plain.names()) {
+    EXPECT_EQ(again.read(name).values(), plain.read(name).values()) << name << ": the same bits as without the detour";
+    EXPECT_EQ(again.read(name).dtype(), plain.read(name).dtype()) << name;
+  }
+
+  Context other({.device = "interp"});
+  other.write("a", Array::scalar(1)), other.write("w", Array::vector({1, 2}));
+  look.write("a", Array::scalar(7));
+  expect_refusal<ShapeError>([&] { copy_states(look, other); }, {"`w` has the shape 2", "3->2"});
+  EXPECT_EQ(other.read("a").item(), 1) << "nothing is copied where one does not fit";
+  EXPECT_EQ(other.names(), (std::vector<std::string>{"a", "w"}));
+  copy_state(look, other, "a");
+  EXPECT_EQ(other.read("a").item(), 7);
+  expect_refusal<StateError>([&] { copy_state(look, other, "missing"); }, {"no state `missing`"});
+}
+
+TEST(Ids, ThatTheHostGaveAreCheckedBeforeTheRun) {
+  auto table = [] { return param("table", Array(parse_shape("3->2"), {1, 3, 5, 2, 4, 6})); };  // the rows 1 2, 3 4, 5 6
+  auto data = [](std::vector<double> ids) { return tensor(Array::vector(ids, DType::i32), "ids"); };
+  Context ctx(kHere);
+  EXPECT_EQ(ctx.eval(gather(table(), data({2, 0}))).values(), (Values{5, 6, 1, 2}));
+  expect_refusal<StateError>([&] { ctx.compile(observe(gather(table(), data({2, 0, 3})))); }, {"`ids` holds the id 3 at [2]", "ids of input axis 1 of `table` (gather, ", "0..2", "program_test.cpp:"});
+  expect_refusal<StateError>([&] { ctx.compile(observe(scatter_add(tensor({1, 2}), data({0, -1}), 4))); }, {"`ids` holds the id -1 at [1]", "0..3"});
+
+  // Slices of data: every batch is looked at.
+  Index batch("batch", 2);
+  auto batches = [&](double last) { return gather(table(), tensor(Array(parse_shape("2|2"), {0, 1, 2, last}, DType::i32), "tokens")[batch]); };
+  EXPECT_EQ(ctx.eval(batches(0), {{batch, 1}}).values(), (Values{5, 6, 1, 2}));
+  expect_refusal<StateError>([&] { ctx.compile(observe(batches(9))); }, {"`tokens` holds the id 9 at [1, 1]"});
+
+  // States, after each write by the host.
+  Tensor ids = input("input", {.batch = Extents{}, .input = Extents{}, .output = {2}, .dtype = DType::i32});
+  Tensor n = scalar_state("n", 0), rows = gather(table(), ids);
+  Routine r = ctx.compile(assign(n, n + 1) & observe(rows));
+  ctx.write(ids, Array::vector({1, 1}, DType::i32));
+  r.run();
+  EXPECT_EQ(r.read(rows).values(), (Values{3, 4, 3, 4}));
+  ctx.write(ids, Array::vector({1, 3}, DType::i32));
+  for (int twice = 0; twice < 2; ++twice) expect_refusal<StateError>([&] { r.run(); }, {"`input` holds the id 3 at [1]", "0..2"});
+  expect_refusal<StateError>([&] { r.run_steps(3); }, {"`input` holds the id 3"});
+  EXPECT_EQ(ctx.read(n).item(), 1) << "nothing has run";
+  ctx.write(ids, Array::vector({0, 2}, DType::i32));
+  r.run();
+  EXPECT_EQ(r.read(rows).values(), (Values{1, 2, 5, 6}));
+}
+
+TEST(Ids, ThatAreComputedContributeNothingWhereTheyAreOutOfRange) {
+  Tensor table = param("table", Array(parse_shape("3->2"), {1, 3, 5, 2, 4, 6}));  // the rows 1 2, 3 4, 5 6
+  Tensor ids = tensor(Array::vector({1, 8, 0}, DType::i32)) - 1, rows = gather(table, ids);  // 0 7 -1
+  Context ctx(kHere);
+  EXPECT_EQ(ctx.eval(rows).values(), (Values{1, 2, 0, 0, 0, 0}));
+  EXPECT_EQ(ctx.eval(grad(sum(rows * rows), table)).values(), (Values{2, 0, 0, 4, 0, 0}));
+  EXPECT_EQ(ctx.eval(scatter_add(tensor({10, 20, 30}), ids, 2)).values(), (Values{10, 0}));
+  Tensor kept = state("kept", {.batch = Extents{}, .input = Extents{}, .output = {3}, .init = zeros(), .dtype = DType::i32});
+  Tensor seen = gather(table, kept);
+  Routine r = ctx.compile(assign(kept, kept + 2) & observe(seen));  // a state that a program assigned is computed too
+  r.run(), r.run(), r.run();
+  EXPECT_EQ(r.read(seen).values(), Values(6, 0));
+  Tensor again = seen * 1;
+  EXPECT_EQ(ctx.eval(again).values(), Values(6, 0)) << "also for a program that meets it later";
+  ctx.write(kept, Array::vector({0, 9, 0}, DType::i32));
+  expect_refusal<StateError>([&] { ctx.eval(again); }, {"`kept` holds the id 9 at [1]"});
 }
 
 TEST(Precision, PromotionSeenThroughTensors) {
@@ -316,7 +420,7 @@ TEST(Precision, PromotionSeenThroughTensors) {
       {"any", einany("i=>", f32), DType::boolean}, {"relu(i32)", relu(i32), DType::i32},          {"floor(f16)", floor(f16), DType::f16},
       {"iota", iota(3), DType::i32},               {"f32 == f32", f32 == f32, DType::boolean},    {"bf16 + 1", bf16 + 1, DType::bf16},
   };
-  Context ctx;
+  Context ctx(kHere);
   for (const Row& row : rows) {
     EXPECT_EQ(row.value.dtype(), row.dtype) << row.text << " is " << name(row.value.dtype());
     EXPECT_NO_THROW(ctx.eval(row.value)) << row.text;
@@ -324,7 +428,7 @@ TEST(Precision, PromotionSeenThroughTensors) {
 }
 
 TEST(Precision, Conversions) {
-  Context ctx;
+  Context ctx(kHere);
   Tensor x = tensor({-1.5, 0.0, 2.5, 300.0});
   EXPECT_EQ(ctx.eval(cast(x, DType::i32)).values(), (Values{-1, 0, 2, 300}));
   EXPECT_EQ(ctx.eval(cast(x, DType::u8)).values(), (Values{0, 0, 2, 255}));

@@ -69,6 +69,28 @@ inline Task task_of(const Program& program, const IndexValues& indices = {}) {
   return out;
 }
 
+// A body entry by entry; `change` may replace an entry's arguments.
+template <class Change>
+ir::Body rewritten(const ir::Body& from, Change change, DType (*cast_to)(DType) = [](DType dtype) { return dtype; }) {
+  ir::Body body;
+  std::vector<int> at;
+  for (const ir::Scalar& s : from.entries()) {
+    std::vector<int> args;
+    const int arity = s.kind == ir::Scalar::Kind::apply ? row(s.op).arity : s.kind == ir::Scalar::Kind::cast ? 1 : 0;
+    for (int k = 0; k < arity; ++k) args.push_back(at[size_t(s.args[k])]);
+    args = change(body, s, at.size(), args);
+    switch (s.kind) {
+      case ir::Scalar::Kind::constant: at.push_back(body.constant(s.constant)); break;
+      case ir::Scalar::Kind::load: at.push_back(body.load(s.operand)); break;
+      case ir::Scalar::Kind::position: at.push_back(body.position()); break;
+      case ir::Scalar::Kind::cast: at.push_back(body.cast(cast_to(s.dtype), args[0])); break;
+      case ir::Scalar::Kind::apply: at.push_back(body.apply(s.op, args)); break;
+    }
+  }
+  body.finish(at.back());
+  return body;
+}
+
 // The same in f32 where it was in f64.
 inline Task in_f32(Task task) {
   auto narrow = [](DType dtype) { return dtype == DType::f64 ? DType::f32 : dtype; };
@@ -76,25 +98,8 @@ inline Task in_f32(Task task) {
     if (auto* data = std::get_if<ir::DataLeaf>(&b.kind)) data->array = data->array.cast(narrow(b.dtype));
     b.dtype = narrow(b.dtype);
   }
-  for (ir::Accumulation& a : task.program.accumulations) {
-    ir::Body body;
-    std::vector<int> at;
-    for (const ir::Scalar& s : a.body.entries()) {
-      int args[3] = {0, 0, 0};
-      switch (s.kind) {
-        case ir::Scalar::Kind::constant: at.push_back(body.constant(s.constant)); break;
-        case ir::Scalar::Kind::load: at.push_back(body.load(s.operand)); break;
-        case ir::Scalar::Kind::position: at.push_back(body.position()); break;
-        case ir::Scalar::Kind::cast: at.push_back(body.cast(narrow(s.dtype), at[size_t(s.args[0])])); break;
-        case ir::Scalar::Kind::apply:
-          for (int k = 0; k < row(s.op).arity; ++k) args[k] = at[size_t(s.args[k])];
-          at.push_back(body.apply(s.op, {args, size_t(row(s.op).arity)}));
-          break;
-      }
-    }
-    body.finish(at.back());
-    a.body = body;
-  }
+  for (ir::Accumulation& a : task.program.accumulations)
+    a.body = rewritten(a.body, [](ir::Body&, const ir::Scalar&, size_t, std::vector<int> args) { return args; }, narrow);
   for (auto& [name, value] : task.states)
     if (value.dtype() == DType::f64) value = value.cast(DType::f32);
   return task;

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "checked_device.h"
+
 namespace caravan {
 namespace {
 
@@ -33,7 +35,7 @@ double correlation(const Values& a, const Values& b, size_t lag = 0) {
 double four_sigma(double n) { return 4 / std::sqrt(n); }
 
 Values draw(const Tensor& t, uint64_t seed = kSeed, const IndexValues& at = {}) {
-  Context ctx({.seed = seed});
+  Context ctx(checked({.seed = seed}));
   return ctx.eval(t, at).values();
 }
 
@@ -77,7 +79,7 @@ TEST(Random, InsertingAParameterChangesNoOther) {
     Tensor x = tensor({1, 2, 3}), w1 = param("w1", {.output = {4}}), w2 = param("w2", {.output = {2}}), extra = param("extra", {.output = {4}});
     return w2(deeper ? extra(w1(x)) : w1(x));
   };
-  Context shallow({.seed = 5}), deep({.seed = 5}), other({.seed = 6});
+  Context shallow(checked({.seed = 5})), deep(checked({.seed = 5})), other(checked({.seed = 6}));
   shallow.eval(network(false)), deep.eval(network(true)), other.eval(network(false));
   for (const char* name : {"w1", "w2"}) {
     EXPECT_EQ(shallow.read(name).values(), deep.read(name).values());
@@ -89,7 +91,7 @@ TEST(Random, InsertingAParameterChangesNoOther) {
 TEST(Random, TheStepOfAProgramRuns) {  // a state as step: every run another draw, resumed bit for bit
   Tensor count = state("count", {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
   Tensor noise = uniform("noise", {.output = {3}, .step = count});
-  Context ctx({.seed = 1});
+  Context ctx(checked({.seed = 1}));
   Routine r = ctx.compile(assign(count, count + 1) & observe(noise));
   r.run();
   Values first = r.read(noise).values();
@@ -142,7 +144,7 @@ TEST(Normal, MomentsAndTails) {
 
 TEST(Normal, IsTheNormalOfTheInitialiser) {  // one formula in the language, one on the host
   Values z = draw(normal("w", {.output = {100}}));
-  Context ctx({.seed = kSeed});
+  Context ctx(checked({.seed = kSeed}));
   Values w = ctx.eval(param("w", {.output = {100}, .init = normal_init()})).values();
   for (size_t i = 0; i < 100; ++i) EXPECT_NEAR(z[i], w[i], 1e-6 * std::max(1.0, std::abs(z[i])));
 }
@@ -159,7 +161,7 @@ TEST(Bernoulli, HasItsProbability) {
 
 TEST(Random, LikeTakesTheShapeAndNotTheValue) {
   Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
-  Context ctx;
+  Context ctx(checked());
   EXPECT_EQ(to_string(ctx.shape(uniform("u", {.like = x}))), "2,3");
   Values kept = draw(where(bernoulli("drop", 0.5, {.like = x}), x, 0.0));
   EXPECT_EQ(kept.size(), 6u);
@@ -185,7 +187,7 @@ TEST(Init, DeviationsUseTheFanOverAllInputAxes) {  // input 5,5,8: fan in 200; o
   };
   for (const InitRow& row : rows) {
     SCOPED_TRACE(row.name);
-    Context ctx({.seed = kSeed});
+    Context ctx(checked({.seed = kSeed}));
     Values w = ctx.eval(param("w", {.input = {5, 5, 8}, .output = {64}, .init = row.init})).values();
     double n = double(w.size());
     EXPECT_NEAR(mean_of(w), 0, four_sigma(n) * row.deviation);
@@ -198,7 +200,7 @@ TEST(Init, DeviationsUseTheFanOverAllInputAxes) {  // input 5,5,8: fan in 200; o
 TEST(Init, AKernelIsDrawnOverAllItsAxes) {
   Tensor x = tensor(Array(parse_shape("1|6,6,2")));
   Tensor kernel = param("kernel", {.input = {3, 3, 2}, .output = {4}});
-  Context ctx({.seed = 3});
+  Context ctx(checked({.seed = 3}));
   ctx.eval(einsum("... | oh+kh, ow+kw, ic; kh, kw, ic -> oc => ... | oh, ow, oc", x, kernel));
   Array k = ctx.read(kernel);
   EXPECT_EQ(to_string(k.shape()), "3,3,2->4");
@@ -209,7 +211,7 @@ TEST(Init, AKernelIsDrawnOverAllItsAxes) {
 
 TEST(Init, DefaultsAndTheContextsOverride) {
   Tensor w = param("w", {.input = {3}, .output = {4}}), b = param("b", {.output = {4}}), g = param("g", {.output = {4}, .init = ones()});
-  Context plain, other({.init = constant(0.5)});
+  Context plain(checked()), other(checked({.init = constant(0.5)}));
   auto all = [&](Context& ctx) { return ctx.eval({w, b, g}); };
   std::vector<Array> p = all(plain), o = all(other);
   EXPECT_GT(deviation(p[0].values()), 0.1);
@@ -221,7 +223,7 @@ TEST(Init, DefaultsAndTheContextsOverride) {
 }
 
 TEST(Init, ValuesMustHaveTheShape) {
-  Context ctx;
+  Context ctx(checked());
   EXPECT_EQ(ctx.eval(param("w", {.output = {2}, .init = from(Array::vector({4, 5}))})).values(), (Values{4, 5}));
   EXPECT_THROW(ctx.eval(param("v", {.output = {3}, .init = from(Array::vector({4, 5}))})), ShapeError);
   EXPECT_FALSE(ctx.has("v"));

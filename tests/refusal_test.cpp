@@ -5,6 +5,8 @@
 
 #include <functional>
 
+#include "this_device.h"
+
 namespace caravan {
 namespace {
 
@@ -30,7 +32,7 @@ class Unchanged {
     ctx.eval(kept_);
     names_ = ctx.names();
   }
-  Context ctx{{.seed = 7}};
+  Context ctx{here(7)};
 
   void expect(const char* what) {
     EXPECT_EQ(ctx.names(), names_) << what << " left something behind";
@@ -281,7 +283,7 @@ TEST(Refusal, Gradients) {
 
 // What is refused for lack of a size is accepted once the size is given, in the same Context.
 TEST(Refusal, GivenItIsAccepted) {
-  Context ctx;
+  Context ctx(kHere);
   auto loss = [](const ParamOptions& options, Tensor& b) {
     Tensor w2 = param("w2", options);
     b = param("b");
@@ -297,7 +299,7 @@ TEST(Refusal, GivenItIsAccepted) {
 
 // A routine that fails while it runs has changed nothing either.
 TEST(Refusal, AFailedRunChangesNothing) {
-  Context ctx;
+  Context ctx(kHere);
   Index i("i");
   Tensor s = state("s", {.output = {2}, .init = zeros()}), x = data("x", "3|2");
   Routine add = ctx.compile(assign(s, s + x[i]) & observe(s));

@@ -24,7 +24,7 @@ class Executable {
   // One step. A failure (a symbol out of range, a state that was never initialised) leaves the state as it was.
   virtual void run(const std::vector<int64_t>& symbols) = 0;
   // `steps` runs in a row: after each, every symbol goes up by one and starts again at 0 where its range ends.
-  virtual void run_steps(int64_t steps, std::vector<int64_t> symbols, const std::vector<int64_t>& ranges) {
+  virtual void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) {
     for (int64_t s = 0; s < steps; ++s) {
       run(symbols);
       for (size_t k = 0; k < symbols.size(); ++k)

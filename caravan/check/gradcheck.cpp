@@ -38,8 +38,8 @@ CaseResult run(const GradientCase& c) {
   try {
     const GradientCase::Built built = c.build();
     const std::vector<Tensor> by = parameters(built.result);
-    Context ctx;
-    ctx.compile(observe(by));  // initialises also those on which a second derivative does not depend
+    Context ctx({.device = "interp"});  // differences need double
+    ctx.compile(observe(by));           // initialises also those on which a second derivative does not depend
     const GradientCheck check =
         check_gradients(scalar_of(built.result, by, c.order), by, ctx, {.indices = built.indices});
     out.checked = int64_t(check.elements.size());

@@ -8,8 +8,7 @@
 //   Accumulations stand in an order in which operands come before their readers.
 // * Domain. D is the box of the iterators, restricted to the points where every term of `where` is >= 0. Inside D every
 //   read and write is in range: the verifier proves it from intervals and `where`; only terms with a load
-//   (an index tensor) are checked at run time, and a point outside contributes nothing on a device and is an error on
-//   the host.
+//   (an index tensor) are checked at run time, and a point outside contributes nothing.
 // * Initial value. Before its accumulation every element of y holds the accumulator's neutral element.
 // * Order. Points of D may be visited in any order, except that argmax and argmin keep the first winner in iterator
 //   order (the last iterator runs fastest) and that a sum's rounding belongs to the backend's fixed order.

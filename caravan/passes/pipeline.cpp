@@ -60,6 +60,9 @@ bool same(const ir::Program& p, const ir::Program& q) {
          std::equal(p.accumulations.begin(), p.accumulations.end(), q.accumulations.begin(), q.accumulations.end(),
                     same_accumulation);
 }
+size_t count(const ir::Program& p) { return p.accumulations.size(); }
+size_t count(const loop::Module& p) { return p.kernels.size(); }
+
 bool same(const loop::Module& p, const loop::Module& q) {
   return p.kernels == q.kernels && p.program.assignments.size() == q.program.assignments.size();
 }
@@ -91,7 +94,8 @@ Result run(const ir::Program& program, const Options& options) {
     auto after = pass(what);
     const double milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    out.log.push_back({name, milliseconds, !same(what, after)});
+    out.log.push_back(
+        {name, milliseconds, !same(what, after), count(after), std::is_same_v<decltype(after), loop::Module>});
     what = std::move(after);
 #ifndef NDEBUG
     verify(what);  // of ir or of loop
@@ -106,8 +110,9 @@ Result run(const ir::Program& program, const Options& options) {
     if (on(pass)) step(pass.name, out.program, pass.run);
   auto start = std::chrono::steady_clock::now();
   out.lowered = lower::lower(out.program);
-  out.log.push_back(
-      {"lower", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), true});
+  out.log.push_back({"lower",
+                     std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), true,
+                     count(out.lowered), true});
 #ifndef NDEBUG
   verify(out.lowered);
 #endif

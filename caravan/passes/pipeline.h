@@ -15,6 +15,8 @@ struct LogEntry {
   std::string pass;         // or "lower"
   double milliseconds = 0;  // of the pass itself
   bool changed = false;
+  size_t count = 0;         // of accumulations after it, or of kernels
+  bool over_loops = false;  // kernels
 };
 struct Result {
   ir::Program program;   // after the passes over accumulations

@@ -2,10 +2,11 @@
 
 #include <cmath>
 
-#include "caravan/backend/cc/device.h"
-#include "caravan/backend/interp/device.h"
+#include "caravan/backend/backend.h"
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
+#include "caravan/runtime/devices.h"
+#include "caravan/runtime/ids.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan {
@@ -14,12 +15,21 @@ struct Context::Impl {
   struct Info {
     Shape shape;
     DType dtype = DType::f32;
-    bool declared = true;  // by a program; otherwise written by name alone, and any float precision may adopt it
+    bool declared = true;    // by a program; otherwise written by name alone, and any float precision may adopt it
+    uint64_t writes = 0;     // by the host, its initial value among them
+    bool from_host = false;  // its value; otherwise a program assigned it
   };
   ContextOptions options;
   std::unique_ptr<backend::Device> device;
   std::map<std::string, Info> info;  // of states that programs use or the user wrote
+  uint64_t writes = 0;               // to all states
 
+  void write(const std::string& name, const Array& value) {
+    Info& to = info.at(name);
+    device->write(name, value, to.dtype);
+    ++to.writes, ++writes;
+    to.from_host = true;
+  }
   KnownShapes known() const {
     KnownShapes out;
     for (const auto& [name, i] : info)
@@ -34,8 +44,31 @@ struct Routine::Impl {
   std::unique_ptr<backend::Executable> executable;
   std::vector<Tensor> observed;
   std::vector<std::string> indices;
-  std::vector<int64_t> symbols;
+  std::vector<int64_t> symbols, ranges;  // kept, so that a step allocates nothing
   bool ran = false;
+
+  // Ids in states are looked at when the host wrote them since the last look.
+  struct StateIds {
+    IdUse use;
+    uint64_t seen = 0;  // writes
+  };
+  std::vector<StateIds> ids;
+  uint64_t seen = 0;
+  void check_written_ids() {
+    if (ids.empty() || seen == context->writes) return;
+    for (StateIds& i : ids) {
+      const std::string& name = program.buffers[size_t(i.use.leaf)].name;
+      const Context::Impl::Info& info = context->info.at(name);
+      if (i.seen != info.writes && info.from_host) check_ids(program, i.use, context->device->read(name));
+      i.seen = info.writes;
+    }
+    seen = context->writes;
+  }
+  std::vector<Context::Impl::Info*> assigned;
+  void note_run() {
+    for (Context::Impl::Info* info : assigned) info->from_host = false;
+    ran = true;
+  }
 };
 
 namespace {
@@ -100,23 +133,7 @@ void check_given(const StateNode& state, const Shape& shape, Source where) {
 
 Context::Context(const ContextOptions& options) : impl_(std::make_shared<Impl>()) {
   impl_->options = options;
-  std::string kind = options.device == "auto" ? "interp" : options.device;
-  if (kind.size() > 2 && kind.ends_with(":0")) kind.resize(kind.size() - 2);
-  if (kind == "interp")
-    impl_->device = interp::make_device(options.seed);
-  else if (kind == "cpu") {
-    cc::DeviceOptions device;
-    device.seed = options.seed;
-    device.threads = options.threads;
-    device.compiler.progress = options.compiling;
-    device.compiler.cache = options.cache;
-    device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
-                                 options.compiler_flags.end());
-    device.passes.off = options.passes_off;
-    device.memory_limit = options.memory_limit;
-    impl_->device = cc::make_device(device);
-  } else
-    throw ConfigError("device `" + options.device + "` is not built into this library; it has: cpu, interp.");
+  impl_->device = options.make_device ? options.make_device(options) : make_device(options);
 }
 
 uint64_t Context::seed() const { return impl_->options.seed; }
@@ -128,9 +145,16 @@ Routine Context::compile(const Program& program) {
   std::vector<Tensor> tensors;
   routine->program = to_ir(program, inference, &tensors);
   ir::verify(routine->program);
+  for (IdUse& use : id_uses(routine->program)) {
+    if (auto* data = std::get_if<ir::DataLeaf>(&routine->program.buffers[size_t(use.leaf)].kind))
+      check_ids(routine->program, use, data->array);
+    else
+      routine->ids.push_back({std::move(use)});
+  }
   routine->context = impl_;
   routine->observed = program.observed_as();
-  for (const ir::Symbol& symbol : routine->program.symbols) routine->indices.push_back(symbol.name);
+  for (const ir::Symbol& symbol : routine->program.symbols)
+    routine->indices.push_back(symbol.name), routine->ranges.push_back(symbol.range);
 
   std::map<std::string, Impl::Info> info;
   std::map<std::string, Array> fresh;
@@ -146,7 +170,9 @@ Routine Context::compile(const Program& program) {
                        " in the Context, but the program (" + to_string(t.node().where) + ") has it as " +
                        std::string(name(t.dtype())) + ".");
     Shape shape = inference.shape(t);
-    info[state->name] = {shape, t.dtype()};
+    info[state->name] = {shape, t.dtype(), true};
+    if (at != impl_->info.end())
+      info[state->name].writes = at->second.writes, info[state->name].from_host = at->second.from_host;
     if (impl_->device->has(state->name)) {
       if (at != impl_->info.end() && at->second.dtype != t.dtype())
         fresh[state->name] = impl_->device->read(state->name);  // adopted
@@ -161,7 +187,9 @@ Routine Context::compile(const Program& program) {
   routine->executable = impl_->device->prepare(routine->program);
   routine->symbols.resize(routine->indices.size());
   for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
-  for (auto& [name, value] : fresh) impl_->device->write(name, value, info.at(name).dtype);
+  for (auto& [name, value] : fresh) impl_->write(name, value);
+  for (const auto& a : routine->program.assignments)
+    routine->assigned.push_back(&impl_->info.at(routine->program.buffers[size_t(a.state)].name));
   return Routine(std::move(routine));
 }
 
@@ -180,22 +208,22 @@ void Routine::bind(const IndexValues& values) {
 
 void Routine::run(const IndexValues& values) {
   bind(values);
+  impl_->check_written_ids();
   try {
     impl_->executable->run(impl_->symbols);
   } catch (const std::bad_alloc&) {
     throw BackendError("there is not enough memory to run `" + impl_->program.name + "` on " +
                        impl_->context->device->name() + ".");
   }
-  impl_->ran = true;
+  impl_->note_run();
 }
 
 void Routine::run_steps(int64_t steps, const IndexValues& first) {
   bind(first);
   if (steps <= 0) return;
-  std::vector<int64_t> ranges;
-  for (const ir::Symbol& symbol : impl_->program.symbols) ranges.push_back(symbol.range);
-  impl_->executable->run_steps(steps, impl_->symbols, ranges);
-  impl_->ran = true;
+  impl_->check_written_ids();
+  impl_->executable->run_steps(steps, impl_->symbols, impl_->ranges);
+  impl_->note_run();
 }
 
 Array Routine::read(const Tensor& observed) const {
@@ -249,19 +277,28 @@ Array Context::read(const Tensor& state) const {
                    ") is computed, not state: observe it in a program, or use eval.");
 }
 
-void Context::write(const std::string& name, const Array& value) {
+void Context::check_fits(const std::string& name, const Array& value) const {
   auto at = impl_->info.find(name);
-  if (at != impl_->info.end() && !same_sizes(at->second.shape, value.shape()))
-    throw ShapeError("`" + name + "` has the shape " + to_string(at->second.shape) + "; an array of shape " +
+  if (at == impl_->info.end()) return;
+  const Shape& shape = at->second.shape;
+  const DType dtype = at->second.dtype;
+  if (!same_sizes(shape, value.shape()))
+    throw ShapeError("`" + name + "` has the shape " + to_string(shape) + "; an array of shape " +
                      to_string(value.shape()) + " cannot be written to it.");
-  if (at == impl_->info.end()) at = impl_->info.emplace(name, Impl::Info{value.shape(), value.dtype(), false}).first;
-  DType dtype = at->second.dtype;
-  if (dtype != value.dtype())
-    for (double v : value.values())
-      if (!can_hold(dtype, v))
-        throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) +
-                         " does not fit.");
-  impl_->device->write(name, value, dtype);
+  if (dtype == value.dtype()) return;
+  for (double v : value.values())
+    if (!can_hold(dtype, v))
+      throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) +
+                       " does not fit.");
+}
+void Context::write(const std::string& name, const Array& value) {
+  check_fits(name, value);
+  impl_->info.emplace(name, Impl::Info{value.shape(), value.dtype(), false});
+  impl_->write(name, value);
+}
+void Context::write(const std::map<std::string, Array>& values) {
+  for (const auto& [name, value] : values) check_fits(name, value);
+  for (const auto& [name, value] : values) write(name, value);
 }
 void Context::write(const Tensor& state, const Array& value) {
   const StateNode* s = state.node().state();
@@ -281,6 +318,13 @@ void Context::write(const Tensor& state, const Array& value) {
     return;
   }
   write(s->name, value);
+}
+
+void copy_state(const Context& from, Context& to, const std::string& name) { to.write(name, from.read(name)); }
+void copy_states(const Context& from, Context& to) {
+  std::map<std::string, Array> values;
+  for (const std::string& name : from.names()) values.emplace(name, from.read(name));
+  to.write(values);
 }
 
 }  // namespace caravan

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,9 +19,13 @@
 
 namespace caravan {
 
+namespace backend {
+class Device;
+}
+
 struct ContextOptions {
   uint64_t seed = 0;
-  std::string device = "auto";  // auto, cpu, interp; auto is interp
+  std::string device = "auto";  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu where the C compiler works
   int threads = 0;              // at most so many run a step; 0: as many as there are processors. The bits are the same
   Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
   std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
@@ -28,6 +33,7 @@ struct ContextOptions {
   int64_t memory_limit = 0;                              // bytes for one program's buffers; 0: none
   std::vector<std::string> passes_off{};                 // names of optimisations to leave out
   std::function<void(int done, int total)> compiling{};  // told as the parts of a large program are compiled
+  std::function<std::unique_ptr<backend::Device>(const ContextOptions&)> make_device{};  // one's own, not by name
 };
 
 // What is known of a routine before it runs.
@@ -81,16 +87,23 @@ class Context {
   Array read(const std::string& name) const;
   void write(const Tensor& state, const Array& value);  // shape and precision must fit
   void write(const std::string& name, const Array& value);
+  void write(const std::map<std::string, Array>& values);  // by name: all of them, or none where one does not fit
   bool has(const std::string& name) const;
   std::vector<std::string> names() const;
 
   uint64_t seed() const;
-  std::string device() const;
+  std::string device() const;  // its kind: `cpu` and `cpu:0` are one device, called `cpu`
 
  private:
   friend class Routine;
   struct Impl;
+  void check_fits(const std::string& name, const Array& value) const;
   std::shared_ptr<Impl> impl_;
 };
+
+// State from one Context to another by name, whatever their devices: train on one, look on the other, go on.
+// Shapes and precisions must fit, as for a write; where one does not, nothing is copied.
+void copy_state(const Context& from, Context& to, const std::string& name);
+void copy_states(const Context& from, Context& to);  // all that `from` has
 
 }  // namespace caravan

@@ -23,6 +23,7 @@ class Inference {
   shape::Projection projection(const AccumulateNode& node) const;
   int64_t size(const shape::DimRef& dim) const;
   const shape::System& system() const { return system_; }
+  const shape::Solution& solution() const { return solution_; }
 
  private:
   using Rows = std::array<shape::RowId, 3>;

@@ -193,7 +193,7 @@ Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& b
 Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output,
              Source where = Source::here());  // a new first axis
 
-Tensor gather(Operand table, Operand ids);  // table `v -> ...`; out-of-range ids are refused on the host
+Tensor gather(Operand table, Operand ids);                      // table `v -> ...`; ids out of range: docs/notation.md
 Tensor scatter_add(Operand values, Operand ids, int64_t size);  // the transpose of gather: `size -> ...`
 
 // --- reductions over all axes ---

@@ -203,8 +203,11 @@ class Build {
 
   std::shared_ptr<Library> run() {
     for (size_t t = 0; t < texts_.size(); ++t)
-      if (!write_file(text(t), texts_[t]))
+      if (!write_file(text(t), texts_[t])) {
+        std::error_code ignored;
+        for (size_t written = 0; written <= t; ++written) fs::remove(text(written), ignored);
         throw BackendError("the generated C could not be written to " + text(t) + "; is the disk full?");
+      }
     if (texts_.size() == 1) {
       call({text(0), "-shared", "-o", passing(".so"), "-lm"}, 0);
     } else {
@@ -246,9 +249,15 @@ class Build {
     command.push_back("-ffile-prefix-map=" + stem_ + "=" + (folder_ / key_).string());
     command.insert(command.end(), words.begin(), words.end());
     const std::string log = passing("." + std::to_string(number) + ".log");
-    if (const int status = caravan::cc::run(command, log); status != 0)
-      throw BackendError("the C compiler failed (status " + std::to_string(status) + ").\n  command: " +
-                         joined(command) + "\n  source:  " + words.front() + "\n  log:     " + read_file(log));
+    if (const int status = caravan::cc::run(command, log); status != 0) {
+      std::error_code error;
+      const fs::space_info space = fs::space(folder_, error);
+      const bool full = !error && space.available < (1 << 20);  // then the log may be missing
+      throw BackendError("the C compiler failed (status " + std::to_string(status) + ")" +
+                         (full ? "; there is hardly any space left in " + folder_.string() : "") +
+                         ".\n  command: " + joined(command) + "\n  source:  " + words.front() +
+                         "\n  log:     " + read_file(log));
+    }
   }
 
   void compile_all() {

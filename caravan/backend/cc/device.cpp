@@ -20,7 +20,10 @@ namespace {
 constexpr int64_t kAlignment = 64;
 
 struct AlignedDelete {
-  void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(kAlignment)); }
+  bool owned = true;  // not lent
+  void operator()(std::byte* p) const {
+    if (owned) ::operator delete[](p, std::align_val_t(kAlignment));
+  }
 };
 using Memory = std::unique_ptr<std::byte[], AlignedDelete>;
 Memory allocate(int64_t bytes) {
@@ -116,7 +119,7 @@ class CcExecutable : public backend::Executable {
     run_(&step_);
     note_assigned();
   }
-  void run_steps(int64_t steps, std::vector<int64_t> symbols, const std::vector<int64_t>& ranges) override {
+  void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
     make_ready(symbols);
     step_.symbols = symbols.data();
     run_steps_(&step_, symbols.data(), ranges.data(), steps);
@@ -204,6 +207,11 @@ class CcDevice : public backend::Device {
     State& s = store_->declare(state, value.shape(), dtype);
     for (int64_t i = 0; i < value.size(); ++i) store(dtype, s.memory.get(), i, value.at(i));
     s.filled = true;
+  }
+  void lend(const std::string& state, const Shape& shape, DType dtype, void* memory) {
+    State& s = store_->states[state];
+    s.shape = shape, s.dtype = dtype, s.filled = true;
+    s.memory = Memory(static_cast<std::byte*>(memory), AlignedDelete{false});
   }
   std::vector<std::string> names() const override {
     std::vector<std::string> out;
@@ -295,6 +303,10 @@ MemoryPlan plan_memory(const loop::Module& module) {
   }
   plan.bytes = gaps.end();
   return plan;
+}
+
+void lend(backend::Device& device, const std::string& state, const Shape& shape, DType dtype, void* memory) {
+  static_cast<CcDevice&>(device).lend(state, shape, dtype, memory);
 }
 
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options) {

@@ -16,6 +16,10 @@ struct DeviceOptions {
 };
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);
 
+// Makes memory of the caller's a state of the device, which must be one of make_device's: programs read and write it
+// there. It needs no more alignment than its elements.
+void lend(backend::Device& device, const std::string& state, const Shape& shape, DType dtype, void* memory);
+
 // Where each buffer of a module lies in the one arena, and from which kernel to which it is needed.
 struct Placement {
   ir::BufferId buffer = -1;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
 #include "caravan/base/error.h"
@@ -126,7 +125,6 @@ class Odometer {
   }
 
   int64_t operator[](int form) const { return now_[size_t(form)]; }
-  const std::vector<int64_t>& point() const { return at_; }
 
   bool next() {  // the last iterator runs fastest; false after the last point
     for (size_t k = extents_.size(); k-- > 0;) {
@@ -155,10 +153,9 @@ class Execution {
       operands_.back().elements = buffers.elements(operand.buffer);
     }
     write_ = access(accumulation.target, accumulation.write);
-    // Conditions without index tensors first: they make the reads of the others legal.
-    for (bool with_load : {false, true})
-      for (const Term& term : accumulation.where)
-        if (term.has_load() == with_load) where_.push_back(index(term));
+    for (const Term& term : accumulation.where) where_.push_back(index(term));
+    for (size_t k = 0; k < operands_.size(); ++k)
+      if (!operands_[k].axes.empty() && (accumulation.body.reads(int(k)) || is_index(k))) guarded_.push_back(k);
     position_ = odometer_.add(0, linear(std::vector<bool>(accumulation.extents.size(), true)));
     if (keeps_position(accumulation.accumulator)) kept_ = odometer_.add(0, linear(accumulation.counted));
     prepare_body();
@@ -176,7 +173,9 @@ class Execution {
     bool more = std::ranges::find(accumulation_.extents, 0) == accumulation_.extents.end();
     for (; more; more = odometer_.next()) {
       if (!inside()) continue;
-      const size_t to = size_t(offset(write_));
+      const int64_t target_at = offset(write_);
+      if (target_at == kOutside) continue;
+      const size_t to = size_t(target_at);
       const double value = body();
       if (!keeps) {
         totals[to] = facts.combine(totals[to], value);
@@ -192,6 +191,17 @@ class Execution {
   }
 
  private:
+  bool is_index(size_t operand) const {
+    auto loads = [&](const Term& term) {
+      return std::ranges::any_of(term.parts, [&](const Term::Part& part) {
+        return part.kind == Term::Part::Kind::load && size_t(part.which) == operand;
+      });
+    };
+    return std::ranges::any_of(accumulation_.where, loads) || std::ranges::any_of(accumulation_.write, loads) ||
+           std::ranges::any_of(accumulation_.operands,
+                               [&](const ir::Operand& o) { return std::ranges::any_of(o.map, loads); });
+  }
+
   // A term: an affine form, and the index tensors whose values are added to it.
   struct Index {
     int form = 0;
@@ -202,9 +212,7 @@ class Execution {
     struct Axis {
       Index index;
       int64_t size = 0, stride = 0;
-      int number = 0;
     };
-    BufferId buffer = -1;
     int form = 0;
     std::vector<Axis> axes;
     Elements elements;
@@ -231,14 +239,13 @@ class Execution {
 
   Access access(BufferId buffer, const std::vector<Term>& map) {
     Access out;
-    out.buffer = buffer;
     const auto sizes = program_.buffers[size_t(buffer)].shape.sizes();
     CARAVAN_CHECK(map.size() == sizes.size(), to_string(program_, accumulation_));
     int64_t constant = 0, stride = 1;
     std::vector<int64_t> coefficients(accumulation_.extents.size(), 0);
     for (size_t axis = map.size(); axis-- > 0; stride *= sizes[axis]) {
       if (map[axis].has_load())
-        out.axes.push_back({index(map[axis]), sizes[axis], stride, int(axis)});
+        out.axes.push_back({index(map[axis]), sizes[axis], stride});
       else
         accumulate(map[axis], stride, constant, coefficients);
     }
@@ -303,7 +310,11 @@ class Execution {
 
   bool inside() const {
     for (const Index& term : where_)
-      if (value(term) < 0) return false;
+      if (term.loads.empty() && value(term) < 0) return false;
+    for (const size_t operand : guarded_)
+      if (offset(operands_[operand]) == kOutside) return false;
+    for (const Index& term : where_)
+      if (!term.loads.empty() && value(term) < 0) return false;
     return true;
   }
 
@@ -315,41 +326,27 @@ class Execution {
   int64_t value(const Index& index) const {
     int64_t sum = odometer_[index.form];
     for (const auto& [operand, coefficient] : index.loads) {
-      const double id = std::clamp(element(operand), -kNoId, kNoId);
+      const int64_t at = offset(operands_[operand]);
+      const double id = at == kOutside ? kNoId : std::clamp(operands_[operand].elements[at], -kNoId, kNoId);
       sum += coefficient * int64_t(std::isnan(id) ? -kNoId : id);
     }
     return sum;
   }
 
+  // kOutside where an index tensor leads out of range.
   int64_t offset(const Access& access) const {
     int64_t at = odometer_[access.form];
     for (const Access::Axis& axis : access.axes) {
       const int64_t position = value(axis.index);
-      if (position < 0 || position >= axis.size) refuse(access, axis, position);
+      if (position < 0 || position >= axis.size) return kOutside;
       at += axis.stride * position;
     }
     CARAVAN_CHECK(at >= 0 && at < access.elements.size, "out of range in " + to_string(program_, accumulation_));
     return at;
   }
 
-  [[noreturn]] void refuse(const Access& access, const Access::Axis& axis, int64_t position) const {
-    std::string ids, point;
-    for (const auto& [operand, coefficient] : axis.index.loads) {
-      char text[32];
-      std::snprintf(text, sizeof text, "%.17g", element(operand));
-      ids += (ids.empty() ? "`" : ", `") + program_.buffers[size_t(accumulation_.operands[operand].buffer)].name +
-             "` holds the id " + text;
-    }
-    for (size_t k = 0; k < accumulation_.iterators.size(); ++k)
-      point += (k ? ", " : " at ") + accumulation_.iterators[k] + " = " + std::to_string(odometer_.point()[k]);
-    const std::string line = accumulation_.source.known() ? ", " + to_string(accumulation_.source) : "";
-    throw StateError(ids + point + ", which gives index " + std::to_string(position) + " on axis " +
-                     std::to_string(axis.number) + " of `" + program_.buffers[size_t(access.buffer)].name +
-                     "`, of size " + std::to_string(axis.size) + " (" + accumulation_.label + line +
-                     "); ids must lie in 0.." + std::to_string(axis.size - 1) + ".");
-  }
-
   static constexpr double kNoId = 0x1p45;  // out of every range, and stays so in a sum
+  static constexpr int64_t kOutside = -1;
 
   const Program& program_;
   const Accumulation& accumulation_;
@@ -357,6 +354,7 @@ class Execution {
   Odometer odometer_;
   std::vector<Access> operands_;
   Access write_;
+  std::vector<size_t> guarded_;  // operands whose value the point needs and that an index tensor may lead out of range
   std::vector<Index> where_;
   int position_ = 0, kept_ = 0;  // forms
   std::vector<Step> steps_;

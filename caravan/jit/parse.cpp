@@ -1,0 +1,367 @@
+#include "caravan/jit/parse.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "caravan/base/error.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::jit {
+
+namespace {
+
+using ir::Term;
+
+bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9') || c == '.'; }
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+// A buffer as a line reads or writes it.
+struct Access {
+  std::string buffer;
+  std::vector<Term> map;
+  size_t column = 0;
+};
+struct Line {
+  ir::Accumulation accumulation;  // without buffers
+  Access target;
+  std::vector<Access> operands;
+  std::vector<bool> is_id;  // operands
+  size_t number = 0;        // of the line, from 0
+};
+
+class LineParser {
+ public:
+  LineParser(std::string_view line, size_t number) : line_(line) { out_.number = number; }
+
+  Line parse() {
+    const size_t domain = find_word("for"), end = std::min(line_.find('#'), line_.size());
+    const size_t body_end = std::min(domain, end);
+    text_ = line_.substr(0, end);
+    parse_domain(domain);
+    at_ = 0, text_ = line_.substr(0, body_end);
+    out_.target.column = (blank(), at_);
+    out_.target.buffer = name("the name of what is written");
+    out_.target.map = map();
+    parse_accumulator();
+    parse_body();
+    return std::move(out_);
+  }
+
+  [[noreturn]] void refuse(const std::string& problem, size_t column) const {
+    throw SpecError(problem + ".\n  " + std::string(line_) + "\n  " + std::string(column, ' ') + "^");
+  }
+
+ private:
+  size_t find_word(std::string_view word) const {
+    for (size_t at = line_.find(word); at != std::string_view::npos; at = line_.find(word, at + 1)) {
+      const size_t after = at + word.size();
+      if (at > 0 && is_blank(line_[at - 1]) && after < line_.size() && is_blank(line_[after])) return at;
+    }
+    return line_.size();
+  }
+  [[noreturn]] void expected(const std::string& what) const { refuse("expected " + what, at_); }
+  void blank() {
+    while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
+  }
+  bool take(std::string_view token) {
+    blank();
+    if (text_.substr(at_, token.size()) != token) return false;
+    const size_t end = at_ + token.size();
+    if (starts_name(token[0]) && end < text_.size() && continues_name(text_[end])) return false;
+    at_ = end;
+    return true;
+  }
+  void need(const char* token) {
+    if (!take(token)) expected(std::string("`") + token + "`");
+  }
+  std::string name(const char* what) {
+    blank();
+    const size_t from = at_;
+    if (at_ >= text_.size() || !starts_name(text_[at_])) expected(what);
+    while (at_ < text_.size() && continues_name(text_[at_])) ++at_;
+    return std::string(text_.substr(from, at_ - from));
+  }
+  bool number(int64_t& value) {
+    blank();
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error != std::errc()) return false;
+    at_ = size_t(end - text_.data());
+    return true;
+  }
+
+  // for i < 64, k < 3 where 2*i + k - 1 >= 0 and .. counting k
+  void parse_domain(size_t from) {
+    ir::Accumulation& a = out_.accumulation;
+    at_ = from;
+    if (!take("for")) return;
+    do {
+      const size_t column = (blank(), at_);
+      a.iterators.push_back(name("an iterator"));
+      if (std::count(a.iterators.begin(), a.iterators.end(), a.iterators.back()) > 1)
+        refuse("the iterator `" + a.iterators.back() + "` stands here twice", column);
+      need("<");
+      int64_t extent = 0;
+      if (!number(extent) || extent < 0) expected("the number of values of `" + a.iterators.back() + "`");
+      a.extents.push_back(extent);
+    } while (take(","));
+    if (take("where")) do {
+        a.where.push_back(term());
+        need(">=");
+        need("0");
+      } while (take("and"));
+    if (take("counting")) {
+      a.counted.assign(a.iterators.size(), false);
+      do {
+        const size_t column = (blank(), at_);
+        const auto at = std::find(a.iterators.begin(), a.iterators.end(), name("an iterator"));
+        if (at == a.iterators.end()) refuse("there is no such iterator", column);
+        a.counted[size_t(at - a.iterators.begin())] = true;
+      } while (take(","));
+    }
+    blank();
+    if (at_ != text_.size()) expected("`where`, `counting` or the end of the line");
+  }
+
+  // 2*oh + kh - 1; a buffer in it is an index tensor
+  Term term() {
+    Term out;
+    int64_t sign = take("-") ? -1 : 1;
+    for (;;) {
+      int64_t factor = 1;
+      const bool has_number = number(factor);
+      if (has_number && !take("*"))
+        out.constant += sign * factor;
+      else
+        add_variable(out, sign * factor);
+      if (take("+"))
+        sign = 1;
+      else if (take("-"))
+        sign = -1;
+      else
+        return out;
+    }
+  }
+  void add_variable(Term& out, int64_t factor) {
+    const size_t column = (blank(), at_);
+    const std::string word = name("an iterator, a number or a buffer of ids");
+    const auto& iterators = out_.accumulation.iterators;
+    if (auto at = std::find(iterators.begin(), iterators.end(), word); at != iterators.end()) {
+      out.add(Term::Part::Kind::iterator, int(at - iterators.begin()), factor);
+      return;
+    }
+    if (at_ >= text_.size() || text_[at_] != '[')
+      refuse("`" + word + "` is no iterator of this line; give its values: for " + word + " < ..", column);
+    const int operand = add_operand({word, map(), column});
+    out_.is_id[size_t(operand)] = true;
+    out.add(Term::Part::Kind::load, operand, factor);
+  }
+  std::vector<Term> map() {
+    std::vector<Term> out;
+    if (at_ >= text_.size() || text_[at_] != '[') return out;
+    ++at_;
+    do out.push_back(term());
+    while (take(","));
+    need("]");
+    return out;
+  }
+  int add_operand(Access access) {
+    for (size_t k = 0; k < out_.operands.size(); ++k)
+      if (out_.operands[k].buffer == access.buffer && out_.operands[k].map == access.map) return int(k);
+    out_.operands.push_back(std::move(access)), out_.is_id.push_back(false);
+    return int(out_.operands.size()) - 1;
+  }
+
+  void parse_accumulator() {
+    blank();
+    std::string known;
+    for (const AccumulatorRow& row : accumulator_rows()) {
+      known += (known.empty() ? "" : ", ") + std::string(row.symbol);
+      if (text_.substr(at_, row.symbol.size()) != row.symbol) continue;
+      at_ += row.symbol.size();
+      out_.accumulation.accumulator = *find_accumulator(row.name);
+      if (keeps_position(out_.accumulation.accumulator) && out_.accumulation.counted.empty())
+        refuse(
+            "the position that `" + std::string(row.name) + "` keeps is that among which iterators? Add `counting ..`",
+            at_ - row.symbol.size());
+      return;
+    }
+    expected("one of " + known);
+  }
+
+  // Finds what is read; the rest is the language of bodies, to which a read, as it is spelt, is a name.
+  void parse_body() {
+    const size_t from = (blank(), at_);
+    std::vector<std::string> spelt;
+    std::vector<int> operands;  // of the same
+    while (blank(), at_ < text_.size()) {
+      const size_t start = at_;
+      if (!starts_name(text_[at_])) {  // a number, whose exponent is no name, or a sign
+        const bool digit = text_[at_] >= '0' && text_[at_] <= '9';
+        double ignored = 0;
+        const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), ignored);
+        at_ = digit && error == std::errc() ? size_t(end - text_.data()) : at_ + 1;
+        continue;
+      }
+      const std::string word = name("a name");
+      bool is_op = (at_ < text_.size() && text_[at_] == '(') || word == "inf" || word == "nan" || word == "position";
+      for (const OpRow& row : op_rows()) is_op = is_op || row.infix == word;
+      if (is_op) continue;
+      const int operand = add_operand({word, map(), start});
+      spelt.push_back(std::string(text_.substr(start, at_ - start))), operands.push_back(operand);
+    }
+    try {
+      out_.accumulation.body = ir::parse_body(text_.substr(from), spelt).with_operands(operands);
+    } catch (const SpecError& error) {  // `expression "..": problem, column 3; ..`
+      const std::string what = error.what(), column = ", column ";
+      const size_t at = what.find(column), begin = what.find("\": ");
+      if (at == std::string::npos || begin == std::string::npos) throw;
+      refuse(what.substr(begin + 3, at - begin - 3), from + size_t(std::stol(what.substr(at + column.size()))) - 1);
+    }
+  }
+
+  std::string_view line_, text_;
+  size_t at_ = 0;
+  Line out_;
+};
+
+// The buffers of all lines, and the lines over them.
+class Assembler {
+ public:
+  Assembler(std::string_view text, const Buffers& given) : given_(given) {
+    size_t number = 0;
+    for (size_t from = 0; from <= text.size(); ++number) {
+      const size_t end = std::min(text.find('\n', from), text.size());
+      lines_.push_back(text.substr(from, end - from));
+      from = end + 1;
+    }
+  }
+
+  ir::Program run() {
+    for (size_t n = 0; n < lines_.size(); ++n) {
+      const size_t first = lines_[n].find_first_not_of(" \t\r");
+      if (first != std::string_view::npos && lines_[n][first] != '#')
+        parsed_.push_back(LineParser(lines_[n], n).parse());
+    }
+    if (parsed_.empty())
+      throw SpecError("the program has no line; write one, such as y[i] += a[i] * x[i]   for i < 8.");
+    for (const Line& line : parsed_) {
+      for (size_t k = 0; k < line.operands.size(); ++k) {
+        note(line, line.operands[k]);
+        if (line.is_id[k]) ids_.insert(line.operands[k].buffer);
+        read_.insert(line.operands[k].buffer);
+      }
+      note(line, line.target);
+    }
+    for (const auto& [name, sizes] : given_.sizes) must_be_known(name, sizes.size());
+    for (const auto& [name, dtype] : given_.dtypes)
+      must_be_known(name, sizes_.count(name) ? sizes_.at(name).size() : 0);
+
+    std::set<std::string> written;
+    for (const Line& line : parsed_) written.insert(line.target.buffer);
+    for (const auto& [name, sizes] : sizes_)
+      if (!written.count(name)) add(name, ir::StateLeaf{});
+    for (Line& line : parsed_) assemble(line);
+    for (const Line& line : parsed_) {
+      const std::string& name = line.target.buffer;
+      if (read_.count(name)) continue;
+      const ir::BufferId value = buffers_.at(name);
+      ir::Buffer state = program_.buffers[size_t(value)];
+      program_.buffers[size_t(value)].name = name + ".new";
+      state.kind = ir::StateLeaf{};
+      program_.assignments.push_back({ir::BufferId(program_.buffers.size()), value});
+      program_.buffers.push_back(std::move(state));
+    }
+    program_.name = "jit";
+    return std::move(program_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const Line& line, const Access& access, const std::string& problem) const {
+    LineParser(lines_[line.number], line.number).refuse(problem, access.column);
+  }
+  void must_be_known(const std::string& name, size_t rank) const {
+    auto at = sizes_.find(name);
+    if (at == sizes_.end()) throw SpecError("the program has no buffer `" + name + "`.");
+    if (at->second.size() != rank)
+      throw SpecError("`" + name + "` has " + std::to_string(at->second.size()) + " axes in the program, but " +
+                      std::to_string(rank) + " sizes are given for it.");
+  }
+
+  // The largest index that an axis meets. A condition `c - index >= 0` bounds it.
+  int64_t reach(const Line& line, const Term& index) const {
+    int64_t high = ir::range(index, line.accumulation.extents, {}).high;
+    for (const Term& condition : line.accumulation.where)
+      if (const Term sum = condition + index; sum.is_constant()) high = std::min(high, sum.constant);
+    return high;
+  }
+  void note(const Line& line, const Access& access) {
+    auto [at, added] = sizes_.try_emplace(access.buffer, std::vector<int64_t>(access.map.size(), 0));
+    if (at->second.size() != access.map.size())
+      refuse(line, access,
+             "`" + access.buffer + "` has " + std::to_string(access.map.size()) + " indices here and " +
+                 std::to_string(at->second.size()) + " before");
+    const auto given = given_.sizes.find(access.buffer);
+    if (given != given_.sizes.end() && given->second.size() == access.map.size()) {
+      at->second = given->second;
+      return;
+    }
+    for (size_t axis = 0; axis < access.map.size(); ++axis) {
+      if (access.map[axis].has_load())
+        refuse(line, access,
+               "the size of `" + access.buffer + "` depends on ids; give it: {.sizes = {{\"" + access.buffer +
+                   "\", {..}}}}");
+      at->second[axis] = std::max(at->second[axis], reach(line, access.map[axis]) + 1);
+    }
+  }
+
+  ir::BufferId add(const std::string& name, ir::BufferKind kind) {
+    ir::Buffer out;
+    out.name = name;
+    for (int64_t size : sizes_.at(name)) out.shape.output.push_back({size});
+    const auto given = given_.dtypes.find(name);
+    out.dtype = given != given_.dtypes.end() ? given->second : ids_.count(name) ? DType::i32 : DType::f32;
+    out.kind = std::move(kind);
+    buffers_[name] = ir::BufferId(program_.buffers.size());
+    program_.buffers.push_back(std::move(out));
+    return buffers_.at(name);
+  }
+
+  void assemble(Line& line) {
+    ir::Accumulation a = std::move(line.accumulation);
+    for (const Access& access : line.operands) {
+      const auto at = buffers_.find(access.buffer);
+      if (at == buffers_.end())
+        refuse(line, access,
+               access.buffer == line.target.buffer ? "a line cannot read what it writes, `" + access.buffer + "`"
+                                                   : "`" + access.buffer + "` is written by a later line");
+      a.operands.push_back({at->second, access.map});
+    }
+    if (buffers_.count(line.target.buffer))
+      refuse(line, line.target, "`" + line.target.buffer + "` is written twice, or read before it is written");
+    if (keeps_position(a.accumulator)) ids_.insert(line.target.buffer);  // a position is an integer
+    a.target = add(line.target.buffer, ir::Computed{});
+    a.write = line.target.map;
+    try {
+      program_.accumulations.push_back(std::move(a));
+      ir::verify(program_);
+    } catch (const InternalError& error) {
+      refuse(line, line.target, std::string("this line cannot be run: ") + error.what());
+    }
+  }
+
+  const Buffers& given_;
+  std::vector<std::string_view> lines_;
+  std::vector<Line> parsed_;
+  std::map<std::string, std::vector<int64_t>> sizes_;
+  std::set<std::string> ids_, read_;
+  std::map<std::string, ir::BufferId> buffers_;
+  ir::Program program_;
+};
+
+}  // namespace
+
+ir::Program parse_program(std::string_view text, const Buffers& buffers) { return Assembler(text, buffers).run(); }
+
+}  // namespace caravan::jit

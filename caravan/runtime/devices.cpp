@@ -1,0 +1,80 @@
+#include "caravan/runtime/devices.h"
+
+#include <charconv>
+
+#include "caravan/backend/cc/device.h"
+#include "caravan/backend/cc/find_compiler.h"
+#include "caravan/backend/interp/device.h"
+#include "caravan/base/error.h"
+
+namespace caravan {
+
+namespace {
+
+std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options) {
+  cc::DeviceOptions device;
+  device.seed = options.seed;
+  device.threads = options.threads;
+  device.compiler.progress = options.compiling;
+  device.compiler.cache = options.cache;
+  device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
+                               options.compiler_flags.end());
+  device.passes.off = options.passes_off;
+  device.memory_limit = options.memory_limit;
+  return cc::make_device(device);
+}
+std::unique_ptr<backend::Device> make_interp(const ContextOptions& options) {
+  return interp::make_device(options.seed);
+}
+
+struct Kind {
+  const char* name;
+  int count;  // of devices here, numbered from 0
+  std::unique_ptr<backend::Device> (*make)(const ContextOptions&);
+};
+// However many cores it has, a machine is one device that runs a step on all of them.
+constexpr Kind kKinds[] = {{"cpu", 1, make_cpu}, {"interp", 1, make_interp}};
+
+[[noreturn]] void refuse_kind(const std::string& kind) {
+  std::string known;
+  for (const Kind& k : kKinds) known += (known.empty() ? "" : ", ") + std::string(k.name);
+  throw ConfigError("device kind `" + kind + "` is not built into this library; it has: " + known + ".");
+}
+[[noreturn]] void refuse_ordinal(const std::string& device) {
+  std::string there;
+  for (const Kind& k : kKinds)
+    for (int n = 0; n < k.count; ++n)
+      there += (there.empty() ? "" : ", ") + std::string(k.name) + ":" + std::to_string(n);
+  throw ConfigError("there is no `" + device + "`; this machine has " + there + ".");
+}
+
+}  // namespace
+
+const AutomaticDevice& automatic_device(const std::string& cache) {
+  static const AutomaticDevice chosen = [&]() -> AutomaticDevice {
+    cc::CompilerOptions compiler;
+    compiler.cache = cache;
+    const std::string problem = cc::compiler_problem(compiler);
+    return problem.empty() ? AutomaticDevice{"cpu", ""} : AutomaticDevice{"interp", problem};
+  }();
+  return chosen;
+}
+
+std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
+  const std::string name = options.device == "auto" ? automatic_device(options.cache).name : options.device;
+  const size_t colon = name.find(':');
+  const std::string kind = name.substr(0, colon);
+  int ordinal = 0;
+  if (colon != std::string::npos) {
+    const char *from = name.data() + colon + 1, *end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(from, end, ordinal);
+    if (error != std::errc() || stop != end || ordinal < 0)
+      throw ConfigError("`" + name + "` does not name a device: after the colon stands its number, as in `" + kind +
+                        ":0`.");
+  }
+  for (const Kind& k : kKinds)
+    if (kind == k.name) return ordinal < k.count ? k.make(options) : (refuse_ordinal(name), nullptr);
+  refuse_kind(kind);
+}
+
+}  // namespace caravan

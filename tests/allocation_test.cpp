@@ -1,0 +1,63 @@
+// A step allocates nothing: counted at malloc itself, so that it holds for operator new, for the C library and for compiled code.
+#include <caravan/caravan.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static std::atomic<long> allocations{0};
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+void* malloc(size_t n) { return ++allocations, __libc_malloc(n); }
+void* calloc(size_t n, size_t m) { return ++allocations, __libc_calloc(n, m); }
+void* realloc(void* p, size_t n) { return ++allocations, __libc_realloc(p, n); }
+void* memalign(size_t alignment, size_t n) { return ++allocations, __libc_memalign(alignment, n); }
+void* aligned_alloc(size_t alignment, size_t n) { return ++allocations, __libc_memalign(alignment, n); }
+int posix_memalign(void** out, size_t alignment, size_t n) {
+  ++allocations;
+  return *out = __libc_memalign(alignment, n), *out ? 0 : 12;
+}
+}
+
+namespace caravan {
+namespace {
+
+// What a piece of work allocates, after it was done once.
+template <class Work>
+long allocations_of(Work work) {
+  work();
+  const long before = allocations;
+  work();
+  return allocations - before;
+}
+
+TEST(Allocation, IsCounted) {
+  EXPECT_GE(allocations_of([] { delete new std::string(100, 'x'); }), 2);
+  EXPECT_GE(allocations_of([] { free(aligned_alloc(64, 640)); }), 1);
+  EXPECT_EQ(allocations_of([] {}), 0);
+}
+
+TEST(Allocation, AStepOnTheProcessorAllocatesNothing) {
+  auto moons = data::half_moons({.points = 80, .noise = 0.1, .seed = 1});
+  Index batch("batch", 8), step("step");
+  Tensor x = moons.points.batches(10)[batch], y = moons.labels.batches(10)[batch];
+  Tensor w1 = param("w1"), b1 = param("b1", {.output = {16}}), w2 = param("w2");
+  Tensor kept = bernoulli("dropout", 0.9, {.like = w1(x), .step = step});
+  Tensor loss = sum(relu(1 - y * w2(relu(w1(x) + b1) * kept))) / 10;
+  Context ctx({.seed = 1, .device = "cpu"});
+  Routine train = ctx.compile(train_step(loss, adam({.lr = linear_decay(step, 240, 0.05)}), clip_by_global_norm(5)));
+
+  IndexValues at = {{batch, 0}, {step, 0}};  // the caller's
+  EXPECT_EQ(allocations_of([&] { train.run(at), at[0].second = 3, at[1].second = 11; }), 0);
+  EXPECT_EQ(allocations_of([&] { train.run_steps(20, at); }), 0);
+  EXPECT_LT(train.read(loss).item(), 2);
+}
+
+}  // namespace
+}  // namespace caravan
+#else
+TEST(Allocation, AStepOnTheProcessorAllocatesNothing) { GTEST_SKIP() << "malloc is the sanitizer's here, or not glibc's"; }
+#endif
