@@ -73,7 +73,7 @@ Tensor BatchNorm::operator()(Operand input, const Phase& phase) const {
   Tensor n = batch * others, mean = total / n;
   Tensor variance = caravan::mean("... | ..., c => c", square(x - mean));
   phase.update(running_mean, (1 - momentum) * phase.now(running_mean) + momentum * mean);
-  phase.update(running_var, (1 - momentum) * phase.now(running_var) + momentum * variance * (n / max(n - 1, 1)));
+  phase.update(running_var, (1 - momentum) * phase.now(running_var) + momentum * variance * n / max(n - 1, 1));
   return affine(x, mean, variance);
 }
 
