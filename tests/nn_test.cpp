@@ -103,6 +103,11 @@ TEST(Mean, DividesByWhatTheSpecReduces) {
   expect_near(ctx.eval(mean("i => i", tensor({1, 2}))), {1, 2});
   expect_near(ctx.eval(mean("2*o<1+k => o", tensor({3, 6, 9}), {{"k", 3}})), {3, 5});  // windows [. 3 6] [6 9 .]
 }
+TEST(Mean, TheCountIsTheProductOfWhatIsReduced) {
+  Context ctx(kInDouble);
+  EXPECT_EQ(ctx.eval(count("... | ..., c => c", data("x", "2,5|3,4"))).item(), 30);
+  EXPECT_EQ(ctx.eval(count("i => i", tensor({1, 2}))).item(), 1);
+}
 TEST(Mean, NeedsNames) { EXPECT_REFUSED(mean("_ => ", tensor({1, 2})), "give `_` a name"); }
 
 // ---------------------------------------------------------------- linear maps, activations, structure
