@@ -959,17 +959,19 @@ TEST(Gpt, HasTheNamesOfItsPartsAndSeesThePastAlone) {
   }
 }
 
-TEST(Gpt, LearnsToCount) {
-  Gpt model({.vocab = 7, .ctx = 6, .dim = 16, .heads = 2, .layers = 1, .dropout = 0.1});
-  Index step("step");
-  Phase phase = training({.step = step});
-  Tensor x = ids("3,6|", {0, 1, 2, 3, 4, 5, 2, 3, 4, 5, 6, 0, 5, 6, 0, 1, 2, 3}), y = ids("3,6|", {1, 2, 3, 4, 5, 6, 3, 4, 5, 6, 0, 1, 6, 0, 1, 2, 3, 4});
-  Tensor loss = cross_entropy(model(x, phase), y), quiet = cross_entropy(model(x), y);
-  Context ctx({.seed = 5, .device = "cpu"});
-  Routine train = ctx.compile(train_step(loss, adam({.lr = 1e-2})) & phase.updates());
-  EXPECT_GT(ctx.eval(quiet).item(), 1.8);
-  for (int s = 0; s < 100; ++s) train.run({{step, s}});
-  EXPECT_LT(ctx.eval(quiet).item(), 0.1);
+TEST(Gpt, LearnsToCountAlsoInBf16) {
+  for (std::optional<DType> precision : {std::optional<DType>(), std::optional(DType::bf16)}) {
+    Gpt model({.vocab = 7, .ctx = 6, .dim = 16, .heads = 2, .layers = 1, .dropout = 0.1});
+    Index step("step");
+    Phase phase = training({.step = step, .precision = precision});
+    Tensor x = ids("3,6|", {0, 1, 2, 3, 4, 5, 2, 3, 4, 5, 6, 0, 5, 6, 0, 1, 2, 3}), y = ids("3,6|", {1, 2, 3, 4, 5, 6, 3, 4, 5, 6, 0, 1, 6, 0, 1, 2, 3, 4});
+    Tensor loss = cross_entropy(model(x, phase), y), quiet = cross_entropy(model(x), y);
+    Context ctx({.seed = 5, .device = "cpu"});
+    Routine train = ctx.compile(train_step(loss, adam({.lr = 1e-2})) & phase.updates());
+    EXPECT_GT(ctx.eval(quiet).item(), 1.8);
+    for (int s = 0; s < 100; ++s) train.run({{step, s}});
+    EXPECT_LT(ctx.eval(quiet).item(), 0.1);
+  }
 }
 
 // ---------------------------------------------------------------- recurrence
