@@ -251,6 +251,7 @@ TEST(Phase, PrecisionIsThatOfProducts) {
   EXPECT_EQ(Linear("fc", {.output = {3}, .bias = false})(data("x", "2|4"), half).dtype(), DType::bf16);
   EXPECT_EQ(LayerNorm("ln")(cast(data("x", "2|4"), DType::bf16)).dtype(), DType::f32);
   EXPECT_EQ(softmax(cast(data("x", "2|4"), DType::f16)).dtype(), DType::f32);
+  EXPECT_EQ(mse(cast(data("x", "2|4"), DType::bf16), 0).dtype(), DType::f32);
   Context ctx(kInDouble);
   Linear exact("exact", {.output = {1}, .bias = false, .init = constant(1)});
   EXPECT_EQ(ctx.eval(exact(tensor({1.00390625}), half)).item(), 1);  // 1 + 2^-8 is between two numbers of bf16
@@ -785,6 +786,7 @@ TEST(Positions, LearnedAreRowsOfATable) {
   Array y = ctx.eval(pos(data("x", "2,3|2")));
   Table w(ctx.read("pos.weight"));
   expect_each(y, "2,3|2", [&](auto& i) { return t(i[0], i[1], i[2]) + w(i[2], i[1]); });
+  EXPECT_REFUSED(ctx.shape(pos(data("x", "2,6|2"))), "a window of 6 (kernel 6, dilation 1) does not fit into 5");
 }
 
 TEST(Positions, SinusoidalAreThoseOfThePaper) {

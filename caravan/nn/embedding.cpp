@@ -22,9 +22,11 @@ Tensor angles(const Operand& x, const Tensor& t, const Dim& pairs, double base) 
 }  // namespace
 
 Tensor LearnedPositions::operator()(Operand x) const {
+  // A window of the size of x fits into the table, or inference refuses: on a device ids beyond it would be zeros.
   Dim steps;
-  einsum("..., t | c => c", x, {{"t", steps}});
-  return x + einsum("t, c => t | c", table(iota(steps)));
+  einsum(spec("rest+steps -> c => rest, steps, c", x.where), table.weight, {{"steps", steps}});
+  Tensor in = einsum("..., t | c => ..., t | c", x, {{"t", steps}});
+  return Operand(in, x.where) + einsum("t, c => t | c", table(iota(steps)));
 }
 
 Tensor SinusoidalPositions::operator()(Operand x) const {

@@ -15,7 +15,8 @@ Tensor batch_mean(const Tensor& values) {
 }
 
 // `counts`: what a mean is divided by, element for element; nothing if each counts for one.
-Tensor reduced(const Tensor& values, Reduction reduction, const Tensor& counts = {}) {
+Tensor reduced(const Tensor& each, Reduction reduction, const Tensor& counts = {}) {
+  const Tensor values = at_least_f32(each);
   switch (reduction) {
     case Reduction::none: return values;
     case Reduction::sum: return sum(values);
