@@ -1,0 +1,50 @@
+#include "caravan/nn/embedding.h"
+
+#include "caravan/base/error.h"
+
+namespace caravan::nn {
+
+Embedding::Embedding(std::string n, const EmbeddingOptions& o, Source where) : name(std::move(n)) {
+  if (o.num < 1 || o.dim < 1)
+    throw ConfigError("embedding `" + name + "` (" + to_string(where) + ") needs .num and .dim.");
+  weight = param(name + ".weight", {.input = {o.num}, .output = {o.dim}, .init = o.init, .dtype = o.dtype}, where);
+}
+Tensor Embedding::operator()(Operand ids) const {
+  return gather(Operand(weight, ids.where), ids).named("embedding " + name);
+}
+
+namespace {
+// Position t times base^(-p / pairs), in the precision of x.
+Tensor angles(const Operand& x, const Tensor& t, const Dim& pairs, double base) {
+  const DType dtype = at_least_f32(x).dtype();
+  return einsum("t; p => t | p", cast(t, dtype), pow(base, -cast(iota(pairs), dtype) / pairs));
+}
+}  // namespace
+
+Tensor LearnedPositions::operator()(Operand x) const {
+  // A window of the size of x fits into the table, or inference refuses: on a device ids beyond it would be zeros.
+  Dim steps;
+  einsum(spec("rest+steps -> c => rest, steps, c", x.where), table.weight, {{"steps", steps}});
+  Tensor in = einsum("..., t | c => ..., t | c", x, {{"t", steps}});
+  return Operand(in, x.where) + einsum("t, c => t | c", table(iota(steps)));
+}
+
+Tensor SinusoidalPositions::operator()(Operand x) const {
+  Dim steps, pairs;
+  einsum("..., t | p&two => two", x, {{"t", steps}, {"p", pairs}, {"two", 2}});
+  Tensor angle = angles(x, iota(steps), pairs, base);
+  return x + einsum("t | two, p => t | p&two", stack({sin(angle), cos(angle)}));
+}
+
+Tensor rotary(Operand x, const RotaryOptions& o) {
+  const char* split = o.halves ? "..., t | h, two&p => ..., t | two, h, p" : "..., t | h, p&two => ..., t | two, h, p";
+  const char* merge = o.halves ? "..., t | two, h, p => ..., t | h, two&p" : "..., t | two, h, p => ..., t | h, p&two";
+  Dim steps, pairs;
+  Tensor xy = einsum(spec(split, x.where), x, {{"two", 2}, {"t", steps}, {"p", pairs}});
+  Tensor x0 = einsum("... | 0, h, p => ... | h, p", xy), y0 = einsum("... | 1, h, p => ... | h, p", xy);
+  Tensor t = o.first ? iota(steps) + *o.first : iota(steps);
+  Tensor angle = angles(x, t, pairs, o.base), c = cos(angle), s = sin(angle);
+  return einsum(spec(merge, x.where), stack({x0 * c - y0 * s, x0 * s + y0 * c}));
+}
+
+}  // namespace caravan::nn
