@@ -9,9 +9,12 @@
 #include "caravan/passes/delay_updates.h"
 #include "caravan/passes/forward_stores.h"
 #include "caravan/passes/fuse.h"
+#include "caravan/passes/hoist.h"
 #include "caravan/passes/inline_producers.h"
 #include "caravan/passes/merge_equal.h"
+#include "caravan/passes/merge_values.h"
 #include "caravan/passes/remove_unused.h"
+#include "caravan/passes/simplify.h"
 #include "caravan/passes/update_in_place.h"
 
 namespace caravan::passes {
@@ -32,14 +35,18 @@ struct LoopPass {
 constexpr ProgramPass kPreparation[] = {{"copy_leaves", copy_leaves}, {"remove_unused", remove_unused}};
 
 constexpr ProgramPass kProgramPasses[] = {
-    {"merge_equal", merge_equal},            // first, so that equal producers do not look like several readers
+    {"simplify", simplify},                  // first: what is a copy after all is read in place, equals become equal
+    {"merge_equal", merge_equal},            // so that equal producers do not look like several readers
     {"inline_producers", inline_producers},  // before loops exist: composing index maps is easy here
+    {"simplify", simplify},                  // a factor of 1 that was a tensor of ones is seen now
     {"merge_equal", merge_equal},            // inlining makes equal things out of different ones
     {"delay_updates", delay_updates},        // last: the order of accumulations is the order of kernels
 };
 constexpr LoopPass kLoopPasses[] = {
     {"fuse", fuse},                        // first: the others work within a kernel
     {"forward_stores", forward_stores},    // a fused store and load become a register; unread buffers go
+    {"hoist", hoist},                      // no store that nobody reads holds a load back any more
+    {"merge_values", merge_values},        // equal values of sibling loops stand in one block now
     {"update_in_place", update_in_place},  // last: it needs to know who still reads the old state
 };
 
