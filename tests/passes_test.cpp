@@ -348,6 +348,14 @@ y += exp[o0]   for o0 < 3
        R"(
 y += exp(a[o0])   for o0 < 3
 )"},
+      {"a number that is computed from numbers, into a loop that repeats it", [] { return observe((leaf("a", "3") * (ones_like(leaf("s", "")) / 4).named("n")).named("y")); }, R"(
+ones_like += 1
+n += ones_like / 4
+y[o0] += a[o0] * n   for o0 < 3
+)",
+       R"(
+y[o0] += a[o0] * (f32(1) / 4)   for o0 < 3
+)"},
       {"a padded reader: the reader's condition keeps the load in range", [] { return observe(einsum("o<1+k; k => o", (leaf("x", "4") + 1).named("p"), leaf("w", "3")).named("y")); }, R"(
 p[o0] += x[o0] + 1   for o0 < 4
 y[o] += p[o + k - 1] * w[k]   for o < 4, k < 3 where o + k - 1 >= 0 and 4 - o - k >= 0
@@ -633,6 +641,7 @@ TEST(Fuse, PartsThatShareRowsAreOneKernel) {
   Tensor loss = sum(einsum("...|i => ...|0", (all - x) * t));
   EXPECT_EQ(kernels({loss}), 2u);
   EXPECT_EQ(kernels({grad(loss, x)}), 1u);
+  EXPECT_EQ(kernels({grad(loss / 32, x)}), 1u) << "the number 1/32 is no kernel of its own";
   Tensor s = leaf("s", "2,8|8->4"), es = exp(s - einmax("...s|t->h => ...s|0->h", s)), attention = es / einsum("...s|t->h => ...s|0->h", es);
   EXPECT_EQ(kernels({attention}), 1u);
   EXPECT_EQ(kernels({attention, grad(sum(attention * leaf("gs", "2,8|8->4")), s)}), 1u);

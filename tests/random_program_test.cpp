@@ -285,7 +285,7 @@ class Generator {
       case 1: return add(x - 0, v.dims);
       case 2: return add(x / ones_like(x), v.dims);
       case 3: return add(-(-x), v.dims);
-      case 4: return add(max(x, x) + 0, v.dims);
+      case 4: return add(max(x, x), v.dims);
       case 5: return add(where(1, x, sin(x)), v.dims);
       case 6: return add(where(x, cos(x), cos(x)), v.dims);
       default: return add(abs(abs(x)) * 0.5, v.dims);

@@ -29,14 +29,19 @@ bool reads_random(const Program& program, const Accumulation& a) {
     return std::holds_alternative<ir::RandomLeaf>(program.buffers[size_t(o.buffer)].kind);
   });
 }
-// Nothing to compute: an element, or a number in some precision.
+// Nothing to compute at each point: an element, or a number, be it computed from numbers.
 bool is_copy(const ir::Body& body) {
   const auto& entries = body.entries();
-  return std::all_of(entries.begin(), entries.end(), [&](const Scalar& s) {
-    const bool number = s.kind == Scalar::Kind::constant ||
-                        (s.kind == Scalar::Kind::cast && entries[size_t(s.args[0])].kind == Scalar::Kind::constant);
-    return number || s.kind == Scalar::Kind::load;
-  });
+  std::vector<bool> number;
+  for (const Scalar& s : entries) {
+    auto of_numbers = [&](size_t arity) {
+      return std::all_of(s.args, s.args + arity, [&](int arg) { return number[size_t(arg)]; });
+    };
+    number.push_back(s.kind == Scalar::Kind::constant || (s.kind == Scalar::Kind::cast && of_numbers(1)) ||
+                     (s.kind == Scalar::Kind::apply && is_arithmetic(s.op) && of_numbers(size_t(row(s.op).arity))));
+    if (!number.back() && s.kind != Scalar::Kind::load) return false;
+  }
+  return true;
 }
 // A handful of instructions: no function of the reals but arithmetic.
 bool is_cheap(const ir::Body& body) {
