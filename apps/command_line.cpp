@@ -112,7 +112,7 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, row.lr));
   parsed.add_setting(command, "seed", "INT", "Of the data and the initial values [1]");
   parsed.add_setting(command, "device", "NAME", "cpu, interp, or auto: cpu where a C compiler works [auto]");
-  parsed.add_setting(command, "threads", "INT", "At most so many; this version uses one");
+  parsed.add_setting(command, "threads", "INT", "At most so many run a step; the results are the same [all]");
   command.add_option("--plot", o.plot, "Folder for SVG files: loss, log loss, learning rate, decision boundary")
       ->type_name("DIR");
   add_stage_options(command, o.passes_off, o.dump);

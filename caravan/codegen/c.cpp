@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -49,7 +50,7 @@ std::string identifier(const std::string& text) {
       "register", "restrict", "short",    "signed", "sizeof", "static",   "struct",  "switch", "typedef", "union",
       "unsigned", "void",     "volatile", "while",  "asm",    "typeof",   "linux",   "unix",   "i386",    "main",
       "memcpy",   "fabs",     "fabsf",    "floor",  "floorf", "ceil",     "ceilf",   "rint",   "rintf",   "trunc",
-      "truncf",   "sqrt",     "sqrtf",    "fma",    "fmaf",   "buffers",  "symbols", "seed"};
+      "truncf",   "sqrt",     "sqrtf",    "fma",    "fmaf",   "from",     "to",      "seed"};
   const bool is_register = out[0] == 'r' && out.size() > 1 && out.find_first_not_of("0123456789", 1) == out.npos;
   const bool is_macro =
       out.size() > 1 && std::none_of(out.begin(), out.end(), [](char c) { return islower(uint8_t(c)); });
@@ -94,48 +95,57 @@ bool in_prelude(std::string_view function) {
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Module& module, const Kernel& kernel, std::string function)
-      : module_(module),
-        kernel_(kernel),
-        function_(std::move(function)),
-        uses_(kernel.registers.size(), 0),
-        loops_(kernel.registers.size(), 0) {
+  // Numbered names are the same for kernels that differ in nothing but which buffers they are about.
+  enum class Names : uint8_t { own, numbered };
+
+  KernelPrinter(const Module& module, const Kernel& kernel, Names names)
+      : module_(module), kernel_(kernel), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
     for_each_access(kernel_.body, [&](const loop::Access& a) {
       if (a.write) written_.insert(a.buffer);
     });
     count(kernel_.body);
+    survey(kernel_.body);
     std::set<std::string> taken;
-    for (BufferId id : buffers_) names_[id] = unique(taken, identifier(module_.program.buffers[size_t(id)].name));
-    for (const std::string& v : kernel_.variables) variables_.push_back(unique(taken, identifier(v)));
-    for (const ir::Symbol& s : module_.program.symbols) symbols_.push_back(unique(taken, identifier(s.name)));
+    auto add = [&](const std::string& own, const char* kind, size_t n) {
+      return unique(taken, names == Names::own ? identifier(own) : kind + std::to_string(n));
+    };
+    for (size_t n = 0; n < buffers_.size(); ++n)
+      names_[buffers_[n]] = add(module_.program.buffers[size_t(buffers_[n])].name, "b", n);
+    for (size_t n = 0; n < kernel_.variables.size(); ++n) variables_.push_back(add(kernel_.variables[n], "v", n));
+    for (size_t n = 0; n < symbols_.size(); ++n)
+      symbol_names_[symbols_[n]] = add(module_.program.symbols[size_t(symbols_[n])].name, "s", n);
     texts_.resize(kernel_.registers.size());
   }
 
-  std::string definition() {
-    std::string out;
-    for (const std::string& text : kernel_.comments) out += comment(text) + "\n";
-    out += "static void " + function_ + "(";
+  std::string head(const std::string& function) const {
+    std::string out = "void " + function + "(";
     bool first = true;
     auto parameter = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
     for (BufferId id : buffers_)
       parameter(std::string(written_.count(id) ? "" : "const ") + c_type(module_.program.buffers[size_t(id)].dtype) +
-                "* restrict " + names_[id]);
-    for (int s : used_symbols_) parameter("int64_t " + symbols_[size_t(s)]);
-    if (random_) parameter("uint64_t seed");
-    out += (first ? "void" : "") + std::string(") {\n");
+                "* restrict " + names_.at(id));
+    for (int s : symbols_) parameter("int64_t " + symbol_names_.at(s));
+    if (!streams_.empty()) parameter("uint64_t seed");
+    for (size_t n = 0; n < streams_.size(); ++n) parameter("uint64_t stream" + std::to_string(n));
+    if (parallel_loop(kernel_)) parameter("int64_t from"), parameter("int64_t to");
+    return out + (first ? "void)" : ")");
+  }
+  std::string body() {
     depth_ = 1;
     text_.clear();
     print(kernel_.body);
-    return out + text_ + "}\n";
+    return " {\n" + text_ + "}\n";
   }
 
-  std::string call() const {
-    std::string out = function_ + "(";
+  std::string call(const std::string& function) const {
+    std::string out = function + "(";
     bool first = true;
     auto argument = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
-    for (BufferId id : buffers_) argument("buffers[" + std::to_string(id) + "]");
-    for (int s : used_symbols_) argument("symbols[" + std::to_string(s) + "]");
-    if (random_) argument("seed");
+    for (BufferId id : buffers_) argument("step->buffers[" + std::to_string(id) + "]");
+    for (int s : symbols_) argument("step->symbols[" + std::to_string(s) + "]");
+    if (!streams_.empty()) argument("step->seed");
+    for (const std::string& stream : streams_) argument(std::to_string(hash_name(stream)) + "ULL");
+    if (parallel_loop(kernel_)) argument("from"), argument("to");
     return out + ");";
   }
 
@@ -153,13 +163,19 @@ class KernelPrinter {
   void keep(Register r) { uses_[size_t(r)] += 2; }
   void use(const Term& term) {
     for (const Part& part : term.parts) {
-      if (part.kind == Part::Kind::symbol) used_symbols_.insert(part.which);
+      if (part.kind == Part::Kind::symbol) add_once(symbols_, part.which);
       if (part.kind == Part::Kind::load) keep(part.which);
     }
   }
-  void touch(BufferId id, bool write) {
-    buffers_.insert(id);
-    if (write) written_.insert(id);
+  template <class T>
+  static size_t add_once(std::vector<T>& list, const T& item) {
+    const size_t at = size_t(std::find(list.begin(), list.end(), item) - list.begin());
+    if (at == list.size()) list.push_back(item);
+    return at;
+  }
+  void touch(BufferId id) { add_once(buffers_, id); }
+  const ir::RandomLeaf& random(BufferId id) const {
+    return std::get<ir::RandomLeaf>(module_.program.buffers[size_t(id)].kind);
   }
   void count(const Block& block) {
     for (const Statement& s : block) std::visit([&](const auto& x) { count(x); }, s);
@@ -170,9 +186,9 @@ class KernelPrinter {
     std::visit([&](const auto& v) { count_value(v); }, d.value);
   }
   void count_value(const Constant&) {}
-  void count_value(const Load& v) { touch(v.buffer, false), use(v.offset); }
+  void count_value(const Load& v) { touch(v.buffer), use(v.offset); }
   void count_value(const IndexValue& v) { use(v.term); }
-  void count_value(const RandomValue& v) { random_ = true, use(v.element), use(v.step); }
+  void count_value(const RandomValue& v) { add_once(streams_, random(v.leaf).stream), use(v.element), use(v.step); }
   void count_value(const Apply& v) {  // an operand that the spelling mentions twice is kept in a variable
     const OpRow& facts = row(v.op);
     std::string_view pattern = spelling(facts, v.compute);
@@ -194,11 +210,9 @@ class KernelPrinter {
   void count(const Reset&) {}
   void count(const Combine& c) { use(c.value); }
   void count(const CombineFirst& c) { keep(c.value), use(c.term); }
-  void count(const Store& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
-  void count(const StoreCombine& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
-  void count(const StoreFirst& s) {
-    touch(s.positions, true), touch(s.best, true), use(s.offset), keep(s.value), use(s.term);
-  }
+  void count(const Store& s) { touch(s.buffer), use(s.offset), use(s.value); }
+  void count(const StoreCombine& s) { touch(s.buffer), use(s.offset), use(s.value); }
+  void count(const StoreFirst& s) { touch(s.positions), touch(s.best), use(s.offset), keep(s.value), use(s.term); }
   void count(const For& f) {
     const int outside = std::exchange(loop_, ++last_loop_);
     count(f.body);
@@ -209,14 +223,185 @@ class KernelPrinter {
     count(i.body);
   }
 
+  // --- iterations side by side ---
+  // Statements of loops that run side by side are printed in runs: as many as come before the next inner loop, in loops
+  // of their own over the lanes. A register that one run defines and another uses becomes an array over the lanes.
+  struct Lane {
+    Variable variable;
+    int64_t extent;
+    LoopKind kind;
+  };
+  bool in_lanes(const For& f) const {
+    const bool kind = f.kind == LoopKind::vector || f.kind == LoopKind::unrolled;
+    return kind && (!lanes_.empty() || has_loop(f.body));
+  }
+  static bool is_loop(const Statement& s) {
+    auto* i = std::get_if<If>(&s);
+    return std::holds_alternative<For>(s) || (i && has_loop(i->body));
+  }
+  void survey(const Block& block) {
+    for (const Statement& s : block) {
+      if (is_loop(s)) {
+        ++run_;
+        auto* f = std::get_if<For>(&s);
+        const bool lanes = f && in_lanes(*f);
+        if (lanes) lanes_.push_back({f->variable, f->extent, f->kind});
+        survey(f ? f->body : std::get<If>(s).body);
+        if (lanes) lanes_.pop_back();
+        ++run_;
+      } else {
+        survey(s);
+      }
+    }
+  }
+  void survey(const Statement& s) {
+    if (auto* i = std::get_if<If>(&s))
+      for (const Statement& inside : i->body) survey(inside);
+    auto defined = [&](Register r) { made_[r] = {run_, lanes_}; };
+    auto used = [&](Register r) {
+      if (auto at = made_.find(r); at != made_.end() && at->second.run != run_ && !at->second.lanes.empty())
+        arrays_[r] = at->second.lanes;
+    };
+    for_each_use(s, used);
+    if (auto* d = std::get_if<Define>(&s); d && !std::holds_alternative<Constant>(d->value)) defined(d->to);
+    if (auto* r = std::get_if<Reset>(&s)) defined(r->to);
+    if (auto* c = std::get_if<Combine>(&s)) used(c->to);
+    if (auto* c = std::get_if<CombineFirst>(&s)) used(c->best), used(c->position);
+  }
+
+  void print_in_lanes(const Block& block) {
+    std::vector<const Statement*> run;
+    auto flush = [&] {
+      if (!run.empty()) print_run(run);
+      run.clear();
+    };
+    for (const Statement& s : block) {
+      if (!is_loop(s)) {
+        run.push_back(&s);
+        continue;
+      }
+      flush();
+      std::visit([&](const auto& x) { print(x); }, s);
+    }
+    flush();
+  }
+  void print_run(const std::vector<const Statement*>& run) {
+    for (const Statement* s : run) {
+      Register r = -1;
+      if (auto* d = std::get_if<Define>(s)) r = d->to;
+      if (auto* reset = std::get_if<Reset>(s)) r = reset->to;
+      if (!arrays_.count(r)) continue;
+      int64_t elements = 1;
+      for (const Lane& lane : arrays_.at(r)) elements *= lane.extent;
+      line(std::string(c_type(type(r))) + " " + reg(r) + "[" + std::to_string(elements) + "];");
+    }
+    vector_ = vector_type(run);
+    for (const Lane& lane : lanes_) {
+      const std::string& v = variables_[size_t(lane.variable)];
+      const bool by_vectors = vector_ && &lane == &lanes_.back();
+      const int64_t step = by_vectors ? vector_->lanes : 1;
+      if (by_vectors || lane.kind == LoopKind::unrolled)
+        line("#pragma GCC unroll " + std::to_string(lane.extent / step));
+      line("for (int64_t " + v + " = 0; " + v + " < " + std::to_string(lane.extent) + "; " +
+           (step == 1 ? "++" + v : v + " += " + std::to_string(step)) + ") {");
+      ++depth_;
+    }
+    for (const Statement* s : run) std::visit([&](const auto& x) { print(x); }, *s);
+    for (size_t k = lanes_.size(); k-- > 0;) --depth_, line("}");
+    vector_.reset(), varying_.clear();
+  }
+
+  // A run in an inner loop that only loads neighbours, adds, subtracts, multiplies and sums is written with the
+  // compiler's vectors; the compiler finds the others itself, or they are rare.
+  struct VectorType {
+    DType dtype;
+    int64_t lanes;
+    std::string name() const { return "caravan_" + std::string(caravan::name(dtype)) + "x" + std::to_string(lanes); }
+  };
+  std::optional<VectorType> vector_type(const std::vector<const Statement*>& run) const {
+    const Lane& lane = lanes_.back();
+    const bool fits = lane.kind == LoopKind::vector && lane.extent <= 64 && (lane.extent & (lane.extent - 1)) == 0;
+    std::optional<DType> dtype;
+    auto same = [&](DType t) {
+      return (t == DType::f32 || t == DType::f64) && t == dtype.value_or(t) && (dtype = t, true);
+    };
+    if (!fits || inner_loops_ == 0) return {};
+    bool sums = false;
+    for (const Statement* s : run) {
+      if (auto* c = std::get_if<Combine>(s)) {
+        auto at = arrays_.find(c->to);
+        sums = c->accumulator == Accumulator::add && same(type(c->to)) && same(type(c->value)) && at != arrays_.end() &&
+               at->second.back().variable == lane.variable;
+        if (!sums) return {};
+        continue;
+      }
+      auto* d = std::get_if<Define>(s);
+      if (!d || arrays_.count(d->to)) return {};
+      if (std::holds_alternative<Constant>(d->value)) continue;
+      if (!same(type(d->to))) return {};
+      if (auto* load = std::get_if<Load>(&d->value)) {
+        if (!same(module_.program.buffers[size_t(load->buffer)].dtype)) return {};
+        for (const Part& part : load->offset.parts) {
+          if (part.kind == Part::Kind::load && arrays_.count(part.which) && along_lane(part.which)) return {};
+          if (part.kind == Part::Kind::iterator && part.which == lane.variable && part.coefficient != 1) return {};
+        }
+      } else if (auto* apply = std::get_if<Apply>(&d->value)) {
+        const bool arithmetic =
+            apply->op == Op::add || apply->op == Op::sub || apply->op == Op::mul || apply->op == Op::neg;
+        if (!arithmetic || apply->compute != type(d->to)) return {};
+        for (int k = 0; k < row(apply->op).arity; ++k)
+          if (!constants_.count(apply->args[k]) && !is_constant(run, apply->args[k]) &&
+              type(apply->args[k]) != type(d->to))
+            return {};
+      } else {
+        return {};
+      }
+    }
+    if (!sums) return {};
+    return VectorType{*dtype, std::min<int64_t>(lane.extent, *dtype == DType::f32 ? 8 : 4)};
+  }
+  static bool is_constant(const std::vector<const Statement*>& run, Register r) {
+    return std::any_of(run.begin(), run.end(), [&](const Statement* s) {
+      auto* d = std::get_if<Define>(s);
+      return d && d->to == r && std::holds_alternative<Constant>(d->value);
+    });
+  }
+  bool along_lane(Register array) const {
+    const std::vector<Lane>& over = arrays_.at(array);
+    return std::any_of(over.begin(), over.end(), [&](const Lane& l) { return l.variable == lanes_.back().variable; });
+  }
+  bool varies(Register r) const { return arrays_.count(r) ? along_lane(r) : varying_.count(r) > 0; }
+  bool varies(const Value& value) const {
+    if (auto* load = std::get_if<Load>(&value))
+      return std::any_of(load->offset.parts.begin(), load->offset.parts.end(), [&](const Part& part) {
+        return part.kind == Part::Kind::iterator && part.which == lanes_.back().variable;
+      });
+    auto* apply = std::get_if<Apply>(&value);
+    if (!apply) return false;
+    for (int k = 0; k < row(apply->op).arity; ++k)
+      if (varies(apply->args[k])) return true;
+    return false;
+  }
+
   // --- text ---
   DType type(Register r) const { return kernel_.registers[size_t(r)]; }
+  // What a register is called where it is used.
+  std::string text_of(Register r) const {
+    auto at = arrays_.find(r);
+    if (at == arrays_.end()) return texts_[size_t(r)];
+    Term index;
+    int64_t stride = 1;
+    for (size_t k = at->second.size(); k-- > 0; stride *= at->second[k].extent)
+      index = index + Term::iterator(at->second[k].variable, stride);
+    const std::string element = reg(r) + "[" + this->index(index) + "]";
+    return vector_ && along_lane(r) ? "*(" + vector_->name() + "*)&" + element : element;
+  }
   std::string index(const Term& term) const {
     std::string out;
     for (const Part& part : term.parts) {
       std::string name = part.kind == Part::Kind::iterator ? variables_[size_t(part.which)]
-                         : part.kind == Part::Kind::symbol ? symbols_[size_t(part.which)]
-                                                           : "r" + std::to_string(part.which);
+                         : part.kind == Part::Kind::symbol ? symbol_names_.at(part.which)
+                                                           : text_of(part.which);
       int64_t c = part.coefficient;
       out += out.empty() ? (c < 0 ? "-" : "") : (c < 0 ? " - " : " + ");
       if (std::abs(c) != 1) out += std::to_string(std::abs(c)) + "*";
@@ -245,7 +430,7 @@ class KernelPrinter {
     auto constant = constants_.find(r);
     if (constant != constants_.end())
       return literal(is_float(type(r)) ? convert(type(r), constant->second) : constant->second, to);
-    return converted(texts_[size_t(r)], type(r), to);
+    return converted(text_of(r), type(r), to);
   }
   // The bits of a narrow float; rounded once, from whatever precision.
   std::string narrow(Register r, DType to) const {
@@ -258,9 +443,8 @@ class KernelPrinter {
       return literal(convert(to, constant->second), wide(to));
     if (wide(to) != to) return "caravan_from_" + std::string(name(to)) + "(" + narrow(r, to) + ")";
     const bool shorter = !is_float(type(r)) && !is_float(to) && to != DType::boolean && bytes(to) < bytes(type(r));
-    return shorter
-               ? "caravan_to_" + std::string(name(to)) + "(" + converted(texts_[size_t(r)], type(r), DType::f64) + ")"
-               : as(r, to);
+    return shorter ? "caravan_to_" + std::string(name(to)) + "(" + converted(text_of(r), type(r), DType::f64) + ")"
+                   : as(r, to);
   }
 
   // The row's C spelling with operands put in and, for float, the float functions.
@@ -303,14 +487,15 @@ class KernelPrinter {
         std::string text = p.element(v.buffer, v.offset);
         if (stored == DType::f16) return "caravan_from_f16(" + text + ")";
         if (stored == DType::bf16) return "caravan_from_bf16(" + text + ")";
-        return text;
+        return p.vector_ && p.varies(Value(v)) ? "*(const " + p.vector_->name() + "*)&" + text : text;
       }
       std::string operator()(const IndexValue& v) const { return converted(p.index(v.term), DType::i64, dtype); }
       std::string operator()(const RandomValue& v) const {
-        const auto& leaf = std::get<ir::RandomLeaf>(p.module_.program.buffers[size_t(v.leaf)].kind);
-        return std::string("(") + c_type(dtype) + ")(caravan_random(seed, " + std::to_string(hash_name(leaf.stream)) +
-               "ULL, (uint64_t)" + p.as(v.step, DType::i64) + ", (uint64_t)(" + p.index(v.element) + "), " +
-               std::to_string(leaf.lane) + ") >> " + std::to_string(32 - leaf.width) + ")";
+        const ir::RandomLeaf& leaf = p.random(v.leaf);
+        return std::string("(") + c_type(dtype) + ")(caravan_random(seed, stream" +
+               std::to_string(add_once(p.streams_, leaf.stream)) + ", (uint64_t)" + p.as(v.step, DType::i64) +
+               ", (uint64_t)(" + p.index(v.element) + "), " + std::to_string(leaf.lane) + ") >> " +
+               std::to_string(32 - leaf.width) + ")";
       }
       std::string operator()(const Apply& v) const {
         std::string operands[3];
@@ -339,14 +524,18 @@ class KernelPrinter {
       return;
     }
     std::string text = value_text(type(d.to), d.value);
+    if (arrays_.count(d.to)) return line(text_of(d.to) + " = " + text + ";");
+    const bool vector = vector_ && varies(d.value);
+    if (vector) varying_.insert(d.to);
     if (uses_[size_t(d.to)] <= 1) {
       texts_[size_t(d.to)] = text;
       return;
     }
-    line(std::string("const ") + c_type(type(d.to)) + " " + reg(d.to) + " = " + text + ";");
+    line("const " + (vector ? vector_->name() : c_type(type(d.to))) + " " + reg(d.to) + " = " + text + ";");
     texts_[size_t(d.to)] = reg(d.to);
   }
   void print(const Reset& r) {
+    if (arrays_.count(r.to)) return line(text_of(r.to) + " = " + literal(r.value, type(r.to)) + ";");
     line(std::string(c_type(type(r.to))) + " " + reg(r.to) + " = " + literal(r.value, type(r.to)) + ";");
     texts_[size_t(r.to)] = reg(r.to);
   }
@@ -356,8 +545,9 @@ class KernelPrinter {
   }
   void print(const Combine& c) {
     std::string value = as(c.value, type(c.to));
-    if (c.accumulator == Accumulator::add) return line(reg(c.to) + " += " + value + ";");
-    line(reg(c.to) + " = " + combined(c.accumulator, type(c.to), reg(c.to), value) + ";");
+    const std::string to = text_of(c.to);
+    if (c.accumulator == Accumulator::add) return line(to + " += " + value + ";");
+    line(to + " = " + combined(c.accumulator, type(c.to), to, value) + ";");
   }
   // NaN beats everything but NaN, the first of equals stays.
   static std::string beats_text(Accumulator accumulator, const std::string& value, const std::string& best) {
@@ -365,9 +555,9 @@ class KernelPrinter {
     return value + op + best + " || (" + value + " != " + value + " && " + best + " == " + best + ")";
   }
   void print(const CombineFirst& c) {
-    std::string value = as(c.value, type(c.best));
-    line("if (" + reg(c.position) + " < 0 || " + beats_text(c.accumulator, value, reg(c.best)) + ") " + reg(c.best) +
-         " = " + value + ", " + reg(c.position) + " = " + index(c.term) + ";");
+    const std::string value = as(c.value, type(c.best)), best = text_of(c.best), position = text_of(c.position);
+    line("if (" + position + " < 0 || " + beats_text(c.accumulator, value, best) + ") " + best + " = " + value + ", " +
+         position + " = " + index(c.term) + ";");
   }
   std::string stored(BufferId id, Register value) const {
     DType dtype = module_.program.buffers[size_t(id)].dtype;
@@ -387,70 +577,160 @@ class KernelPrinter {
          position + " = " + index(s.term) + ";");
   }
   void print(const For& f) {
+    if (in_lanes(f)) {
+      lanes_.push_back({f.variable, f.extent, f.kind});
+      const int outside = std::exchange(inner_loops_, 0);
+      print_in_lanes(f.body);
+      inner_loops_ = outside;
+      lanes_.pop_back();
+      return;
+    }
     const std::string& v = variables_[size_t(f.variable)];
-    line("for (int64_t " + v + " = 0; " + v + " < " + std::to_string(f.extent) + "; ++" + v + ") {");
-    ++depth_, print(f.body), --depth_;
+    const bool part = f.kind == LoopKind::parallel;
+    if (f.kind == LoopKind::vector) line("#pragma GCC ivdep");
+    if (f.kind == LoopKind::unrolled) line("#pragma GCC unroll " + std::to_string(f.extent));
+    line("for (int64_t " + v + " = " + (part ? "from" : "0") + "; " + v + " < " +
+         (part ? "to" : std::to_string(f.extent)) + "; ++" + v + ") {");
+    ++depth_, ++inner_loops_;
+    lanes_.empty() ? print(f.body) : print_in_lanes(f.body);
+    --depth_, --inner_loops_;
     line("}");
   }
   void print(const If& i) {
     std::string condition;
     for (const Term& t : i.where) condition += (condition.empty() ? "" : " && ") + index(t) + " >= 0";
     line("if (" + condition + ") {");
-    ++depth_, print(i.body), --depth_;
+    ++depth_;
+    lanes_.empty() || !has_loop(i.body) ? print(i.body) : print_in_lanes(i.body);
+    --depth_;
     line("}");
   }
 
   const Module& module_;
   const Kernel& kernel_;
-  std::string function_;
   std::vector<int> uses_, loops_;  // by register: how often it is used; in which loop it is defined
   int loop_ = 0, last_loop_ = 0;
-  std::set<BufferId> buffers_, written_;
-  std::set<int> used_symbols_;
-  bool random_ = false;
+  std::set<BufferId> written_;
+  std::vector<BufferId> buffers_;  // these three in the order of first use
+  std::vector<int> symbols_;
+  std::vector<std::string> streams_;
   std::map<BufferId, std::string> names_;
-  std::vector<std::string> variables_, symbols_, texts_;
+  std::map<int, std::string> symbol_names_;
+  std::vector<std::string> variables_, texts_;
   std::map<Register, double> constants_;
+  std::vector<Lane> lanes_;  // loops that run side by side around what is printed
+  struct Made {
+    int run;
+    std::vector<Lane> lanes;
+  };
+  std::map<Register, Made> made_;
+  std::map<Register, std::vector<Lane>> arrays_;  // registers that are arrays over lanes
+  std::optional<VectorType> vector_;              // of the run that is printed
+  std::set<Register> varying_;                    // registers of the run that are vectors
+  int run_ = 0, inner_loops_ = 0;                 // serial loops between the lanes and what is printed
   std::string text_;
   int depth_ = 0;
 };
 
 }  // namespace
 
-std::string to_c(const Module& module) {
+namespace {
+
+// The functions of a module: one for kernels that differ in nothing but their buffers.
+struct Function {
+  std::string comments, head, body;
+};
+struct Parts {
+  std::vector<Function> functions;
+  std::string run;  // the entries, and what they call beside the functions
+};
+
+// The parallel loop's iterations in chunks that do not depend on how many threads there are.
+std::string chunk_function(const std::string& name, const For& loop, const std::string& call) {
+  const std::string extent = std::to_string(loop.extent), rows = std::to_string(loop.chunk);
+  return "static void " + name + "(const caravan_step* step, int64_t chunk) {\n  const int64_t from = " + rows +
+         "*chunk, to = from + " + rows + " < " + extent + " ? from + " + rows + " : " + extent + ";\n  " + call +
+         "\n}\n";
+}
+
+Parts parts_of(const Module& module) {
   const ir::Program& program = module.program;
-  std::string out, calls;
+  Parts out;
+  std::map<std::string, std::string> known;  // by text with numbered names
+  std::string chunks, calls;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
-    KernelPrinter printer(module, module.kernels[k],
-                          "k" + std::to_string(k) + "_" + identifier(module.kernels[k].name));
-    out += "\n" + printer.definition();
-    calls += "  " + printer.call() + "\n";
+    const Kernel& kernel = module.kernels[k];
+    KernelPrinter printer(module, kernel, KernelPrinter::Names::own);
+    KernelPrinter numbered(module, kernel, KernelPrinter::Names::numbered);
+    auto [at, fresh] =
+        known.emplace(numbered.head("") + numbered.body(), "k" + std::to_string(k) + "_" + identifier(kernel.name));
+    const std::string& function = at->second;
+    if (fresh) {
+      std::string comments;
+      for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
+      out.functions.push_back({comments, printer.head(function), printer.body()});
+    } else {
+      for (const std::string& text : kernel.comments) calls += "  " + comment(text) + "\n";
+    }
+    if (const For* loop = parallel_loop(kernel)) {
+      const std::string name = "k" + std::to_string(k) + "_chunk";
+      chunks += chunk_function(name, *loop, printer.call(function));
+      const int64_t n = (loop->extent + loop->chunk - 1) / loop->chunk;
+      calls += "  caravan_parallel(step, " + name + ", " + std::to_string(n) + ");\n";
+    } else {
+      calls += "  " + printer.call(function) + "\n";
+    }
   }
-  out +=
-      "\nvoid " + std::string(kEntry) +
-      "(void* const* buffers, const int64_t* symbols, uint64_t seed) {\n  (void)buffers, (void)symbols, (void)seed;\n" +
-      calls;
   for (const auto& [state, value] : program.assignments) {  // every value is a buffer of its own by now
     const ir::Buffer &to = program.buffers[size_t(state)], &from = program.buffers[size_t(value)];
     CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype,
                   "`" + to.name + "` is assigned `" + from.name + "`");
-    out += "  memcpy(buffers[" + std::to_string(state) + "], buffers[" + std::to_string(value) + "], " +
-           std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) +
-           "\n";
+    calls += "  memcpy(step->buffers[" + std::to_string(state) + "], step->buffers[" + std::to_string(value) + "], " +
+             std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) +
+             "\n";
   }
-  out += "}\n\nvoid " + std::string(kManySteps) +
-         "(void* const* buffers, int64_t* symbols, const int64_t* ranges, int64_t steps, uint64_t seed) {\n"
-         "  (void)ranges;\n  for (int64_t step = 0; step < steps; ++step) {\n    " +
-         kEntry + "(buffers, symbols, seed);\n";
+  out.run = chunks + "\nvoid " + std::string(kEntry) + "(const caravan_step* step) {\n  (void)step;\n" + calls +
+            "}\n\nvoid " + std::string(kManySteps) +
+            "(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) {\n"
+            "  (void)symbols, (void)ranges;\n  for (int64_t s = 0; s < steps; ++s) {\n    " +
+            kEntry + "(step);\n";
   for (size_t k = 0; k < program.symbols.size(); ++k) {
     const std::string n = "[" + std::to_string(k) + "]";
-    out += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
+    out.run += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
   }
-  out += "  }\n";
+  out.run += "  }\n}\n";
+  return out;
+}
+
+std::string with_prelude(const std::string& text) {
   const bool functions = std::any_of(kPreludeFunctions.begin(), kPreludeFunctions.end(), [&](std::string_view name) {
-    return out.find("caravan_" + std::string(name) + "_f") != out.npos;
+    return text.find("caravan_" + std::string(name) + "_f") != text.npos;
   });
-  return "/* Generated by Caravan. */\n" + std::string(functions ? kMathPrelude : "") + kPrelude + out + "}\n";
+  return "/* Generated by Caravan. */\n" + std::string(functions ? kMathPrelude : "") + kPrelude + text;
+}
+
+}  // namespace
+
+std::string to_c(const Module& module) { return to_units(module, module.kernels.size() + 1)[0]; }
+
+std::vector<std::string> to_units(const Module& module, size_t most) {
+  const Parts parts = parts_of(module);
+  const size_t n = parts.functions.size(), apart = n > most ? (n + most - 1) / most : 0;
+  std::vector<std::string> out;
+  std::string last;
+  for (size_t u = 0; u < apart; ++u) {
+    std::string text;
+    for (size_t k = u * n / apart; k < (u + 1) * n / apart; ++k) {
+      const Function& f = parts.functions[k];
+      text += "\n" + f.comments + f.head + f.body;
+      last += f.head + ";\n";
+    }
+    out.push_back(with_prelude(text));
+  }
+  if (apart == 0)
+    for (const Function& f : parts.functions) last += "\n" + f.comments + "static " + f.head + f.body;
+  out.push_back(with_prelude(last + parts.run));
+  return out;
 }
 
 }  // namespace caravan::codegen

@@ -4,13 +4,13 @@
 #include <map>
 #include <set>
 
+#include "caravan/loop/rows.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::passes {
 
 using namespace loop;
 using ir::BufferId;
-using Part = Term::Part;
 
 namespace {
 
@@ -47,46 +47,6 @@ size_t loop_depth(const Block& block) {
   for (const Statement& s : block) {
     if (auto* f = std::get_if<For>(&s)) out = std::max(out, 1 + loop_depth(f->body));
     if (auto* i = std::get_if<If>(&s)) out = std::max(out, loop_depth(i->body));
-  }
-  return out;
-}
-
-std::map<Variable, int64_t> extents_of(const Block& block) {
-  std::map<Variable, int64_t> out;
-  for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent, out.merge(extents_of(f->body));
-    if (auto* i = std::get_if<If>(&s)) out.merge(extents_of(i->body));
-  }
-  return out;
-}
-
-// An offset as a function of the shared loops (by depth) and an interval for the rest.
-struct RowOffset {
-  std::vector<int64_t> shared;
-  std::map<int, int64_t> symbols;
-  int64_t low = 0, high = 0;
-  bool known = true;
-};
-RowOffset row_offset(const Term& term, const std::vector<const For*>& nest, size_t depth,
-                     const std::map<Variable, int64_t>& extents) {
-  RowOffset out;
-  out.shared.assign(depth, 0);
-  out.low = out.high = term.constant;
-  for (const Part& part : term.parts) {
-    if (part.kind == Part::Kind::symbol) {
-      out.symbols[part.which] = part.coefficient;
-      continue;
-    }
-    if (part.kind == Part::Kind::load) {
-      out.known = false;
-      continue;
-    }
-    bool shared = false;
-    for (size_t d = 0; d < depth; ++d)
-      if (nest[d]->variable == part.which) out.shared[d] = part.coefficient, shared = true;
-    if (shared) continue;
-    int64_t reach = part.coefficient * (extents.at(part.which) - 1);
-    (reach < 0 ? out.low : out.high) += reach;
   }
   return out;
 }
@@ -172,13 +132,13 @@ class Fuser {
     while (most < std::min(loops_a.size(), loops_b.size()) && loops_a[most]->extent == loops_b[most]->extent) ++most;
     if (most == 0) return false;
     const std::map<BufferId, Meeting> meetings = meetings_of(a, loops_a, b);
-    const auto extents_a = extents_of(a.body), extents_b = extents_of(b.body);
+    const auto inside_a = extents_of(a.body), inside_b = extents_of(b.body);
     for (size_t depth = most; depth > 0; --depth) {
       if (!keeps_cost(loops_a, loops_b, depth)) continue;
       bool shares = !must_share, apart = true;
       for (const auto& [buffer, meeting] : meetings) {
         if (meeting.first.empty() || meeting.second.empty() || (!meeting.written && shares)) continue;
-        const bool rows = same_rows(meeting, loops_a, extents_a, loops_b, extents_b, depth);
+        const bool rows = same_rows(meeting, loops_a, inside_a, loops_b, inside_b, depth);
         shares = shares || rows;
         apart = apart && (rows || !meeting.written);
       }
@@ -223,39 +183,19 @@ class Fuser {
   // Does every element that both touch belong to the same iteration of the shared loops? What the first touches outside
   // of some of them comes before all their iterations, so that only the loops around it count.
   static bool same_rows(const Meeting& meeting, const std::vector<const For*>& loops_a,
-                        const std::map<Variable, int64_t>& extents_a, const std::vector<const For*>& loops_b,
-                        const std::map<Variable, int64_t>& extents_b, size_t depth) {
+                        const std::map<Variable, int64_t>& inside_a, const std::vector<const For*>& loops_b,
+                        const std::map<Variable, int64_t>& inside_b, size_t depth) {
+    std::vector<Variable> shared_a, shared_b;
+    std::vector<int64_t> extents;
     for (size_t level = 1; level <= depth; ++level) {
+      shared_a.push_back(loops_a[level - 1]->variable), shared_b.push_back(loops_b[level - 1]->variable);
+      extents.push_back(loops_a[level - 1]->extent);
       std::vector<RowOffset> offsets;
       for (auto [offset, loops] : meeting.first)
-        if (std::min(loops, depth) == level) offsets.push_back(row_offset(*offset, loops_a, level, extents_a));
+        if (std::min(loops, depth) == level) offsets.push_back(row_offset(*offset, shared_a, inside_a));
       if (offsets.empty()) continue;
-      for (const Term* offset : meeting.second) offsets.push_back(row_offset(*offset, loops_b, level, extents_b));
-      if (!apart(offsets, loops_a)) return false;
-    }
-    return true;
-  }
-
-  // Do different iterations of the shared loops touch different elements? The offsets must be a mixed-radix number of
-  // the shared variables with room for the rest.
-  static bool apart(const std::vector<RowOffset>& offsets, const std::vector<const For*>& nest) {
-    const RowOffset& first = offsets[0];
-    int64_t low = first.low, high = first.high;
-    for (const RowOffset& offset : offsets) {
-      if (!offset.known || offset.shared != first.shared || offset.symbols != first.symbols) return false;
-      low = std::min(low, offset.low), high = std::max(high, offset.high);
-    }
-    std::vector<std::pair<int64_t, int64_t>> digits;  // stride, extent
-    for (size_t d = 0; d < first.shared.size(); ++d) {
-      if (nest[d]->extent <= 1) continue;
-      if (first.shared[d] == 0) return false;
-      digits.push_back({std::abs(first.shared[d]), nest[d]->extent});
-    }
-    std::sort(digits.begin(), digits.end());
-    int64_t room = high - low + 1;
-    for (auto [stride, extent] : digits) {
-      if (stride < room) return false;
-      room += stride * (extent - 1);
+      for (const Term* offset : meeting.second) offsets.push_back(row_offset(*offset, shared_b, inside_b));
+      if (!apart(offsets, extents)) return false;
     }
     return true;
   }
