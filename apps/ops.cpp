@@ -43,6 +43,7 @@ Json to_json(const OpRow& row) {
     if (kink) out["avoid"].push_back(*kink);
   out["commutative"] = row.commutative;
   out["associative"] = row.associative;
+  out["idempotent"] = row.idempotent;
   if (row.neutral) out["neutral"] = number(*row.neutral);
   out["monotone"] = row.monotone;
   out["zero_preserving"] = row.zero_preserving;

@@ -153,6 +153,12 @@ TEST(Cpu, DoubleIsRoundedToFloatInEveryLoop) {  // the SLP vectoriser of GCC 12 
   expect_equal(observe(seen));
 }
 
+TEST(Cpu, BothBranchesOfAWhereAreLoaded) {  // or GCC 12 masks the loads of one, all vectors of them by the first
+  Array a(parse_shape("4,6"), DType::f32), b(parse_shape("4,6"), DType::f32);
+  for (int64_t e = 0; e < a.size(); ++e) a.set(e, double(e * 7 % 13)), b.set(e, double(e + 1));
+  expect_equal(observe(sum(where(param("a", a) >= param("limit", Array::scalar(6.5, DType::f32)), 0, param("b", b)))));
+}
+
 TEST(Cpu, Integers) {
   auto leaf = [](const std::string& name, const std::vector<double>& values, DType dtype) { return param(name, Array::vector(values, dtype)); };
   Program p;

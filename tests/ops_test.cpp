@@ -161,6 +161,7 @@ TEST_P(EveryOp, FactsHold) {
     if (op().associative) { ASSERT_NEAR(f(f(a, b, 0), other, 0), f(a, f(b, other, 0), 0), near(f(f(a, b, 0), other, 0))) << op().name; }
     if (op().neutral) { ASSERT_EQ(f(a, *op().neutral, 0), a) << op().name; }
     if (op().zero_preserving) { ASSERT_EQ(f(0, b, c), 0) << op().name; }
+    if (op().idempotent) { ASSERT_EQ(op().arity == 1 ? f(f(a, 0, 0), 0, 0) : f(a, a, 0), op().arity == 1 ? f(a, 0, 0) : a) << op().name; }
     if (op().monotone > 0) { ASSERT_LE(f(std::min(a, other), b, c), f(std::max(a, other), b, c)) << op().name; }
     if (op().monotone < 0) { ASSERT_GE(f(std::min(a, other), b, c), f(std::max(a, other), b, c)) << op().name; }
     if (op().result == ResultType::logic) { ASSERT_TRUE(f(a, b, c) == 0 || f(a, b, c) == 1) << op().name; }

@@ -74,6 +74,7 @@ string facts(const OpRow& row) {
   string out;
   if (row.commutative) append(out, "commutative");
   if (row.associative) append(out, "associative");
+  if (row.idempotent) append(out, "idempotent");
   if (row.neutral) append(out, "neutral " + number(*row.neutral));
   if (row.monotone != 0) append(out, row.monotone > 0 ? "nondecreasing in a" : "nonincreasing in a");
   if (row.zero_preserving) append(out, "keeps 0");

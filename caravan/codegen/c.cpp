@@ -199,6 +199,9 @@ class KernelPrinter {
         };
         if (pattern[i] == "abc"[k] && !word(i + 1) && (i == 0 || !word(i - 1))) use(v.args[k]);
       }
+    // Both branches of a `where` have values. A load that C found within one would be loaded under a mask, which is
+    // slower, and which GCC 12 gets wrong: r += a[i] >= x ? 0 : b[i] unrolled three times has one mask for all.
+    if (facts.result == ResultType::select) keep(v.args[1]), keep(v.args[2]);
   }
   static std::string_view spelling(const OpRow& facts, DType compute) {
     return !is_float(compute) && !facts.c_integer.empty() ? facts.c_integer : facts.c;

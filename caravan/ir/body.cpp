@@ -30,11 +30,12 @@ double apply_to_constants(const std::vector<Scalar>& entries, Op op, std::span<c
   return row(op).eval(values[0], values[1], values[2]);
 }
 
-// Is x op neutral (or neutral op x) = x to the bit for every x? Not so for x + 0, which turns -0 into 0.
-bool neutral_is_exact(const OpRow& row, bool right) {
+// Is x op number (or number op x) = x to the bit for every x? Not so for x + 0, which turns -0 into 0.
+bool is_neutral(const OpRow& row, double number, bool right) {
+  if (number != *row.neutral || !is_arithmetic(row.op)) return false;
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (double x : {0.0, -0.0, 1.0, -1.5, 0.1, 5e-324, -1e308, inf, -inf, nan}) {
-    const double y = right ? row.eval(x, *row.neutral, 0) : row.eval(*row.neutral, x, 0);
+    const double y = right ? row.eval(x, number, 0) : row.eval(number, x, 0);
     if (!same_bits(x, y) && !(std::isnan(x) && std::isnan(y))) return false;
   }
   return true;
@@ -113,32 +114,54 @@ int Body::apply(Op op, std::span<const int> args) {
     constant_args = constant_args && arg.kind == Scalar::Kind::constant;
     if (k > 0 || facts.result != ResultType::select) integers = integers && weak_type(arg.constant) == DType::i32;
   }
-  // Constants fold where the number that comes out means the same precision as the op did: 1 + 2, 1 / 3, but not 4 / 2.
-  if (constant_args && facts.result != ResultType::logic) {
+  // Constants fold where the number that comes out means the same precision as the op did: 1 + 2, 1 / 3, but not 4 / 2;
+  // and where compiled code has the same bits of it.
+  if (constant_args && facts.result != ResultType::logic && is_arithmetic(op)) {
     const double value = apply_to_constants(entries_, op, args);
     if ((weak_type(value) == DType::i32) == integers) return constant(value);
   }
   return intern(entry);
 }
 
-int Body::apply_to_floats(Op op, std::span<const int> args) {
+int Body::equal_operand(Op op, std::span<const int> args) const {
   const OpRow& facts = row(op);
   auto entry = [&](size_t k) -> const Scalar& { return entries_[size_t(args[k])]; };
-  auto is_constant = [&](size_t k) { return entry(k).kind == Scalar::Kind::constant; };
+  auto number = [&](size_t k) -> std::optional<double> {  // of a constant, in whatever precision
+    if (entry(k).kind == Scalar::Kind::constant) return entry(k).constant;
+    if (entry(k).kind != Scalar::Kind::cast) return std::nullopt;
+    const Scalar& of = entries_[size_t(entry(k).args[0])];
+    return of.kind == Scalar::Kind::constant ? std::optional(convert(entry(k).dtype, of.constant)) : std::nullopt;
+  };
+  const bool twice = entry(0).kind == Scalar::Kind::apply && entry(0).op == op;  // f(f(x))
+  if (facts.arity == 1 && twice && facts.idempotent) return args[0];
+  if ((op == Op::neg || op == Op::not_) && twice) return entry(0).args[0];
+  if (facts.arity == 2 && facts.idempotent && args[0] == args[1]) return args[0];
+  if (facts.arity == 2 && facts.neutral) {
+    if (auto n = number(1); n && is_neutral(facts, *n, true)) return args[0];
+    if (auto n = number(0); n && facts.commutative && is_neutral(facts, *n, false)) return args[1];
+  }
+  if (op == Op::where) {
+    if (args[1] == args[2]) return args[1];
+    if (auto condition = number(0)) return *condition != 0 ? args[1] : args[2];
+  }
+  return -1;
+}
 
-  bool constant_args = true;
-  for (size_t k = 0; k < args.size(); ++k) constant_args = constant_args && is_constant(k);
-  if (constant_args && facts.result != ResultType::logic) return constant(apply_to_constants(entries_, op, args));
-
-  if (facts.arity == 2 && facts.neutral && facts.result == ResultType::same) {
-    auto is_neutral = [&](size_t k) { return is_constant(k) && same_bits(entry(k).constant, *facts.neutral); };
-    if (is_neutral(1) && neutral_is_exact(facts, true)) return args[0];
-    if (is_neutral(0) && facts.commutative && neutral_is_exact(facts, false)) return args[1];
+int Body::apply_to_floats(Op op, std::span<const int> args) {
+  auto kind = [&](size_t k) { return entries_[size_t(args[k])].kind; };
+  bool constants = true, casts = false;  // a cast may be of another precision than its fellow operands
+  for (size_t k = 0; k < args.size(); ++k) {
+    constants = constants && kind(k) == Scalar::Kind::constant;
+    casts = casts || kind(k) == Scalar::Kind::cast;
+  }
+  if (row(op).result != ResultType::logic) {
+    if (constants) return constant(apply_to_constants(entries_, op, args));
+    if (int equal = casts ? -1 : equal_operand(op, args); equal >= 0) return equal;
   }
   if (op == Op::mul)
     for (size_t k : {0, 1})
-      if (is_constant(k) && entry(k).constant == -1) return apply_to_floats(Op::neg, std::array{args[1 - k]});
-  if (op == Op::neg && entry(0).kind == Scalar::Kind::apply && entry(0).op == Op::neg) return entry(0).args[0];
+      if (kind(k) == Scalar::Kind::constant && entries_[size_t(args[k])].constant == -1)
+        return apply_to_floats(Op::neg, std::array{args[1 - k]});
   return apply(op, args);
 }
 

@@ -35,9 +35,11 @@ class Body {
   int position();  // the linear position of this point in the box of the iterators, as f64/i64
   int apply(Op op, std::span<const int> args);
   int cast(DType dtype, int arg);
+  // An operand that op(args...) equals to the bit, for NaN, infinities and -0 too, or -1: x * 1, x - 0, where(c, x, x),
+  // --x. Provided that the operand has the precision of op(args...).
+  int equal_operand(Op op, std::span<const int> args) const;
   // The formula with variable k replaced by entry variables[k] (-1 where the formula does not name it). Formulas are
-  // gradients, over floats, so they are simplified: constants fold, x * 1 is x. Only what is exact, for NaN, inf and -0
-  // too.
+  // gradients, over floats, so they are simplified: constants fold, and so does what equals an operand.
   int instantiate(const Formula& formula, std::span<const int> variables);
   void finish(int result);  // drops what the result does not need; the result becomes the last entry
 

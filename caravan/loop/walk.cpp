@@ -116,10 +116,30 @@ struct Uses {
   }
 };
 
+struct Changes {
+  const std::function<void(Register)>& visit;
+
+  void operator()(const Define& s) const { visit(s.to); }
+  void operator()(const Reset& s) const { visit(s.to); }
+  void operator()(const Combine& s) const { visit(s.to); }
+  void operator()(const CombineFirst& s) const { visit(s.best), visit(s.position); }
+  void operator()(const Store&) const {}
+  void operator()(const StoreCombine&) const {}
+  void operator()(const StoreFirst&) const {}
+  void operator()(const For& s) const { block(s.body); }
+  void operator()(const If& s) const { block(s.body); }
+  void block(const Block& b) const {
+    for (const Statement& s : b) std::visit(*this, s);
+  }
+};
+
 }  // namespace
 
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit) {
-  for (const Statement& s : block) std::visit(Accesses{visit}, s);
+  for (const Statement& s : block) for_each_access(s, visit);
+}
+void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit) {
+  std::visit(Accesses{visit}, statement);
 }
 void rename(Block& block, const Renaming& renaming) {
   for (Statement& s : block) std::visit(Renamer{renaming}, s);
@@ -177,6 +197,9 @@ bool has_loop(const Block& block) {
 
 void for_each_use(const Statement& statement, const std::function<void(Register)>& visit) {
   std::visit(Uses{visit}, statement);
+}
+void for_each_change(const Statement& statement, const std::function<void(Register)>& visit) {
+  std::visit(Changes{visit}, statement);
 }
 
 }  // namespace caravan::loop

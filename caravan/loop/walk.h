@@ -14,6 +14,7 @@ struct Access {
   bool write;
 };
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit);
+void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit);
 
 // Renames in place: every register through `reg`, every variable through `variable`, every buffer through `buffer`.
 // With `part`, every part of an index term is replaced by a term instead.
@@ -39,5 +40,7 @@ bool has_loop(const Block& block);
 
 // Registers read by a statement, those of nested blocks included.
 void for_each_use(const Statement& statement, const std::function<void(Register)>& visit);
+// Registers that a statement defines, resets or accumulates, likewise.
+void for_each_change(const Statement& statement, const std::function<void(Register)>& visit);
 
 }  // namespace caravan::loop

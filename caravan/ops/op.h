@@ -90,6 +90,7 @@ struct OpRow {
   std::array<std::optional<double>, 3> avoid{};  // kinks and poles in a
   bool avoid_ties = false;                       // equal operands are a kink too
   bool avoid_integers = false;  // multiples of 1/2 are kinks (floor, round): of a, or of a / b if arity is 2 (mod)
+  bool idempotent = false;      // f(f(a)) = f(a), or op(a, a) = a, to the bit
 };
 
 std::span<const OpRow> op_rows();
@@ -97,6 +98,9 @@ const OpRow& row(Op op);
 std::optional<Op> find_op(std::string_view name);
 const Formula& pullback(Op op, int operand);  // compiled over the variables g, a, b, c, y in this order
 bool pullback_is_zero(Op op, int operand);
+// Has every engine the same bits of it? So it is where the spelling calls only what IEEE 754 rounds correctly; exp and
+// the like are ours in compiled code and the C library's on the host.
+bool is_arithmetic(Op op);
 
 // One row per accumulator: y[L(i)] (+)= body(i).
 struct AccumulatorRow {

@@ -33,6 +33,19 @@ bool pullback_is_zero(Op op, int operand) {
   return formula.size == 1 && formula.entries[0].leaf == Formula::Leaf::constant && formula.entries[0].constant == 0;
 }
 
+bool is_arithmetic(Op op) {
+  constexpr std::string_view kRounded[] = {"fabs", "sqrt", "floor", "ceil", "rint", "trunc", "fma"};
+  const std::string_view c = row(op).c;
+  for (size_t end = c.find('('); end != c.npos; end = c.find('(', end + 1)) {
+    size_t from = end;
+    while (from > 0 && isalnum(uint8_t(c[from - 1]))) --from;
+    const std::string_view called = c.substr(from, end - from);
+    if (!called.empty() && std::find(std::begin(kRounded), std::end(kRounded), called) == std::end(kRounded))
+      return false;
+  }
+  return true;
+}
+
 std::span<const AccumulatorRow> accumulator_rows() { return kAccumulators; }
 
 const AccumulatorRow& row(Accumulator accumulator) {

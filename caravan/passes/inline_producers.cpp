@@ -29,14 +29,19 @@ bool reads_random(const Program& program, const Accumulation& a) {
     return std::holds_alternative<ir::RandomLeaf>(program.buffers[size_t(o.buffer)].kind);
   });
 }
-// Nothing to compute: an element, or a number in some precision.
+// Nothing to compute at each point: an element, or a number, be it computed from numbers.
 bool is_copy(const ir::Body& body) {
   const auto& entries = body.entries();
-  return std::all_of(entries.begin(), entries.end(), [&](const Scalar& s) {
-    const bool number = s.kind == Scalar::Kind::constant ||
-                        (s.kind == Scalar::Kind::cast && entries[size_t(s.args[0])].kind == Scalar::Kind::constant);
-    return number || s.kind == Scalar::Kind::load;
-  });
+  std::vector<bool> number;
+  for (const Scalar& s : entries) {
+    auto of_numbers = [&](size_t arity) {
+      return std::all_of(s.args, s.args + arity, [&](int arg) { return number[size_t(arg)]; });
+    };
+    number.push_back(s.kind == Scalar::Kind::constant || (s.kind == Scalar::Kind::cast && of_numbers(1)) ||
+                     (s.kind == Scalar::Kind::apply && is_arithmetic(s.op) && of_numbers(size_t(row(s.op).arity))));
+    if (!number.back() && s.kind != Scalar::Kind::load) return false;
+  }
+  return true;
 }
 // A handful of instructions: no function of the reals but arithmetic.
 bool is_cheap(const ir::Body& body) {
@@ -170,45 +175,6 @@ class Inliner {
     reader.operands = std::move(operands);
     drop_unread(reader);
     return true;
-  }
-
-  static void drop_unread(Accumulation& a) {
-    std::vector<bool> used(a.operands.size(), false);
-    std::vector<size_t> open;
-    auto use = [&](size_t k) {
-      if (!used[k]) used[k] = true, open.push_back(k);
-    };
-    auto use_loads = [&](const Term& t) {
-      for (const Part& part : t.parts)
-        if (part.kind == Part::Kind::load) use(size_t(part.which));
-    };
-    for (const Scalar& s : a.body.entries())
-      if (s.kind == Scalar::Kind::load) use(size_t(s.operand));
-    for (const Term& t : a.where) use_loads(t);
-    for (const Term& t : a.write) use_loads(t);
-    while (!open.empty()) {
-      const size_t k = open.back();
-      open.pop_back();
-      for (const Term& t : a.operands[k].map) use_loads(t);
-    }
-    std::vector<int> renamed(used.size(), -1);
-    std::vector<ir::Operand> kept;
-    for (size_t k = 0; k < used.size(); ++k)
-      if (used[k]) renamed[k] = int(kept.size()), kept.push_back(a.operands[k]);
-    if (kept.size() == used.size()) return;
-    auto rename = [&](Term& t) {
-      if (!t.has_load()) return;
-      Term out = Term::number(t.constant);
-      for (const Part& part : t.parts)
-        out.add(part.kind, part.kind == Part::Kind::load ? renamed[size_t(part.which)] : part.which, part.coefficient);
-      t = std::move(out);
-    };
-    a.operands = std::move(kept);
-    for (ir::Operand& o : a.operands)
-      for (Term& t : o.map) rename(t);
-    for (Term& t : a.write) rename(t);
-    for (Term& t : a.where) rename(t);
-    a.body = a.body.with_operands(renamed);
   }
 
   Program out_;

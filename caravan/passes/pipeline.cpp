@@ -9,10 +9,13 @@
 #include "caravan/passes/delay_updates.h"
 #include "caravan/passes/forward_stores.h"
 #include "caravan/passes/fuse.h"
+#include "caravan/passes/hoist.h"
 #include "caravan/passes/inline_producers.h"
 #include "caravan/passes/merge_equal.h"
+#include "caravan/passes/merge_values.h"
 #include "caravan/passes/parallelize.h"
 #include "caravan/passes/remove_unused.h"
+#include "caravan/passes/simplify.h"
 #include "caravan/passes/solve_writes.h"
 #include "caravan/passes/split_loops.h"
 #include "caravan/passes/split_sums.h"
@@ -36,14 +39,18 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"remove_unused", remove_unused, true},  // then what is not needed
     {"solve_writes", solve_writes},          // before the order of sums is chosen
     {"split_sums", split_sums, true},        // that choice, before any optimisation, so that none changes a bit
+    {"simplify", simplify},                  // what is a copy after all is read in place, equals become equal
     {"merge_equal", merge_equal},            // so that equal producers do not look like several readers
     {"inline_producers", inline_producers},  // before loops exist: composing index maps is easy here
+    {"simplify", simplify},                  // a factor of 1 that was a tensor of ones is seen now
     {"merge_equal", merge_equal},            // inlining makes equal things out of different ones
     {"delay_updates", delay_updates},        // last: the order of accumulations is the order of kernels
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
     {"fuse", fuse},                        // first: the others work within a kernel
     {"forward_stores", forward_stores},    // a fused store and load become a register; unread buffers go
+    {"hoist", hoist},                      // no store that nobody reads holds a load back any more
+    {"merge_values", merge_values},        // equal values of sibling loops stand in one block now
     {"update_in_place", update_in_place},  // after them: it needs to know who still reads the old state
     {"split_loops", split_loops, true},    // what split_sums chose becomes loops; always, for it is a choice of bits
     {"vectorize", vectorize},              // then loops have their final bodies

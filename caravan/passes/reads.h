@@ -13,4 +13,7 @@ void for_each_read(const ir::Program& program, const ir::Accumulation& accumulat
   }
 }
 
+// Drops the operands that neither the body nor an index that counts reads.
+void drop_unread(ir::Accumulation& accumulation);
+
 }  // namespace caravan::passes
