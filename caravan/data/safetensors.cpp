@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "caravan/base/error.h"
 #include "caravan/data/atomic_file.h"
+#include "caravan/data/json_text.h"
 
 namespace caravan::data {
 
@@ -20,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLargestHeader = 100'000'000;  // the format's own limit
-constexpr int kDeepestHeader = 3;                 // {tensor: {shape: [size]}}
+constexpr size_t kDeepestHeader = 3;              // {tensor: {shape: [size]}}
 constexpr size_t kAlignment = 8;
 constexpr const char* kMetadata = "__metadata__";
 
@@ -55,14 +53,6 @@ static_assert([] {
 }());
 
 const TypeRow& row(StoredType type) { return kTypes[size_t(type)]; }
-
-// A text of the file as a message may show it: of one line, and not endless.
-std::string shown(std::string_view text) {
-  constexpr size_t kMost = 80;
-  std::string out = "`";
-  for (const char c : text.substr(0, kMost)) out += uint8_t(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + (text.size() > kMost ? "..`" : "`");
-}
 
 // Elements times width, or nothing where that overflows.
 std::optional<uint64_t> bytes_of(StoredType type, const std::vector<int64_t>& sizes) {
@@ -120,27 +110,9 @@ class Parser {
   }
 
   Json parse(std::string_view header) const {
-    // The parser would skip a byte order mark and end at a zero byte.
     if (!header.starts_with('{')) refuse("its header does not begin with `{`");
-    if (const size_t at = header.find('\0'); at != header.npos)
-      refuse(fmt::format("its header is not valid JSON at byte {}", at + 1));
-    std::vector<std::set<std::string>> keys;  // of the objects that are open, because the parser merges equal ones
-    auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-      if (depth > kDeepestHeader) refuse(fmt::format("its header is nested deeper than {} levels", kDeepestHeader));
-      if (event == Json::parse_event_t::object_start) keys.emplace_back();
-      if (event == Json::parse_event_t::object_end) keys.pop_back();
-      if (event == Json::parse_event_t::key)
-        if (const auto& key = value.get_ref<const std::string&>(); !keys.back().insert(key).second)
-          refuse(fmt::format("its header has the name {} twice", shown(key)));
-      return true;
-    };
-    try {
-      return Json::parse(header, watch);
-    } catch (const Json::parse_error& error) {
-      refuse(fmt::format("its header is not valid JSON at byte {}", error.byte));
-    } catch (const Json::exception&) {  // a number that no type holds
-      refuse("its header is not valid JSON");
-    }
+    if (const auto problem = json_problem(header, kDeepestHeader)) refuse("its header " + *problem);
+    return Json::parse(header);
   }
 
   std::map<std::string, std::string> metadata(const Json& value) const {
