@@ -1,4 +1,4 @@
-// Everything a user needs: tensors, gradients, programs, contexts, training.
+// Everything a user needs: tensors, gradients, models, programs, contexts, training.
 #pragma once
 
 #include <iostream>
@@ -7,6 +7,7 @@
 #include "caravan/autodiff/grad.h"
 #include "caravan/base/error.h"
 #include "caravan/data/synthetic.h"
+#include "caravan/nn/nn.h"
 #include "caravan/runtime/context.h"
 #include "caravan/runtime/see.h"
 #include "caravan/tensor/program.h"

@@ -30,6 +30,7 @@ std::string to_string(const GradientCase& c) { return c.family + ": " + c.name +
 std::vector<GradientCase> gradient_cases() {
   std::vector<GradientCase> out = op_gradient_cases();
   for (GradientCase& c : spec_gradient_cases()) out.push_back(std::move(c));
+  for (GradientCase& c : block_gradient_cases()) out.push_back(std::move(c));
   return out;
 }
 
@@ -39,7 +40,8 @@ CaseResult run(const GradientCase& c) {
     const GradientCase::Built built = c.build();
     const std::vector<Tensor> by = parameters(built.result);
     Context ctx;
-    ctx.compile(observe(by));  // initialises also those on which a second derivative does not depend
+    // Initialises also those on which a second derivative does not depend; the result gives inferred ones their shapes.
+    ctx.compile(observe(by) & observe(built.result));
     const GradientCheck check =
         check_gradients(scalar_of(built.result, by, c.order), by, ctx, {.indices = built.indices});
     out.checked = int64_t(check.elements.size());

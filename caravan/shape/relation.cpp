@@ -13,6 +13,8 @@ void refuse_spec(std::string_view text, int column, const char* problem) {
                   std::string(text) + "\n  " + std::string(size_t(column) - 1, ' ') + "^");
 }
 
+std::string unnamed_row(RowKind kind) { return "..." + std::string(name(kind)); }
+
 namespace {
 
 // Builds a Relation from the syntax of a spec; names become numbers in the order of their first appearance,
@@ -52,7 +54,7 @@ class SpecReader {
     return int(out_.iterators.size()) - 1;
   }
   RowVariableId row_variable(std::string_view name, RowKind kind) {
-    std::string key = name.empty() ? "..." + std::string(caravan::name(kind)) : std::string(name);
+    std::string key = name.empty() ? unnamed_row(kind) : std::string(name);
     auto [at, added] = row_variables_.try_emplace(key, int(out_.row_variables.size()));
     if (added) {
       out_.order.push_back({true, int(out_.row_variables.size())});

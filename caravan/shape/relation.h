@@ -130,6 +130,8 @@ struct Binding {
   std::variant<std::monostate, int64_t, DimRef, SameAs, Multiple> value;  // monostate: a condition
 };
 
+std::string unnamed_row(RowKind kind);  // the name by which a binding reaches the row variable `...`
+
 enum class SpecUse : uint8_t { product, concatenate };  // concatenate: each operand is a clause of its own
 
 // Throws SpecError.

@@ -1,5 +1,6 @@
 #include "caravan/tensor/graph.h"
 
+#include <set>
 #include <unordered_set>
 
 #include "caravan/base/error.h"
@@ -518,6 +519,41 @@ Tensor scatter_add(Operand values, Operand ids, int64_t size) {
   return make_accumulate(link_to(shape::gather_relation(size), values.where), 0, Accumulator::add,
                          shared(ir::Body::identity()), {{values.tensor, 2}, {ids.tensor, 1}}, 0, "scatter_add",
                          values.where);
+}
+
+namespace {
+// The names of one shape of a spec; a row variable without a name has the one that bindings know it by.
+std::set<std::string> names_in(const shape::SpecSyntax& syntax, const shape::ShapeSyntax& in, SpecRef spec) {
+  std::set<std::string> out;
+  for (RowKind kind : kRowKinds) {
+    const shape::RowSyntax& row = in.rows[int(kind)];
+    if (row.open) out.insert(row.variable.empty() ? shape::unnamed_row(kind) : std::string(row.variable));
+    for (auto axes : {syntax.before(row), syntax.after(row)})
+      for (const shape::AxisSyntax& axis : axes) {
+        if (axis.kind == shape::AxisSyntax::Kind::anonymous)
+          throw SpecError("spec \"" + std::string(spec.text) + "\" (" + to_string(spec.where) +
+                          "): a mean needs the sizes of the axes it reduces; give `_` a name.");
+        for (int i = 0; i < axis.count; ++i)
+          if (!axis.names[size_t(i)].empty()) out.insert(std::string(axis.names[size_t(i)]));
+      }
+  }
+  return out;
+}
+}  // namespace
+
+Tensor mean(Spec<1> spec, Operand a, const Bindings& bindings) {
+  const SpecRef ref = spec.syntax_ref();
+  const shape::SpecSyntax syntax = shape::parse_spec(ref.text);
+  std::set<std::string> reduced = names_in(syntax, syntax.shapes[0], ref);
+  for (const std::string& kept : names_in(syntax, syntax.result(), ref)) reduced.erase(kept);
+  Bindings with_sizes = bindings;
+  std::vector<Dim> sizes(reduced.size());
+  size_t i = 0;
+  for (const std::string& name : reduced) with_sizes.list.push_back({name, sizes[i++]});
+  Tensor total = einsum(spec, a, with_sizes).named("sum"), count;
+  for (const Dim& size : sizes)
+    count = count.defined() ? Operand(count, a.where) * Operand(size, a.where) : Operand(size, a.where).tensor;
+  return count.defined() ? (Operand(total, a.where) / count).named("mean") : total;
 }
 
 // --- reductions ---

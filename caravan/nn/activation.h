@@ -1,0 +1,49 @@
+// Activations as types, so that they can stand among layers (the functions relu(x), tanh(x), .. are those of the op
+// table), and softmax over the axes that a spec names.
+#pragma once
+
+#include "caravan/tensor/tensor.h"
+
+namespace caravan::nn {
+
+struct Identity {
+  Tensor operator()(Operand x) const { return x.tensor; }
+};
+struct Relu {
+  Tensor operator()(Operand x) const { return relu(x); }
+};
+struct Gelu {  // exact
+  Tensor operator()(Operand x) const { return gelu(x); }
+};
+struct GeluTanh {  // the approximation of GPT-2
+  Tensor operator()(Operand x) const { return gelu_tanh(x); }
+};
+struct Silu {
+  Tensor operator()(Operand x) const { return silu(x); }
+};
+struct Softplus {
+  Tensor operator()(Operand x) const { return softplus(x); }
+};
+struct Tanh {
+  Tensor operator()(Operand x) const { return tanh(x); }
+};
+struct Sigmoid {
+  Tensor operator()(Operand x) const { return sigmoid(x); }
+};
+struct LeakyRelu {
+  double slope = 0.01;
+  Tensor operator()(Operand x) const { return where(x > 0, x, slope * x); }
+};
+struct Elu {
+  double alpha = 1;
+  Tensor operator()(Operand x) const { return where(x > 0, x, alpha * expm1(min(x, 0))); }
+};
+
+// Over the axes that the spec keeps as 0: softmax("... | t -> h => ... | 0 -> h", scores) normalises over t.
+// Without a spec over the last output axis. Stable for logits of any size.
+Tensor softmax(Spec<1> spec, Operand x);
+Tensor log_softmax(Spec<1> spec, Operand x);
+Tensor softmax(Operand x);
+Tensor log_softmax(Operand x);
+
+}  // namespace caravan::nn

@@ -1,0 +1,51 @@
+// Attention over sequences `..., t | c`, written in the notation.
+#pragma once
+
+#include <optional>
+
+#include "caravan/nn/embedding.h"
+#include "caravan/nn/linear.h"
+
+namespace caravan::nn {
+
+struct AttendOptions {
+  bool causal = false;               // position s sees the positions t <= s
+  std::optional<Operand> mask{};     // true where s may see t: `..., s | t ->`, or with heads `..., s | t -> h, g`
+  std::optional<Dropout> dropout{};  // of the weights
+};
+// softmax(q k^T / sqrt(d)) v: queries `..., s | heads, d`, keys and values `..., t | heads, d`. With fewer heads of
+// keys than of queries, neighbouring queries share one (grouped-query attention). A position that sees nothing averages
+// all.
+Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& options = {}, const Phase& phase = {});
+
+struct AttentionOptions {
+  int64_t dim = 0, heads = 1, kv_heads = 0;  // 0: as many as heads
+  bool causal = false, bias = false;         // bias of the first projection; the last one always has one
+  double dropout = 0;
+  std::optional<RotaryOptions> rotary{};
+  Init init{};
+  DType dtype = DType::f32;
+};
+
+// One projection NAME.qkv to the heads of queries, then keys, then values; then NAME.proj.
+struct SelfAttention {
+  AttentionOptions options;
+  Linear qkv, proj;
+  Dropout dropout;
+  SelfAttention(const std::string& name, const AttentionOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, const Phase& phase = {}) const { return (*this)(x, std::nullopt, phase); }
+  Tensor operator()(Operand x, const std::optional<Operand>& mask, const Phase& phase = {}) const;
+};
+// Queries from x by NAME.q, keys and values from the memory by NAME.kv; then NAME.proj.
+struct CrossAttention {
+  AttentionOptions options;
+  Linear q, kv, proj;
+  Dropout dropout;
+  CrossAttention(const std::string& name, const AttentionOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, Operand memory, const Phase& phase = {}) const {
+    return (*this)(x, memory, std::nullopt, phase);
+  }
+  Tensor operator()(Operand x, Operand memory, const std::optional<Operand>& mask, const Phase& phase = {}) const;
+};
+
+}  // namespace caravan::nn

@@ -1,0 +1,109 @@
+// Convolutions over images `... | h, w, c` and sequences `... | t, c`. Channels that come in are inferred.
+//
+//     Conv2d conv("conv1", {.channels = 16, .kernel = 3, .stride = {2, 1}, .padding = same});
+#pragma once
+
+#include "caravan/nn/phase.h"
+#include "caravan/nn/window.h"
+
+namespace caravan::nn {
+
+// As functions of their weights: `kh, kw, ic -> oc`, with groups `kh, kw, ic -> g, oc`; transposed `kh, kw, ic -> oc`.
+struct ConvolutionOptions {
+  Pair kernel{1}, stride{1}, dilation{1};
+  Padding padding{};
+  int64_t groups = 1;
+};
+Tensor conv2d(Operand x, Operand weight, const ConvolutionOptions& options);
+Tensor conv1d(Operand x, Operand weight, const ConvolutionOptions& options);  // of each pair the first number counts
+Tensor transposed_conv2d(Operand x, Operand weight, const ConvolutionOptions& options);
+
+struct ConvOptions {
+  int64_t channels = 0;  // that go out
+  Pair kernel{3}, stride{1};
+  Padding padding{};  // valid, same, a number or {of height, of width}
+  Pair dilation{1};
+  int64_t groups = 1;
+  bool bias = true;
+  Init init{};
+  DType dtype = DType::f32;
+};
+
+// NAME.weight and NAME.bias, the bias one number for each channel.
+struct Conv2d {
+  std::string name;
+  ConvOptions options;
+  Tensor weight, bias;
+  Conv2d(std::string name, const ConvOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
+};
+struct Conv1d {
+  std::string name;
+  ConvOptions options;
+  Tensor weight, bias;
+  Conv1d(std::string name, const ConvOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
+};
+// The output grows: (h - 1) * stride + dilation * (kernel - 1) + 1 - 2 * padding. Without groups.
+struct TransposedConv2d {
+  std::string name;
+  ConvOptions options;
+  Tensor weight, bias;
+  TransposedConv2d(std::string name, const ConvOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
+};
+// A window over each channel by itself (NAME.depthwise.weight, `kh, kw -> c`), then a linear map of the channels
+// (NAME.pointwise.weight, `c -> oc`).
+struct SeparableConv2d {
+  std::string name;
+  ConvOptions options;
+  Tensor depthwise, pointwise, bias;
+  SeparableConv2d(std::string name, const ConvOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
+};
+// Sees the present and the past alone: y[t] = sum over k of w[k] x[t - dilation * (kernel - 1 - k)]. Stride 1.
+struct CausalConv1d {
+  Conv1d conv;
+  CausalConv1d(const std::string& name, const ConvOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
+};
+
+// --- pools ---
+struct PoolOptions {
+  Pair kernel{2}, stride{0};  // 0: the kernel's
+  Padding padding{};
+  bool exclude_padding = false;  // an average divides by the elements inside; otherwise by the whole window, as PyTorch
+};
+struct MaxPool2d {
+  PoolOptions options;
+  Tensor operator()(Operand x) const;
+};
+struct AvgPool2d {
+  PoolOptions options;
+  Tensor operator()(Operand x) const;
+};
+struct GlobalAvgPool2d {
+  Tensor operator()(Operand x) const { return mean("... | h, w, c => ... | c", x); }
+};
+struct GlobalMaxPool2d {
+  Tensor operator()(Operand x) const { return einmax("... | h, w, c => ... | c", x); }
+};
+
+// --- other shapes ---
+struct Flatten {  // of images, in PyTorch's order
+  Tensor operator()(Operand x) const { return einsum("... | h, w, c => ... | c&h&w", x); }
+};
+// Any rearrangement as a layer: Rearrange{"... | t, c => ... | t&c"}.
+struct Rearrange {
+  std::string spec;
+  Bindings bindings{};
+  Tensor operator()(Operand x) const { return einsum(caravan::spec(spec, x.where), x, bindings); }
+};
+// WaveNet's fusion: every n neighbours in time become one step with n times the channels.
+struct FlattenConsecutive {
+  int64_t n = 2;
+  bool last = false;  // the n steps are all there are: the time axis goes
+  Tensor operator()(Operand x) const;
+};
+
+}  // namespace caravan::nn

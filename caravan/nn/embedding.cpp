@@ -1,0 +1,40 @@
+#include "caravan/nn/embedding.h"
+
+#include "caravan/base/error.h"
+
+namespace caravan::nn {
+
+Embedding::Embedding(std::string n, const EmbeddingOptions& o, Source where) : name(std::move(n)) {
+  if (o.num < 1 || o.dim < 1)
+    throw ConfigError("embedding `" + name + "` (" + to_string(where) + ") needs .num and .dim.");
+  weight = param(name + ".weight", {.input = {o.num}, .output = {o.dim}, .init = o.init, .dtype = o.dtype}, where);
+}
+Tensor Embedding::operator()(Operand ids) const {
+  return gather(Operand(weight, ids.where), ids).named("embedding " + name);
+}
+
+Tensor LearnedPositions::operator()(Operand x) const {
+  Dim steps;
+  einsum("..., t | c => c", x, {{"t", steps}});
+  return x + einsum("t, c => t | c", table(iota(steps)));
+}
+
+Tensor SinusoidalPositions::operator()(Operand x) const {
+  Dim steps, pairs;
+  einsum("..., t | p&two => two", x, {{"t", steps}, {"p", pairs}, {"two", 2}});
+  Tensor angle = einsum("t; p => t | p", iota(steps), pow(base, -iota(pairs) / pairs));
+  return x + einsum("t | two, p => t | p&two", stack({sin(angle), cos(angle)}));
+}
+
+Tensor rotary(Operand x, const RotaryOptions& o) {
+  const char* split = o.halves ? "..., t | h, two&p => ..., t | two, h, p" : "..., t | h, p&two => ..., t | two, h, p";
+  const char* merge = o.halves ? "..., t | two, h, p => ..., t | h, two&p" : "..., t | two, h, p => ..., t | h, p&two";
+  Dim steps, pairs;
+  Tensor xy = einsum(spec(split, x.where), x, {{"two", 2}, {"t", steps}, {"p", pairs}});
+  Tensor x0 = einsum("... | 0, h, p => ... | h, p", xy), y0 = einsum("... | 1, h, p => ... | h, p", xy);
+  Tensor t = o.first ? iota(steps) + *o.first : iota(steps);
+  Tensor angle = einsum("t; p => t | p", t, pow(o.base, -iota(pairs) / pairs)), c = cos(angle), s = sin(angle);
+  return einsum(spec(merge, x.where), stack({x0 * c - y0 * s, x0 * s + y0 * c}));
+}
+
+}  // namespace caravan::nn

@@ -1,0 +1,42 @@
+// Embeddings of ids, and positions. Sequences are `..., t | c`: the time is the last batch axis.
+#pragma once
+
+#include "caravan/nn/phase.h"
+
+namespace caravan::nn {
+
+struct EmbeddingOptions {
+  int64_t num = 0, dim = 0;  // ids are 0 .. num - 1
+  Init init = normal_init();
+  DType dtype = DType::f32;
+};
+// Rows of NAME.weight (`num -> dim`) by ids of any shape. Its gradient adds in a fixed order.
+struct Embedding {
+  std::string name;
+  Tensor weight;
+  Embedding(std::string name, const EmbeddingOptions& options, Source where = Source::here());
+  Tensor operator()(Operand ids) const;
+};
+
+// x plus a vector for each position. Learned: rows of NAME.weight, at most `num` positions.
+struct LearnedPositions {
+  Embedding table;
+  LearnedPositions(std::string name, const EmbeddingOptions& options, Source where = Source::here())
+      : table(std::move(name), options, where) {}
+  Tensor operator()(Operand x) const;
+};
+// Sines and cosines of t / base^(2p / c) at channels 2p and 2p + 1 (Vaswani et al. 2017).
+struct SinusoidalPositions {
+  double base = 10000;
+  Tensor operator()(Operand x) const;
+};
+
+// Pairs of channels turn by the angle t / base^(p / pairs) (Su et al. 2021), in queries and keys `..., t | heads, c`.
+struct RotaryOptions {
+  double base = 10000;
+  bool halves = false;             // pair channel p with p + c/2, as Llama's checkpoints do; otherwise 2p with 2p + 1
+  std::optional<Operand> first{};  // the position of t = 0; a scalar
+};
+Tensor rotary(Operand x, const RotaryOptions& options = {});
+
+}  // namespace caravan::nn

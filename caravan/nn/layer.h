@@ -1,0 +1,99 @@
+// Layers of layers. A layer is anything that is called with a tensor, or with a tensor and a Phase:
+//
+//     Sequential net({Linear("fc1", {.output = {100}}), Relu(), Dropout("drop", 0.1), Linear("fc2", {.output =
+//     {10}})}); Residual block(Sequential({...})); for (const Tensor& p : parameters(net)) std::cout << p.name() <<
+//     '\n';     // fc1.weight, fc1.bias, ...
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "caravan/nn/phase.h"
+
+namespace caravan {
+
+namespace nn {
+
+template <class Model, class... Arguments>
+concept CalledWith = requires(const Model& model, const Arguments&... arguments) {
+  { model(arguments...) } -> std::convertible_to<Tensor>;
+};
+template <class Model>
+concept LayerLike = CalledWith<Model, Operand, Phase> || CalledWith<Model, Operand> ||
+    CalledWith<Model, Tensor, Phase> || CalledWith<Model, Tensor>;
+
+class Layer {
+ public:
+  template <LayerLike Model>
+  requires(!std::is_same_v<Model, Layer>) Layer(Model model)
+      : call_([m = std::move(model)](Operand x, const Phase& phase) {
+          if constexpr (CalledWith<Model, Operand, Phase>)
+            return m(x, phase);
+          else if constexpr (CalledWith<Model, Operand>)
+            return m(x);
+          else if constexpr (CalledWith<Model, Tensor, Phase>)
+            return m(x.tensor, phase);
+          else
+            return m(x.tensor);
+        }) {}
+
+  Tensor operator()(Operand x, const Phase& phase = {}) const { return call_(x, phase); }
+
+ private:
+  std::function<Tensor(Operand, const Phase&)> call_;
+};
+
+struct Sequential {
+  std::vector<Layer> layers;
+  Sequential(std::vector<Layer> layers) : layers(std::move(layers)) {}
+
+  Tensor operator()(Operand x, const Phase& phase = {}) const {
+    for (const Layer& layer : layers) x.tensor = layer(x, phase);
+    return x.tensor;
+  }
+};
+
+struct Residual {
+  Layer body;
+  explicit Residual(Layer body) : body(std::move(body)) {}
+
+  Tensor operator()(Operand x, const Phase& phase = {}) const { return x + Operand(body(x, phase), x.where); }
+};
+
+inline constexpr const char* kOutlineInputs[] = {"first input", "second input"};
+std::vector<Tensor> states_of(const Tensor& outline);  // but its parameters and inputs
+
+// The model called with inputs of which nothing is known: the graph has its parameters and states, whatever the sizes.
+// Ids are the inputs that every model accepts.
+template <class Model>
+Tensor outline(const Model& model) {
+  Tensor x = input(kOutlineInputs[0], {.dtype = DType::i32}), y = input(kOutlineInputs[1], {.dtype = DType::i32});
+  const Phase phase;
+  if constexpr (CalledWith<Model, Tensor, Phase>)
+    return model(x, phase);
+  else if constexpr (CalledWith<Model, Tensor>)
+    return model(x);
+  else if constexpr (CalledWith<Model, Tensor, Tensor, Phase>)
+    return model(x, y, phase);
+  else
+    return model(x, y);
+}
+
+}  // namespace nn
+
+// Those of a layer or a user's own struct that is called like one, in the order of their first use.
+template <class Model>
+requires(!std::is_same_v<Model, Tensor> &&
+         !std::is_convertible_v<Model, std::vector<Tensor>>) std::vector<Tensor> parameters(const Model& model) {
+  return parameters(nn::outline(model));
+}
+
+// The states that evaluating the model reads and training it updates, such as running statistics.
+template <class Model>
+std::vector<Tensor> buffers(const Model& model) {
+  return nn::states_of(nn::outline(model));
+}
+
+}  // namespace caravan

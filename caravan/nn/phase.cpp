@@ -1,0 +1,49 @@
+#include "caravan/nn/phase.h"
+
+#include <algorithm>
+
+#include "caravan/base/error.h"
+
+namespace caravan::nn {
+
+Phase training(const PhaseOptions& options) {
+  Phase out = evaluation(options);
+  out.updates_ = std::make_shared<std::vector<Program::Assignment>>();
+  return out;
+}
+Phase evaluation(const PhaseOptions& options) {
+  Phase out;
+  out.options_ = options;
+  return out;
+}
+
+const Operand& Phase::step(const std::string& layer) const {
+  if (options_.step) return *options_.step;
+  throw ConfigError("`" + layer + "` draws random numbers in training and needs a step: training({.step = step}).");
+}
+
+Tensor Phase::in_precision(Operand x) const {
+  return options_.precision && x.tensor.dtype() != *options_.precision ? cast(x, *options_.precision) : x.tensor;
+}
+
+Tensor Phase::now(const Tensor& state) const {
+  for (const Program::Assignment& a : *updates_)
+    if (a.state.name() == state.name()) return a.value;
+  return state;
+}
+void Phase::update(const Tensor& state, Operand value) const {
+  std::erase_if(*updates_, [&](const Program::Assignment& a) { return a.state.name() == state.name(); });
+  updates_->push_back({state, value.tensor, value.where});
+}
+Program Phase::updates() const {
+  Program out;
+  if (updates_)
+    for (const Program::Assignment& a : *updates_) out.add(a);
+  return out;
+}
+
+Tensor at_least_f32(Operand x) {
+  return x.tensor.dtype() == DType::f32 || x.tensor.dtype() == DType::f64 ? x.tensor : cast(x, DType::f32);
+}
+
+}  // namespace caravan::nn

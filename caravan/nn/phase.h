@@ -1,0 +1,49 @@
+// How a model is called. Phase, random step and precision are arguments of a call, handed down by every layer:
+//
+//     Tensor prediction = model(x);                                  // evaluation
+//     Phase phase = training({.step = step});
+//     Tensor loss = cross_entropy(model(x, phase), labels);
+//     ctx.compile(train_step(loss, adam({})) & phase.updates());     // running statistics follow, wherever they are
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "caravan/tensor/program.h"
+#include "caravan/tensor/tensor.h"
+
+namespace caravan::nn {
+
+struct PhaseOptions {
+  std::optional<Operand> step{};  // a scalar that changes from step to step; dropout needs one
+  std::optional<DType>
+      precision{};  // of products in linear maps, convolutions and attention; as they come if not given
+};
+
+// A cheap handle: copies of a training phase collect into the same updates.
+class Phase {
+ public:
+  Phase() = default;  // evaluation, as precise as the parameters
+
+  bool training() const { return updates_ != nullptr; }
+  const Operand& step(const std::string& layer) const;  // refused without one, naming the layer that needs it
+  Tensor in_precision(Operand x) const;                 // what products are computed from
+
+  // Layers with state read and write it here, so that a layer that is called twice updates twice.
+  Tensor now(const Tensor& state) const;
+  void update(const Tensor& state, Operand value) const;
+  Program updates() const;  // state := value, for every state that the calls of this phase have updated
+
+ private:
+  friend Phase training(const PhaseOptions& options);
+  friend Phase evaluation(const PhaseOptions& options);
+  PhaseOptions options_;
+  std::shared_ptr<std::vector<Program::Assignment>> updates_;  // none in evaluation
+};
+
+Phase training(const PhaseOptions& options = {});
+Phase evaluation(const PhaseOptions& options = {});
+
+Tensor at_least_f32(Operand x);  // sums over many elements need it: norms, softmax, losses
+
+}  // namespace caravan::nn

@@ -1,0 +1,29 @@
+// Recurrent layers over sequences `..., t | c` of a fixed length, unrolled. They start from zeros.
+#pragma once
+
+#include "caravan/nn/linear.h"
+
+namespace caravan::nn {
+
+struct RecurrentOptions {
+  int64_t hidden = 0, context = 0;  // context: the length of every sequence
+  Init init{};
+  DType dtype = DType::f32;
+};
+
+// NAME.ih and NAME.hh hold the gates in PyTorch's order: input, forget, cell, output. Gives `..., t | hidden`.
+struct Lstm {
+  RecurrentOptions options;
+  Linear ih, hh;
+  Lstm(const std::string& name, const RecurrentOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
+};
+// Gates: reset, update, new.
+struct Gru {
+  RecurrentOptions options;
+  Linear ih, hh;
+  Gru(const std::string& name, const RecurrentOptions& options, Source where = Source::here());
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
+};
+
+}  // namespace caravan::nn

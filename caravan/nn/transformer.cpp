@@ -1,0 +1,93 @@
+#include "caravan/nn/transformer.h"
+
+namespace caravan::nn {
+
+namespace {
+
+// A part of a block: x + drop(f(norm(x))), or norm(x + drop(f(x))).
+template <class Function>
+Tensor added(Operand x, bool pre_norm, const LayerNorm& norm, const Dropout& drop, const Phase& phase, Function f) {
+  Operand in(pre_norm ? norm(x) : x.tensor, x.where);
+  Tensor sum = x + Operand(drop(f(in), phase), x.where);
+  return pre_norm ? sum : norm(sum);
+}
+
+AttentionOptions attention_options(const TransformerOptions& o) {
+  return {o.dim, o.heads, o.kv_heads, o.causal, o.attention_bias, o.dropout, o.rotary, o.init, o.dtype};
+}
+AttentionOptions causal(AttentionOptions o, bool is) {
+  o.causal = is;
+  if (!is) o.rotary.reset();  // positions of the memory are not those of x
+  return o;
+}
+LinearOptions wide(const TransformerOptions& o) {
+  return {.output = {o.hidden ? o.hidden : 4 * o.dim}, .init = o.init, .dtype = o.dtype};
+}
+LinearOptions narrow(const TransformerOptions& o) { return {.output = {o.dim}, .init = o.init, .dtype = o.dtype}; }
+
+}  // namespace
+
+EncoderBlock::EncoderBlock(const std::string& name, const TransformerOptions& o, Source where)
+    : pre_norm(o.pre_norm),
+      ln1(name + ".ln1", {.dtype = o.dtype}, where),
+      ln2(name + ".ln2", {.dtype = o.dtype}, where),
+      attn(name + ".attn", attention_options(o), where),
+      up(name + ".up", wide(o), where),
+      down(name + ".down", narrow(o), where),
+      activation(o.activation),
+      drop1(name + ".drop1", o.dropout, where),
+      drop2(name + ".drop2", o.dropout, where) {}
+Tensor EncoderBlock::operator()(Operand x, const std::optional<Operand>& mask, const Phase& phase) const {
+  x.tensor = added(x, pre_norm, ln1, drop1, phase, [&](Operand y) { return attn(y, mask, phase); });
+  return added(x, pre_norm, ln2, drop2, phase, [&](Operand y) { return down(activation(up(y, phase), phase), phase); });
+}
+
+DecoderBlock::DecoderBlock(const std::string& name, const TransformerOptions& o, Source where)
+    : pre_norm(o.pre_norm),
+      ln1(name + ".ln1", {.dtype = o.dtype}, where),
+      ln2(name + ".ln2", {.dtype = o.dtype}, where),
+      ln3(name + ".ln3", {.dtype = o.dtype}, where),
+      attn(name + ".attn", causal(attention_options(o), true), where),
+      cross(name + ".cross", causal(attention_options(o), false), where),
+      up(name + ".up", wide(o), where),
+      down(name + ".down", narrow(o), where),
+      activation(o.activation),
+      drop1(name + ".drop1", o.dropout, where),
+      drop2(name + ".drop2", o.dropout, where),
+      drop3(name + ".drop3", o.dropout, where) {}
+Tensor DecoderBlock::operator()(Operand x, Operand memory, const std::optional<Operand>& memory_mask,
+                                const Phase& phase) const {
+  x.tensor = added(x, pre_norm, ln1, drop1, phase, [&](Operand y) { return attn(y, phase); });
+  x.tensor = added(x, pre_norm, ln2, drop2, phase, [&](Operand y) { return cross(y, memory, memory_mask, phase); });
+  return added(x, pre_norm, ln3, drop3, phase, [&](Operand y) { return down(activation(up(y, phase), phase), phase); });
+}
+
+Gpt::Gpt(const GptOptions& o, const std::string& prefix, Source where)
+    : tok(prefix + "tok", {o.vocab, o.dim, o.init, o.dtype}, where),
+      pos(prefix + "pos", {o.ctx, o.dim, o.init, o.dtype}, where),
+      ln(prefix + "ln", {.dtype = o.dtype}, where),
+      dropout(prefix + "dropout", o.dropout, where) {
+  for (int64_t i = 0; i < o.layers; ++i)
+    blocks.emplace_back(prefix + "blocks." + std::to_string(i),
+                        TransformerOptions{.dim = o.dim,
+                                           .heads = o.heads,
+                                           .causal = true,
+                                           .dropout = o.dropout,
+                                           .activation = GeluTanh(),
+                                           .init = o.init,
+                                           .dtype = o.dtype},
+                        where);
+  if (!o.tied)
+    head.emplace(prefix + "head", LinearOptions{.output = {o.vocab}, .bias = false, .init = o.init, .dtype = o.dtype},
+                 where);
+}
+Tensor Gpt::operator()(Operand ids, const Phase& phase) const {
+  Operand x(dropout(pos(Operand(tok(ids), ids.where)), phase), ids.where);
+  for (const EncoderBlock& block : blocks) x.tensor = block(x, phase);
+  x.tensor = ln(x);
+  if (head) return (*head)(x, phase);
+  return einsum("... | c; v -> c => ... | v", phase.in_precision(x), phase.in_precision(tok.weight))
+      .named("linear " + tok.name);
+}
+
+}  // namespace caravan::nn
