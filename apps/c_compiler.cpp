@@ -65,7 +65,7 @@ CCompiler find_c_compiler() {
   }
   options.cache = folder;
   try {
-    cc::compile("int caravan_works(void) { return 1; }\n", options).library->symbol("caravan_works");
+    cc::compile({"int caravan_works(void) { return 1; }\n"}, options).library->symbol("caravan_works");
   } catch (const BackendError& error) {
     out.problem = brief(error.what());
   }

@@ -101,7 +101,7 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
 
 void add_device_settings(CLI::App& command, Parsed& parsed) {
   parsed.add_setting(command, "device", "NAME", "cpu, interp, or auto: cpu where a C compiler works [auto]");
-  parsed.add_setting(command, "threads", "INT", "At most so many; this version uses one");
+  parsed.add_setting(command, "threads", "INT", "At most so many run a step; the results are the same [all]");
 }
 
 void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {

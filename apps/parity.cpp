@@ -104,6 +104,7 @@ int parity_command(const ParityOptions& options, const Settings& settings) {
   ContextOptions context;
   context.device = device_for(settings);
   context.cache = settings.cache();
+  context.threads = int(settings.threads());
 
   int failed = 0;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
@@ -117,7 +118,7 @@ int parity_command(const ParityOptions& options, const Settings& settings) {
   }
   if (options.json)
     std::cout << nlohmann::ordered_json{{"device", context.device},
-                                        {"threads", 1},  // as many as there are to use today
+                                        {"threads", context.device == "interp" ? 1 : context.threads},
                                         {"checked", fixtures.size()},
                                         {"failed", failed},
                                         {"fixtures", all}}

@@ -3,12 +3,10 @@
 
 #include <chrono>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <sstream>
+#include <optional>
 
 #include "apps/c_compiler.h"
 #include "apps/commands.h"
@@ -140,31 +138,6 @@ void write_plots(const OutputFolder& folder, const Recipe& recipe, const Run& ru
   if (recipe.boundary) folder.write("boundary.svg", plot::svg(recipe.boundary(look, 144, 80)));
 }
 
-std::string content(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
-// The C of the step where a debugger looks for it. The compiler read it under a passing name, which is the one in the
-// debug information; the cache keeps it under its own.
-std::string debug_source(const Stages& stages, const std::string& cache, const std::vector<std::string>& flags) {
-  cc::CompilerOptions options;
-  options.cache = cache;
-  options.flags.insert(options.flags.end(), flags.begin(), flags.end());
-  const std::string kept = cc::compile(stages.c(), options).source_path;  // from the cache: it has just run
-  const std::string stem = kept.substr(0, kept.size() - 2), library = content(stem + ".so");
-  for (size_t at = library.find(stem); at != std::string::npos; at = library.find(stem, at + 1)) {
-    const std::string named = library.c_str() + at;  // up to its NUL
-    if (!named.ends_with(".c")) continue;
-    std::error_code error;
-    if (!std::filesystem::exists(named)) std::filesystem::copy_file(kept, named, error);
-    return error ? kept : named;
-  }
-  return kept;
-}
-
 }  // namespace
 
 int train_command(const TrainOptions& options, const Settings& settings) {
@@ -175,7 +148,14 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   wanted.seed = settings.seed();
   wanted.device = settings.device();
   wanted.cache = settings.cache();
+  wanted.threads = int(settings.threads());
   wanted.passes_off = options.passes_off;
+  std::optional<Progress> compiling;
+  wanted.compiling = [&](int done, int total) {
+    if (done == 0) compiling.emplace(total, 4, options.quiet);
+    compiling->at(done, fmt::format("compiling {}/{}", done, total));
+    if (done == total) compiling.reset();
+  };
   if (options.debug_kernels) {
     if (wanted.device == "auto") wanted.device = "cpu";
     if (!wanted.device.starts_with("cpu"))
@@ -192,8 +172,8 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   auto [ctx, step, compile_seconds] =
       wanted.device == "auto" ? prepare_automatic(recipe, wanted) : prepare(recipe, wanted);
   const bool compiled = ctx.device() != "interp";
-  const std::string source = options.debug_kernels ? debug_source(stages, wanted.cache, wanted.compiler_flags) : "";
-  if (!source.empty()) std::cout << fmt::format("The C of a step: {}\n", source);
+  const RoutineReport report = step.report();
+  if (options.debug_kernels) std::cout << fmt::format("The C of a step: {}\n", fmt::join(report.sources, " "));
 
   if (!options.quiet && recipe.before) {
     Context look = interpreted(ctx);
@@ -210,7 +190,7 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   if (options.json) {
     nlohmann::ordered_json out{{"recipe", options.recipe},
                                {"device", ctx.device()},
-                               {"threads", 1},  // as many as there are to use today
+                               {"threads", compiled ? settings.threads() : 1},
                                {"seed", settings.seed()},
                                {"steps", schedule.steps},
                                {"seconds", run.seconds},
@@ -218,8 +198,8 @@ int train_command(const TrainOptions& options, const Settings& settings) {
                                {"loss", run.loss},
                                {"epoch_loss", run.epoch_loss()},
                                {"compile_seconds", compile_seconds}};
-    if (compiled) out["peak_bytes"] = stages.memory().bytes;
-    if (!source.empty()) out["source"] = source;
+    if (compiled) out["peak_bytes"] = report.arena_bytes;
+    if (options.debug_kernels) out["source"] = report.sources;
     out["batch"] = schedule.batch;
     out["lr"] = schedule.lr;
     for (const auto& [name, value] : recipe.results(look)) out[name] = value;

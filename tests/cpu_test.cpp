@@ -402,19 +402,19 @@ std::vector<fs::path> entries(const std::string& folder, const std::string& exte
 
 TEST(CompilerCache, TheSecondTimeComesFromTheCache) {
   const TemporaryFolder folder;
-  const cc::Compiled first = cc::compile(kSource, in_folder(folder)), second = cc::compile(kSource, in_folder(folder));
+  const cc::Compiled first = cc::compile({kSource}, in_folder(folder)), second = cc::compile({kSource}, in_folder(folder));
   EXPECT_FALSE(first.from_cache);
   EXPECT_TRUE(second.from_cache);
   EXPECT_EQ(answer(first), 42);
   EXPECT_EQ(answer(second), 42);
-  EXPECT_EQ(first.source_path, second.source_path);
-  std::ifstream in(first.source_path);
+  EXPECT_EQ(first.sources, second.sources);
+  std::ifstream in(first.sources[0]);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), kSource);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2) << "an entry and its text, nothing else";
-  EXPECT_FALSE(cc::compile("int answer(void) { return 43; }\n", in_folder(folder)).from_cache) << "another text";
+  EXPECT_FALSE(cc::compile({"int answer(void) { return 43; }\n"}, in_folder(folder)).from_cache) << "another text";
   cc::CompilerOptions other = in_folder(folder);
   other.flags.push_back("-O0");
-  EXPECT_FALSE(cc::compile(kSource, other).from_cache) << "other flags";
+  EXPECT_FALSE(cc::compile({kSource}, other).from_cache) << "other flags";
 }
 TEST(CompilerCache, ADamagedEntryIsMadeAgain) {
   struct Row {
@@ -430,13 +430,13 @@ TEST(CompilerCache, ADamagedEntryIsMadeAgain) {
   };
   for (const Row& row : rows) {
     const TemporaryFolder folder;
-    cc::compile(kSource, in_folder(folder));
+    cc::compile({kSource}, in_folder(folder));
     row.damage(entries(folder, ".so").at(0));
-    const cc::Compiled again = cc::compile(kSource, in_folder(folder));
+    const cc::Compiled again = cc::compile({kSource}, in_folder(folder));
     EXPECT_FALSE(again.from_cache) << row.name;
     EXPECT_EQ(answer(again), 42) << row.name;
     const bool replaceable = std::string(row.name) != "a folder";
-    EXPECT_EQ(cc::compile(kSource, in_folder(folder)).from_cache, replaceable) << row.name;
+    EXPECT_EQ(cc::compile({kSource}, in_folder(folder)).from_cache, replaceable) << row.name;
   }
 }
 // In a process of its own: is what it says true?
@@ -457,21 +457,21 @@ bool in_child(const std::function<bool()>& work) {
 TEST(CompilerCache, AFolderThatCannotBeWrittenIsReadAndLeftAlone) {
   const TemporaryFolder folder, temporary;  // what the child makes goes with the latter
   fs::permissions(temporary.path(), fs::perms::all);
-  cc::compile(kSource, in_folder(folder));
+  cc::compile({kSource}, in_folder(folder));
   const auto before = std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator());
   fs::permissions(folder.path(), fs::perms(0555));
   EXPECT_TRUE(in_child([&] {
     setenv("TMPDIR", temporary.path().c_str(), 1);
     if (geteuid() == 0 && setuid(65534) != 0) return false;  // root may write everywhere
-    const cc::Compiled old = cc::compile(kSource, in_folder(folder)), made = cc::compile("int answer(void) { return 7; }\n", in_folder(folder)),
-                       again = cc::compile("int answer(void) { return 7; }\n", in_folder(folder));
+    const cc::Compiled old = cc::compile({kSource}, in_folder(folder)), made = cc::compile({"int answer(void) { return 7; }\n"}, in_folder(folder)),
+                       again = cc::compile({"int answer(void) { return 7; }\n"}, in_folder(folder));
     return old.from_cache && answer(old) == 42 && !made.from_cache && answer(made) == 7 && again.from_cache && answer(again) == 7;
   }));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), before);
   fs::permissions(folder.path(), fs::perms::owner_all);
   const std::string blocked = folder.path() + "/file";
   std::ofstream(blocked) << "in the place of a folder";
-  EXPECT_EQ(answer(cc::compile(kSource, in_folder(blocked))), 42);
+  EXPECT_EQ(answer(cc::compile({kSource}, in_folder(blocked))), 42);
 }
 TEST(CompilerCache, TwoProcessesAtOnce) {
   const TemporaryFolder folder;
@@ -498,14 +498,14 @@ TEST(CompilerCache, TwoProcessesAtOnce) {
 TEST(CompilerErrors, OneMessageWithTheCommandTheLogAndTheSource) {
   const TemporaryFolder folder;
   cc::CompilerOptions options = in_folder(folder);
-  expect_message<BackendError>([&] { cc::compile("int broken(void) { return undeclared; }\n", options); },
+  expect_message<BackendError>([&] { cc::compile({"int broken(void) { return undeclared; }\n"}, options); },
                                {"the C compiler failed (status 1)", "command: cc -std=gnu99 -O3", "source:  " + folder.path(), "log: ", "undeclared", ".c"});
   EXPECT_TRUE(entries(folder, ".so").empty() && entries(folder, ".log").empty());
   EXPECT_EQ(entries(folder, ".c").size(), 1u) << "kept, to be looked at";
   options.compiler = "no-such-compiler";
-  expect_message<BackendError>([&] { cc::compile(kSource, options); }, {"`no-such-compiler`", "--version", "install one"});
+  expect_message<BackendError>([&] { cc::compile({kSource}, options); }, {"`no-such-compiler`", "--version", "install one"});
   options.compiler = "false";
-  expect_message<BackendError>([&] { cc::compile(kSource, options); }, {"`false`", "cannot be run"});
+  expect_message<BackendError>([&] { cc::compile({kSource}, options); }, {"`false`", "cannot be run"});
 
   cc::DeviceOptions device;
   device.compiler = options;

@@ -4,6 +4,7 @@
 
 #include <ctime>
 #include <functional>
+#include <set>
 
 #include "caravan/backend/cc/device.h"
 #include "caravan/base/error.h"
@@ -15,6 +16,7 @@
 #include "caravan/passes/fuse.h"
 #include "caravan/passes/inline_producers.h"
 #include "caravan/passes/merge_equal.h"
+#include "caravan/passes/parallelize.h"
 #include "caravan/passes/pipeline.h"
 #include "caravan/passes/remove_unused.h"
 #include "caravan/passes/update_in_place.h"
@@ -608,10 +610,53 @@ TEST(UpdateInPlace, MustRefuse) {
   EXPECT_EQ(update_in_place(lowered(assign(a, b) & assign(b, a))).program.assignments.size(), 1u);
 }
 
+TEST(Parallelize, BeforeAndAfter) {
+  struct Row {
+    const char* name;
+    std::function<Program()> program;
+    std::vector<const char*> heads;  // the first line of each kernel's body
+  };
+  auto of = [](const char* name, const std::string& shape) { return passes::leaf(name, shape); };
+  const Row rows[] = {
+      {"a product's rows", [&] { return observe(einsum("ij;jk=>ik", of("a", "64,64"), of("b", "64,64"))); }, {"for i < 64 parallel by 2:"}},
+      {"a large pointwise loop", [&] { return observe(exp(of("a", "64,1024"))); }, {"for o0 < 64 parallel by 10:"}},
+      {"too little work", [&] { return observe(exp(of("a", "64"))); }, {"for o0 < 64:"}},
+      {"a fill and what comes after it are kernels of their own", [&] { return observe(einsum("i^1,j => 1^i,j", of("a", "64,4096"))); },
+       {"for e < 262144 parallel by 13108:", "for i < 63 parallel by 4:"}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const loop::Module after = parallelize(lower::lower(to_ir(row.program())));
+    loop::verify(after);
+    std::vector<std::string> heads;
+    for (const loop::Kernel& kernel : after.kernels) {
+      const std::vector<std::string> lines = lines_of(loop::to_string(after, kernel));
+      heads.push_back(lines.at(1).substr(2));
+    }
+    EXPECT_EQ(heads, std::vector<std::string>(row.heads.begin(), row.heads.end()));
+  }
+}
+TEST(Parallelize, MustRefuse) {
+  auto large = [](const char* name) { return passes::leaf(name, "64,4096"); };
+  const Tensor ids = tensor(Array(parse_shape("4096|"), std::vector<double>(4096, 3), DType::i32));
+  const RefusalRow rows[] = {
+      {"a scatter: two iterations may add to one element", [&] { return observe(scatter_add(passes::leaf("v", "4096|64"), ids, 10)); }},
+      {"a sum of everything has one accumulator", [&] { return observe(sum(large("a"))); }},
+  };
+  for (const RefusalRow& row : rows) {
+    const loop::Module after = parallelize(lower::lower(to_ir(row.program())));
+    for (const loop::Kernel& kernel : after.kernels)
+      EXPECT_FALSE(loop::parallel_loop(kernel)) << row.reason << loop::to_string(after, kernel);
+  }
+}
+
 // ---------------------------------------------------------------- the pipeline
 
 TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
-  EXPECT_EQ(names(), (std::vector<std::string>{"merge_equal", "inline_producers", "delay_updates", "fuse", "forward_stores", "update_in_place"}));
+  const std::vector<std::string> all = names();
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
+  for (const char* name : {"merge_equal", "inline_producers", "delay_updates", "fuse", "forward_stores", "update_in_place", "parallelize"})
+    EXPECT_NE(std::find(all.begin(), all.end(), name), all.end()) << name;
   try {
     run(to_ir(observe(leaf("a", "2") + 1)), {.off = {"unroll"}});
     FAIL();
@@ -622,8 +667,9 @@ TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
 TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
   std::map<std::string, bool> changed;
   for (const LogEntry& entry : run(to_ir(observe(exp(leaf("a", "2") + 1)))).log) changed[entry.pass] = changed[entry.pass] || entry.changed;
-  EXPECT_EQ(changed, (std::map<std::string, bool>{{"copy_leaves", false}, {"remove_unused", false}, {"merge_equal", false}, {"inline_producers", true}, {"delay_updates", false},
-                                                  {"lower", true}, {"fuse", false}, {"forward_stores", false}, {"update_in_place", false}}));
+  std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"lower", true}};
+  for (const std::string& name : names()) expected[name] = name == "inline_producers";
+  EXPECT_EQ(changed, expected);
   for (const LogEntry& entry : run(to_ir(observe(leaf("a", "2") + 1)), {.off = names()}).log) EXPECT_EQ(entry.changed, entry.pass == "lower") << entry.pass;
 }
 TEST(Pipeline, EveryPassCanBeLeftOutAlone) {

@@ -9,6 +9,14 @@
 
 namespace caravan::backend {
 
+// What is known of an executable before it runs.
+struct Report {
+  int64_t arena_bytes = 0;  // its buffers, beside the state
+  int kernels = 0;
+  std::vector<std::string> sources;  // paths of generated text, where there is any
+  bool from_cache = false;
+};
+
 // A program made ready for one device.
 class Executable {
  public:
@@ -24,6 +32,7 @@ class Executable {
     }
   }
   virtual Array observed(size_t which) const = 0;  // of the last run, in the order of the program's `observed`
+  virtual Report report() const { return {}; }
 };
 
 class Device {

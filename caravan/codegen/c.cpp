@@ -49,7 +49,7 @@ std::string identifier(const std::string& text) {
       "register", "restrict", "short",    "signed", "sizeof", "static",   "struct",  "switch", "typedef", "union",
       "unsigned", "void",     "volatile", "while",  "asm",    "typeof",   "linux",   "unix",   "i386",    "main",
       "memcpy",   "fabs",     "fabsf",    "floor",  "floorf", "ceil",     "ceilf",   "rint",   "rintf",   "trunc",
-      "truncf",   "sqrt",     "sqrtf",    "fma",    "fmaf",   "buffers",  "symbols", "seed"};
+      "truncf",   "sqrt",     "sqrtf",    "fma",    "fmaf",   "from",     "to",      "seed"};
   const bool is_register = out[0] == 'r' && out.size() > 1 && out.find_first_not_of("0123456789", 1) == out.npos;
   const bool is_macro =
       out.size() > 1 && std::none_of(out.begin(), out.end(), [](char c) { return islower(uint8_t(c)); });
@@ -94,48 +94,56 @@ bool in_prelude(std::string_view function) {
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Module& module, const Kernel& kernel, std::string function)
-      : module_(module),
-        kernel_(kernel),
-        function_(std::move(function)),
-        uses_(kernel.registers.size(), 0),
-        loops_(kernel.registers.size(), 0) {
+  // Numbered names are the same for kernels that differ in nothing but which buffers they are about.
+  enum class Names : uint8_t { own, numbered };
+
+  KernelPrinter(const Module& module, const Kernel& kernel, Names names)
+      : module_(module), kernel_(kernel), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
     for_each_access(kernel_.body, [&](const loop::Access& a) {
       if (a.write) written_.insert(a.buffer);
     });
     count(kernel_.body);
     std::set<std::string> taken;
-    for (BufferId id : buffers_) names_[id] = unique(taken, identifier(module_.program.buffers[size_t(id)].name));
-    for (const std::string& v : kernel_.variables) variables_.push_back(unique(taken, identifier(v)));
-    for (const ir::Symbol& s : module_.program.symbols) symbols_.push_back(unique(taken, identifier(s.name)));
+    auto add = [&](const std::string& own, const char* kind, size_t n) {
+      return unique(taken, names == Names::own ? identifier(own) : kind + std::to_string(n));
+    };
+    for (size_t n = 0; n < buffers_.size(); ++n)
+      names_[buffers_[n]] = add(module_.program.buffers[size_t(buffers_[n])].name, "b", n);
+    for (size_t n = 0; n < kernel_.variables.size(); ++n) variables_.push_back(add(kernel_.variables[n], "v", n));
+    for (size_t n = 0; n < symbols_.size(); ++n)
+      symbol_names_[symbols_[n]] = add(module_.program.symbols[size_t(symbols_[n])].name, "s", n);
     texts_.resize(kernel_.registers.size());
   }
 
-  std::string definition() {
-    std::string out;
-    for (const std::string& text : kernel_.comments) out += comment(text) + "\n";
-    out += "static void " + function_ + "(";
+  std::string head(const std::string& function) const {
+    std::string out = "void " + function + "(";
     bool first = true;
     auto parameter = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
     for (BufferId id : buffers_)
       parameter(std::string(written_.count(id) ? "" : "const ") + c_type(module_.program.buffers[size_t(id)].dtype) +
-                "* restrict " + names_[id]);
-    for (int s : used_symbols_) parameter("int64_t " + symbols_[size_t(s)]);
-    if (random_) parameter("uint64_t seed");
-    out += (first ? "void" : "") + std::string(") {\n");
+                "* restrict " + names_.at(id));
+    for (int s : symbols_) parameter("int64_t " + symbol_names_.at(s));
+    if (!streams_.empty()) parameter("uint64_t seed");
+    for (size_t n = 0; n < streams_.size(); ++n) parameter("uint64_t stream" + std::to_string(n));
+    if (parallel_loop(kernel_)) parameter("int64_t from"), parameter("int64_t to");
+    return out + (first ? "void)" : ")");
+  }
+  std::string body() {
     depth_ = 1;
     text_.clear();
     print(kernel_.body);
-    return out + text_ + "}\n";
+    return " {\n" + text_ + "}\n";
   }
 
-  std::string call() const {
-    std::string out = function_ + "(";
+  std::string call(const std::string& function) const {
+    std::string out = function + "(";
     bool first = true;
     auto argument = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
-    for (BufferId id : buffers_) argument("buffers[" + std::to_string(id) + "]");
-    for (int s : used_symbols_) argument("symbols[" + std::to_string(s) + "]");
-    if (random_) argument("seed");
+    for (BufferId id : buffers_) argument("step->buffers[" + std::to_string(id) + "]");
+    for (int s : symbols_) argument("step->symbols[" + std::to_string(s) + "]");
+    if (!streams_.empty()) argument("step->seed");
+    for (const std::string& stream : streams_) argument(std::to_string(hash_name(stream)) + "ULL");
+    if (parallel_loop(kernel_)) argument("from"), argument("to");
     return out + ");";
   }
 
@@ -153,13 +161,19 @@ class KernelPrinter {
   void keep(Register r) { uses_[size_t(r)] += 2; }
   void use(const Term& term) {
     for (const Part& part : term.parts) {
-      if (part.kind == Part::Kind::symbol) used_symbols_.insert(part.which);
+      if (part.kind == Part::Kind::symbol) add_once(symbols_, part.which);
       if (part.kind == Part::Kind::load) keep(part.which);
     }
   }
-  void touch(BufferId id, bool write) {
-    buffers_.insert(id);
-    if (write) written_.insert(id);
+  template <class T>
+  static size_t add_once(std::vector<T>& list, const T& item) {
+    const size_t at = size_t(std::find(list.begin(), list.end(), item) - list.begin());
+    if (at == list.size()) list.push_back(item);
+    return at;
+  }
+  void touch(BufferId id) { add_once(buffers_, id); }
+  const ir::RandomLeaf& random(BufferId id) const {
+    return std::get<ir::RandomLeaf>(module_.program.buffers[size_t(id)].kind);
   }
   void count(const Block& block) {
     for (const Statement& s : block) std::visit([&](const auto& x) { count(x); }, s);
@@ -170,12 +184,11 @@ class KernelPrinter {
     std::visit([&](const auto& v) { count_value(v); }, d.value);
   }
   void count_value(const Constant&) {}
-  void count_value(const Load& v) { touch(v.buffer, false), use(v.offset); }
+  void count_value(const Load& v) { touch(v.buffer), use(v.offset); }
   void count_value(const IndexValue& v) { use(v.term); }
-  void count_value(const RandomValue& v) { random_ = true, use(v.element), use(v.step); }
+  void count_value(const RandomValue& v) { add_once(streams_, random(v.leaf).stream), use(v.element), use(v.step); }
   // An operand that the spelling mentions twice is kept in a variable. So is one that the spelling may skip: its loads
-  // would be conditional, which costs vector code a mask, and GCC 12 gives lanes the wrong ones (six neighbours at
-  // -O3).
+  // would be conditional, which costs vector code a mask, and GCC 12 gives lanes the wrong ones (six neighbours, -O3).
   void count_value(const Apply& v) {
     const OpRow& facts = row(v.op);
     std::string_view pattern = spelling(facts, v.compute);
@@ -196,11 +209,9 @@ class KernelPrinter {
   void count(const Reset&) {}
   void count(const Combine& c) { use(c.value); }
   void count(const CombineFirst& c) { keep(c.value), use(c.term); }
-  void count(const Store& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
-  void count(const StoreCombine& s) { touch(s.buffer, true), use(s.offset), use(s.value); }
-  void count(const StoreFirst& s) {
-    touch(s.positions, true), touch(s.best, true), use(s.offset), keep(s.value), use(s.term);
-  }
+  void count(const Store& s) { touch(s.buffer), use(s.offset), use(s.value); }
+  void count(const StoreCombine& s) { touch(s.buffer), use(s.offset), use(s.value); }
+  void count(const StoreFirst& s) { touch(s.positions), touch(s.best), use(s.offset), keep(s.value), use(s.term); }
   void count(const For& f) {
     const int outside = std::exchange(loop_, ++last_loop_);
     count(f.body);
@@ -217,7 +228,7 @@ class KernelPrinter {
     std::string out;
     for (const Part& part : term.parts) {
       std::string name = part.kind == Part::Kind::iterator ? variables_[size_t(part.which)]
-                         : part.kind == Part::Kind::symbol ? symbols_[size_t(part.which)]
+                         : part.kind == Part::Kind::symbol ? symbol_names_.at(part.which)
                                                            : "r" + std::to_string(part.which);
       int64_t c = part.coefficient;
       out += out.empty() ? (c < 0 ? "-" : "") : (c < 0 ? " - " : " + ");
@@ -309,10 +320,11 @@ class KernelPrinter {
       }
       std::string operator()(const IndexValue& v) const { return converted(p.index(v.term), DType::i64, dtype); }
       std::string operator()(const RandomValue& v) const {
-        const auto& leaf = std::get<ir::RandomLeaf>(p.module_.program.buffers[size_t(v.leaf)].kind);
-        return std::string("(") + c_type(dtype) + ")(caravan_random(seed, " + std::to_string(hash_name(leaf.stream)) +
-               "ULL, (uint64_t)" + p.as(v.step, DType::i64) + ", (uint64_t)(" + p.index(v.element) + "), " +
-               std::to_string(leaf.lane) + ") >> " + std::to_string(32 - leaf.width) + ")";
+        const ir::RandomLeaf& leaf = p.random(v.leaf);
+        return std::string("(") + c_type(dtype) + ")(caravan_random(seed, stream" +
+               std::to_string(add_once(p.streams_, leaf.stream)) + ", (uint64_t)" + p.as(v.step, DType::i64) +
+               ", (uint64_t)(" + p.index(v.element) + "), " + std::to_string(leaf.lane) + ") >> " +
+               std::to_string(32 - leaf.width) + ")";
       }
       std::string operator()(const Apply& v) const {
         std::string operands[3];
@@ -390,7 +402,9 @@ class KernelPrinter {
   }
   void print(const For& f) {
     const std::string& v = variables_[size_t(f.variable)];
-    line("for (int64_t " + v + " = 0; " + v + " < " + std::to_string(f.extent) + "; ++" + v + ") {");
+    const bool part = f.kind == LoopKind::parallel;
+    line("for (int64_t " + v + " = " + (part ? "from" : "0") + "; " + v + " < " +
+         (part ? "to" : std::to_string(f.extent)) + "; ++" + v + ") {");
     ++depth_, print(f.body), --depth_;
     line("}");
   }
@@ -404,14 +418,15 @@ class KernelPrinter {
 
   const Module& module_;
   const Kernel& kernel_;
-  std::string function_;
   std::vector<int> uses_, loops_;  // by register: how often it is used; in which loop it is defined
   int loop_ = 0, last_loop_ = 0;
-  std::set<BufferId> buffers_, written_;
-  std::set<int> used_symbols_;
-  bool random_ = false;
+  std::set<BufferId> written_;
+  std::vector<BufferId> buffers_;  // these three in the order of first use
+  std::vector<int> symbols_;
+  std::vector<std::string> streams_;
   std::map<BufferId, std::string> names_;
-  std::vector<std::string> variables_, symbols_, texts_;
+  std::map<int, std::string> symbol_names_;
+  std::vector<std::string> variables_, texts_;
   std::map<Register, double> constants_;
   std::string text_;
   int depth_ = 0;
@@ -419,40 +434,103 @@ class KernelPrinter {
 
 }  // namespace
 
-std::string to_c(const Module& module) {
+namespace {
+
+// The functions of a module: one for kernels that differ in nothing but their buffers.
+struct Function {
+  std::string comments, head, body;
+};
+struct Parts {
+  std::vector<Function> functions;
+  std::string run;  // the entries, and what they call beside the functions
+};
+
+// The parallel loop's iterations in chunks that do not depend on how many threads there are.
+std::string chunk_function(const std::string& name, const For& loop, const std::string& call) {
+  const std::string extent = std::to_string(loop.extent), rows = std::to_string(loop.chunk);
+  return "static void " + name + "(const caravan_step* step, int64_t chunk) {\n  const int64_t from = " + rows +
+         "*chunk, to = from + " + rows + " < " + extent + " ? from + " + rows + " : " + extent + ";\n  " + call +
+         "\n}\n";
+}
+
+Parts parts_of(const Module& module) {
   const ir::Program& program = module.program;
-  std::string out, calls;
+  Parts out;
+  std::map<std::string, std::string> known;  // by text with numbered names
+  std::string chunks, calls;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
-    KernelPrinter printer(module, module.kernels[k],
-                          "k" + std::to_string(k) + "_" + identifier(module.kernels[k].name));
-    out += "\n" + printer.definition();
-    calls += "  " + printer.call() + "\n";
+    const Kernel& kernel = module.kernels[k];
+    KernelPrinter printer(module, kernel, KernelPrinter::Names::own);
+    KernelPrinter numbered(module, kernel, KernelPrinter::Names::numbered);
+    auto [at, fresh] =
+        known.emplace(numbered.head("") + numbered.body(), "k" + std::to_string(k) + "_" + identifier(kernel.name));
+    const std::string& function = at->second;
+    if (fresh) {
+      std::string comments;
+      for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
+      out.functions.push_back({comments, printer.head(function), printer.body()});
+    } else {
+      for (const std::string& text : kernel.comments) calls += "  " + comment(text) + "\n";
+    }
+    if (const For* loop = parallel_loop(kernel)) {
+      const std::string name = "k" + std::to_string(k) + "_chunk";
+      chunks += chunk_function(name, *loop, printer.call(function));
+      const int64_t n = (loop->extent + loop->chunk - 1) / loop->chunk;
+      calls += "  caravan_parallel(step, " + name + ", " + std::to_string(n) + ");\n";
+    } else {
+      calls += "  " + printer.call(function) + "\n";
+    }
   }
-  out +=
-      "\nvoid " + std::string(kEntry) +
-      "(void* const* buffers, const int64_t* symbols, uint64_t seed) {\n  (void)buffers, (void)symbols, (void)seed;\n" +
-      calls;
   for (const auto& [state, value] : program.assignments) {  // every value is a buffer of its own by now
     const ir::Buffer &to = program.buffers[size_t(state)], &from = program.buffers[size_t(value)];
     CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype,
                   "`" + to.name + "` is assigned `" + from.name + "`");
-    out += "  memcpy(buffers[" + std::to_string(state) + "], buffers[" + std::to_string(value) + "], " +
-           std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) +
-           "\n";
+    calls += "  memcpy(step->buffers[" + std::to_string(state) + "], step->buffers[" + std::to_string(value) + "], " +
+             std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) +
+             "\n";
   }
-  out += "}\n\nvoid " + std::string(kManySteps) +
-         "(void* const* buffers, int64_t* symbols, const int64_t* ranges, int64_t steps, uint64_t seed) {\n"
-         "  (void)ranges;\n  for (int64_t step = 0; step < steps; ++step) {\n    " +
-         kEntry + "(buffers, symbols, seed);\n";
+  out.run = chunks + "\nvoid " + std::string(kEntry) + "(const caravan_step* step) {\n  (void)step;\n" + calls +
+            "}\n\nvoid " + std::string(kManySteps) +
+            "(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) {\n"
+            "  (void)symbols, (void)ranges;\n  for (int64_t s = 0; s < steps; ++s) {\n    " +
+            kEntry + "(step);\n";
   for (size_t k = 0; k < program.symbols.size(); ++k) {
     const std::string n = "[" + std::to_string(k) + "]";
-    out += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
+    out.run += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
   }
-  out += "  }\n";
+  out.run += "  }\n}\n";
+  return out;
+}
+
+std::string with_prelude(const std::string& text) {
   const bool functions = std::any_of(kPreludeFunctions.begin(), kPreludeFunctions.end(), [&](std::string_view name) {
-    return out.find("caravan_" + std::string(name) + "_f") != out.npos;
+    return text.find("caravan_" + std::string(name) + "_f") != text.npos;
   });
-  return "/* Generated by Caravan. */\n" + std::string(functions ? kMathPrelude : "") + kPrelude + out + "}\n";
+  return "/* Generated by Caravan. */\n" + std::string(functions ? kMathPrelude : "") + kPrelude + text;
+}
+
+}  // namespace
+
+std::string to_c(const Module& module) { return to_units(module, module.kernels.size() + 1)[0]; }
+
+std::vector<std::string> to_units(const Module& module, size_t most) {
+  const Parts parts = parts_of(module);
+  const size_t n = parts.functions.size(), apart = n > most ? (n + most - 1) / most : 0;
+  std::vector<std::string> out;
+  std::string last;
+  for (size_t u = 0; u < apart; ++u) {
+    std::string text;
+    for (size_t k = u * n / apart; k < (u + 1) * n / apart; ++k) {
+      const Function& f = parts.functions[k];
+      text += "\n" + f.comments + f.head + f.body;
+      last += f.head + ";\n";
+    }
+    out.push_back(with_prelude(text));
+  }
+  if (apart == 0)
+    for (const Function& f : parts.functions) last += "\n" + f.comments + "static " + f.head + f.body;
+  out.push_back(with_prelude(last + parts.run));
+  return out;
 }
 
 }  // namespace caravan::codegen

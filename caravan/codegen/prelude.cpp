@@ -6,6 +6,19 @@ const char* const kPrelude = R"C(#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+/* What a run is given. A parallel loop's chunks go to the pool, or are run in place where there is none. */
+typedef struct caravan_step {
+  void* const* buffers;
+  const int64_t* symbols;
+  uint64_t seed;
+  void (*parallel)(void* pool, void (*chunk)(const struct caravan_step*, int64_t), const struct caravan_step* step, int64_t chunks);
+  void* pool;
+} caravan_step;
+static inline void caravan_parallel(const caravan_step* step, void (*chunk)(const caravan_step*, int64_t), int64_t chunks) {
+  if (step->parallel) step->parallel(step->pool, chunk, step, chunks);
+  else for (int64_t c = 0; c < chunks; ++c) chunk(step, c);
+}
+
 /* Floats to integers: towards zero, NaN gives 0, out of range saturates. */
 static inline uint8_t caravan_to_u8(double x) { return x != x || x <= 0 ? 0 : x >= 255 ? 255 : (uint8_t)x; }
 static inline int32_t caravan_to_i32(double x) { return x != x ? 0 : x <= -2147483648.0 ? INT32_MIN : x >= 2147483647.0 ? INT32_MAX : (int32_t)x; }

@@ -2,17 +2,16 @@
 //
 // Meaning. A kernel is a block of statements executed in order.
 // * Registers. A register is a scalar of one precision. `Define` gives it its value; within one execution of the block
-// that
-//   defines it the value does not change, so a definition may be moved, duplicated or dropped as its operands allow.
-//   `Reset` and `Combine` make a register an accumulator, which is the only kind that changes.
+//   that defines it the value does not change, so a definition may be moved, duplicated or dropped as its operands
+//   allow. `Reset` and `Combine` make a register an accumulator, which is the only kind that changes.
 // * Loops. `For` runs its body for 0 <= variable < extent, in order if serial. Iterations of a parallel loop write
-// disjoint
-//   elements and may run on different threads; a vector loop may run several at once; an unrolled loop has no control
-//   flow. All kinds compute the same bits.
+//   disjoint elements and may run on different threads, a chunk at a time; such a loop is all that its kernel has.
+//   A vector loop may run several iterations at once; an unrolled loop has no control flow. All kinds compute the same
+//   bits.
 // * Guards. `If` runs its body where every term is >= 0. All accesses inside the guards are in range; so a load under a
 //   guard is a guarded load, and there are no values in margins.
 // * Memory. Buffers do not overlap. A kernel reads what kernels before it have stored, and its own stores in program
-// order.
+//   order.
 // * Floating point. No contraction and no reassociation, except that a `Combine` in a loop marked `fused` may use
 //   fused multiply-add. Integer arithmetic wraps.
 #pragma once
@@ -119,6 +118,7 @@ struct For {
   int64_t extent = 0;
   LoopKind kind = LoopKind::serial;
   Block body;
+  int64_t chunk = 0;  // of a parallel loop: so many iterations go to a thread at a time
 };
 struct If {
   std::vector<Term> where;
@@ -136,6 +136,8 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
+const For* parallel_loop(const Kernel& kernel);  // null if it has none
+
 struct Module {
   ir::Program program;          // buffers and symbols; its accumulations are the kernels now
   std::vector<Kernel> kernels;  // in order
@@ -149,11 +151,11 @@ DType wide(DType dtype);
 
 // Throws InternalError naming the kernel and printing it if
 // - a register is read before its definition or outside its block, has two definitions, or is accumulated without a
-// reset,
+//   reset,
 // - precisions do not fit: a load or a random value of another precision than its register, an index that is not i64, a
-// kept
-//   position that is not an integer, a narrow float in a register or accumulated in memory,
+//   kept position that is not an integer, a narrow float in a register or accumulated in memory,
 // - a loop variable is used outside its loop or twice in a nest, or an extent is negative,
+// - a parallel loop is not all of its kernel, has no chunk, or its iterations may touch what others write,
 // - a buffer, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored.
 void verify(const Module& module);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "caravan/base/error.h"
+#include "caravan/loop/rows.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::loop {
@@ -144,6 +145,11 @@ class Verifier {
     hold(!open_[size_t(s.variable)], "loop variable " + kernel_.variables[size_t(s.variable)] + " is used twice");
     hold(s.extent >= 0,
          "loop variable " + kernel_.variables[size_t(s.variable)] + " has the extent " + std::to_string(s.extent));
+    if (s.kind == LoopKind::parallel) {
+      const std::string loop = "the parallel loop over " + kernel_.variables[size_t(s.variable)];
+      hold(parallel_loop(kernel_) == &s && s.chunk >= 1, loop + " is not all of its kernel, or has no chunk");
+      hold(independent(s.variable, s.extent, s.body), loop + " may touch in one iteration what another writes");
+    }
     open_[size_t(s.variable)] = true;
     check(s.body);
     open_[size_t(s.variable)] = false;

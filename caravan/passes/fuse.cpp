@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "caravan/loop/rows.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::passes {
 
 using namespace loop;
 using ir::BufferId;
-using Part = Term::Part;
 
 namespace {
 
@@ -22,46 +22,6 @@ std::vector<const For*> perfect_nest(const Kernel& kernel) {
     if (!f) break;
     out.push_back(f);
     block = &f->body;
-  }
-  return out;
-}
-
-std::map<Variable, int64_t> extents_of(const Block& block) {
-  std::map<Variable, int64_t> out;
-  for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent, out.merge(extents_of(f->body));
-    if (auto* i = std::get_if<If>(&s)) out.merge(extents_of(i->body));
-  }
-  return out;
-}
-
-// An offset as a function of the shared loops (by depth) and an interval for the rest.
-struct RowOffset {
-  std::vector<int64_t> shared;
-  std::map<int, int64_t> symbols;
-  int64_t low = 0, high = 0;
-  bool known = true;
-};
-RowOffset row_offset(const Term& term, const std::vector<const For*>& nest, size_t depth,
-                     const std::map<Variable, int64_t>& extents) {
-  RowOffset out;
-  out.shared.assign(depth, 0);
-  out.low = out.high = term.constant;
-  for (const Part& part : term.parts) {
-    if (part.kind == Part::Kind::symbol) {
-      out.symbols[part.which] = part.coefficient;
-      continue;
-    }
-    if (part.kind == Part::Kind::load) {
-      out.known = false;
-      continue;
-    }
-    bool shared = false;
-    for (size_t d = 0; d < depth; ++d)
-      if (nest[d]->variable == part.which) out.shared[d] = part.coefficient, shared = true;
-    if (shared) continue;
-    int64_t reach = part.coefficient * (extents.at(part.which) - 1);
-    (reach < 0 ? out.low : out.high) += reach;
   }
   return out;
 }
@@ -123,7 +83,13 @@ class Fuser {
 
   bool same_rows(const Kernel& a, const std::vector<const For*>& nest_a, const Kernel& b,
                  const std::vector<const For*>& nest_b, size_t depth) const {
-    auto extents_a = extents_of(a.body), extents_b = extents_of(b.body);
+    std::vector<Variable> shared_a, shared_b;
+    std::vector<int64_t> extents;
+    for (size_t d = 0; d < depth; ++d) {
+      shared_a.push_back(nest_a[d]->variable), shared_b.push_back(nest_b[d]->variable);
+      extents.push_back(nest_a[d]->extent);
+    }
+    auto inside_a = extents_of(a.body), inside_b = extents_of(b.body);
     struct Use {
       std::vector<RowOffset> offsets;
       bool first = false, second = false, written = false;
@@ -131,42 +97,18 @@ class Fuser {
     std::map<BufferId, Use> uses;
     for_each_access(a.body, [&](const loop::Access& x) {
       Use& use = uses[x.buffer];
-      use.offsets.push_back(row_offset(*x.offset, nest_a, depth, extents_a));
+      use.offsets.push_back(row_offset(*x.offset, shared_a, inside_a));
       use.first = true, use.written = use.written || x.write;
     });
     for_each_access(b.body, [&](const loop::Access& x) {
       Use& use = uses[x.buffer];
-      use.offsets.push_back(row_offset(*x.offset, nest_b, depth, extents_b));
+      use.offsets.push_back(row_offset(*x.offset, shared_b, inside_b));
       use.second = true, use.written = use.written || x.write;
     });
     return std::all_of(uses.begin(), uses.end(), [&](const auto& entry) {
       const Use& use = entry.second;
-      return !use.first || !use.second || !use.written || apart(use.offsets, nest_a);
+      return !use.first || !use.second || !use.written || apart(use.offsets, extents);
     });
-  }
-
-  // Do different iterations of the shared loops touch different elements? The offsets must be a mixed-radix number of
-  // the shared variables with room for the rest.
-  static bool apart(const std::vector<RowOffset>& offsets, const std::vector<const For*>& nest) {
-    const RowOffset& first = offsets[0];
-    int64_t low = first.low, high = first.high;
-    for (const RowOffset& offset : offsets) {
-      if (!offset.known || offset.shared != first.shared || offset.symbols != first.symbols) return false;
-      low = std::min(low, offset.low), high = std::max(high, offset.high);
-    }
-    std::vector<std::pair<int64_t, int64_t>> digits;  // stride, extent
-    for (size_t d = 0; d < first.shared.size(); ++d) {
-      if (nest[d]->extent <= 1) continue;
-      if (first.shared[d] == 0) return false;
-      digits.push_back({std::abs(first.shared[d]), nest[d]->extent});
-    }
-    std::sort(digits.begin(), digits.end());
-    int64_t room = high - low + 1;
-    for (auto [stride, extent] : digits) {
-      if (stride < room) return false;
-      room += stride * (extent - 1);
-    }
-    return true;
   }
 
   void merge(size_t i, size_t j, size_t depth) {

@@ -11,6 +11,7 @@
 #include "caravan/passes/fuse.h"
 #include "caravan/passes/inline_producers.h"
 #include "caravan/passes/merge_equal.h"
+#include "caravan/passes/parallelize.h"
 #include "caravan/passes/remove_unused.h"
 #include "caravan/passes/update_in_place.h"
 
@@ -40,7 +41,8 @@ constexpr ProgramPass kProgramPasses[] = {
 constexpr LoopPass kLoopPasses[] = {
     {"fuse", fuse},                        // first: the others work within a kernel
     {"forward_stores", forward_stores},    // a fused store and load become a register; unread buffers go
-    {"update_in_place", update_in_place},  // last: it needs to know who still reads the old state
+    {"update_in_place", update_in_place},  // after them: it needs to know who still reads the old state
+    {"parallelize", parallelize},          // last: no pass has to know about threads
 };
 
 // Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.

@@ -107,6 +107,8 @@ Context::Context(const ContextOptions& options) : impl_(std::make_shared<Impl>()
   else if (kind == "cpu") {
     cc::DeviceOptions device;
     device.seed = options.seed;
+    device.threads = options.threads;
+    device.compiler.progress = options.compiling;
     device.compiler.cache = options.cache;
     device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
                                  options.compiler_flags.end());
@@ -210,6 +212,10 @@ Array Routine::read(const Tensor& observed) const {
 
 const std::vector<std::string>& Routine::indices() const { return impl_->indices; }
 std::string Routine::to_string() const { return ir::to_string(impl_->program); }
+RoutineReport Routine::report() const {
+  backend::Report report = impl_->executable->report();
+  return {report.arena_bytes, report.kernels, std::move(report.sources), report.from_cache};
+}
 
 Array Context::eval(const Tensor& tensor, const IndexValues& values) {
   return eval(std::vector<Tensor>{tensor}, values)[0];

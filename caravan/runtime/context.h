@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,11 +21,21 @@ namespace caravan {
 struct ContextOptions {
   uint64_t seed = 0;
   std::string device = "auto";  // auto, cpu, interp; auto is interp
+  int threads = 0;              // at most so many run a step; 0: as many as there are processors. The bits are the same
   Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
   std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
-  std::vector<std::string> compiler_flags{};  // appended to the C compiler's, for example -g
-  int64_t memory_limit = 0;                   // bytes for one program's buffers; 0: none
-  std::vector<std::string> passes_off{};      // names of optimisations to leave out
+  std::vector<std::string> compiler_flags{};             // appended to the C compiler's, for example -g
+  int64_t memory_limit = 0;                              // bytes for one program's buffers; 0: none
+  std::vector<std::string> passes_off{};                 // names of optimisations to leave out
+  std::function<void(int done, int total)> compiling{};  // told as the parts of a large program are compiled
+};
+
+// What is known of a routine before it runs.
+struct RoutineReport {
+  int64_t arena_bytes = 0;  // the peak of its buffers, beside the state
+  int kernels = 0;
+  std::vector<std::string> sources;  // paths of the generated C, where there is any
+  bool from_cache = false;           // nothing had to be compiled
 };
 
 using IndexValues = std::vector<std::pair<Index, int64_t>>;
@@ -42,6 +53,7 @@ class Routine {
 
   const std::vector<std::string>& indices() const;  // the names to bind
   std::string to_string() const;                    // the assignments
+  RoutineReport report() const;
 
  private:
   friend class Context;

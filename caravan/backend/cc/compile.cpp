@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <set>
 #include <sstream>
+#include <thread>
 
 #include "caravan/base/error.h"
 
@@ -182,44 +184,124 @@ void* Library::symbol(const char* name) const {
   return found;
 }
 
-Compiled compile(const std::string& source, const CompilerOptions& options) {
+namespace {
+
+// One build of a library, under passing names that nobody else uses.
+class Build {
+ public:
+  Build(const std::vector<std::string>& texts, const CompilerOptions& options, const fs::path& folder, std::string key)
+      : texts_(texts), options_(options), folder_(folder), key_(std::move(key)) {
+    static std::atomic<int> serial{0};
+    stem_ = (folder_ / (key_ + "." + std::to_string(getpid()) + "." + std::to_string(serial++))).string();
+  }
+  ~Build() {
+    std::error_code ignored;
+    for (const std::string& path : passing_) fs::remove(path, ignored);
+  }
+  Build(const Build&) = delete;
+  Build& operator=(const Build&) = delete;
+
+  std::shared_ptr<Library> run() {
+    for (size_t t = 0; t < texts_.size(); ++t)
+      if (!write_file(text(t), texts_[t]))
+        throw BackendError("the generated C could not be written to " + text(t) + "; is the disk full?");
+    if (texts_.size() == 1) {
+      call({text(0), "-shared", "-o", passing(".so"), "-lm"}, 0);
+    } else {
+      compile_all();
+      std::vector<std::string> link;
+      for (size_t t = 0; t < texts_.size(); ++t) link.push_back(passing(object(t)));
+      for (const std::string& word : {std::string("-shared"), std::string("-Wl,-Bsymbolic"), std::string("-o"),
+                                      passing(".so"), std::string("-lm")})
+        link.push_back(word);
+      call(link, texts_.size());
+    }
+    const std::string library = passing(".so"), bytes = read_file(library);
+    if (bytes.empty() || !write_file(library, bytes + digest(bytes)))
+      throw BackendError("compiled code could not be written to " + folder_.string() + "; is the disk full?");
+    auto loaded = std::make_shared<Library>(library);  // from our own file: nobody else touches it
+    std::error_code ignored;
+    for (size_t t = 0; t < texts_.size(); ++t) fs::rename(text(t), kept_text(folder_, key_, t, texts_.size()), ignored);
+    fs::rename(library, folder_ / (key_ + ".so"), ignored);
+    return loaded;
+  }
+
+  static std::string kept_text(const fs::path& folder, const std::string& key, size_t t, size_t texts) {
+    return (folder / (key + (texts == 1 ? "" : "." + std::to_string(t)) + ".c")).string();
+  }
+
+ private:
+  std::string text(size_t t) const { return kept_text(folder_, stem_, t, texts_.size()); }
+  static std::string object(size_t t) { return "." + std::to_string(t) + ".o"; }
+  std::string passing(const std::string& suffix) {
+    std::lock_guard lock(mutex_);
+    passing_.insert(stem_ + suffix);
+    return stem_ + suffix;
+  }
+
+  void call(const std::vector<std::string>& words, size_t number) {
+    std::vector<std::string> command = {options_.compiler};
+    command.insert(command.end(), options_.flags.begin(), options_.flags.end());
+    // debug information names the text as it is kept
+    command.push_back("-ffile-prefix-map=" + stem_ + "=" + (folder_ / key_).string());
+    command.insert(command.end(), words.begin(), words.end());
+    const std::string log = passing("." + std::to_string(number) + ".log");
+    if (const int status = caravan::cc::run(command, log); status != 0)
+      throw BackendError("the C compiler failed (status " + std::to_string(status) + ").\n  command: " +
+                         joined(command) + "\n  source:  " + words.front() + "\n  log:     " + read_file(log));
+  }
+
+  void compile_all() {
+    const int total = int(texts_.size());
+    std::atomic<int> next{0};
+    std::exception_ptr failed;
+    int done = 0;
+    auto tell = [&] {
+      if (options_.progress) options_.progress(done, total);
+    };
+    tell();
+    auto work = [&] {
+      for (int t; (t = next++) < total;) try {
+          call({text(size_t(t)), "-c", "-o", passing(object(size_t(t)))}, size_t(t));
+          std::lock_guard lock(told_);
+          ++done, tell();
+        } catch (...) {
+          std::lock_guard lock(told_);
+          failed = std::current_exception(), next = total;
+        }
+    };
+    std::vector<std::thread> others;
+    for (int w = 1; w < std::min(total, int(std::thread::hardware_concurrency())); ++w) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+    if (failed) std::rethrow_exception(failed);
+  }
+
+  const std::vector<std::string>& texts_;
+  const CompilerOptions& options_;
+  fs::path folder_;
+  std::string key_, stem_;
+  std::mutex mutex_, told_;
+  std::set<std::string> passing_;  // files to remove
+};
+
+}  // namespace
+
+Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options) {
   const fs::path cache = cache_folder(options), folder = writable_folder(cache);
-  const std::string key = digest(source + "\n" + options.compiler + "\n" + version_of(options.compiler, folder) + "\n" +
+  std::string content;
+  for (const std::string& text : texts) content += text + "\n";
+  const std::string key = digest(content + options.compiler + "\n" + version_of(options.compiler, folder) + "\n" +
                                  joined(options.flags) + "\n" + processor());
+  auto sources = [&](const fs::path& place) {
+    std::vector<std::string> out;
+    for (size_t t = 0; t < texts.size(); ++t) out.push_back(Build::kept_text(place, key, t, texts.size()));
+    return out;
+  };
   for (const fs::path& place : {cache, folder})  // a cache that cannot be written can still be read
     if (auto library = place.empty() ? nullptr : load_entry(place / (key + ".so")))
-      return {std::move(library), true, (place / (key + ".c")).string()};
-
-  static std::atomic<int> serial{0};
-  const std::string stem = (folder / (key + "." + std::to_string(getpid()) + "." + std::to_string(serial++))).string();
-  const fs::path c = stem + ".c", so = stem + ".so", log = stem + ".log", text = folder / (key + ".c");
-  std::error_code ignored;
-  auto clean = [&] {
-    for (const fs::path& p : {so, log}) fs::remove(p, ignored);
-  };
-  std::vector<std::string> command = {options.compiler};
-  command.insert(command.end(), options.flags.begin(), options.flags.end());
-  for (const std::string& word : {c.string(), std::string("-o"), so.string(), std::string("-lm")})
-    command.push_back(word);
-  if (!write_file(c, source))
-    throw BackendError("the generated C could not be written to " + c.string() + "; is the disk full?");
-  const int status = run(command, log);
-  if (status != 0) {
-    const std::string said = read_file(log);
-    clean();
-    throw BackendError("the C compiler failed (status " + std::to_string(status) + ").\n  command: " + joined(command) +
-                       "\n  source:  " + c.string() + "\n  log:     " + said);
-  }
-  const std::string bytes = read_file(so);
-  if (bytes.empty() || !write_file(so, bytes + digest(bytes))) {
-    clean();
-    throw BackendError("compiled code could not be written to " + folder.string() + "; is the disk full?");
-  }
-  auto library = std::make_shared<Library>(so.string());  // loaded from our own file: nobody else touches it
-  fs::rename(c, text, ignored);
-  fs::rename(so, folder / (key + ".so"), ignored);
-  clean();
-  return {std::move(library), false, text.string()};
+      return {std::move(library), true, sources(place)};
+  return {Build(texts, options, folder, key).run(), false, sources(folder)};
 }
 
 }  // namespace caravan::cc

@@ -5,6 +5,7 @@
 // be written is still read, and what is missing goes to a folder of this process alone. Nothing here prints.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,9 +24,10 @@ struct CompilerOptions {
                                     "-fno-trapping-math",
                                     "-fno-tree-slp-vectorize",
                                     "-fwrapv",
-                                    "-fPIC",
-                                    "-shared"};
+                                    "-fPIC"};
   std::string cache;  // a folder; empty: $CARAVAN_CACHE, then $XDG_CACHE_HOME/caravan, then ~/.cache/caravan
+  // Called when `done` of `total` texts are compiled, from 0 on, one call at a time; not at all for what is cached.
+  std::function<void(int done, int total)> progress;
 };
 
 class Library {
@@ -43,10 +45,11 @@ class Library {
 struct Compiled {
   std::shared_ptr<Library> library;
   bool from_cache = false;
-  std::string source_path;  // the text, kept beside the entry
+  std::vector<std::string> sources;  // paths of the texts, kept beside the entry
 };
 
+// Texts that make one library, compiled at the same time on as many processors as there are.
 // Throws BackendError with the command, its log and the source's path.
-Compiled compile(const std::string& source, const CompilerOptions& options = {});
+Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {});
 
 }  // namespace caravan::cc

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <thread>
 
+#include "caravan/backend/cc/pool.h"
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
 #include "caravan/loop/walk.h"
@@ -34,9 +36,19 @@ struct State {
   Memory memory;
   bool filled = false;
 };
+// Functions that go into one text: small programs are one text, so that their kernels are compiled as a whole.
+constexpr size_t kFunctionsPerUnit = 16;
+
 struct Store {
   DeviceOptions options;
   std::map<std::string, State> states;
+  std::unique_ptr<Pool> pool;  // made for the first program with parallel loops
+
+  Pool* threads() {
+    const int wanted = options.threads > 0 ? options.threads : int(std::thread::hardware_concurrency());
+    if (!pool && wanted > 1) pool = std::make_unique<Pool>(wanted);
+    return pool.get();
+  }
 
   State& declare(const std::string& name, const Shape& shape, DType dtype) {
     State& s = states[name];
@@ -65,10 +77,10 @@ class CcExecutable : public backend::Executable {
       throw StateError("the program `" + p.name + "` needs " + std::to_string(plan.bytes) +
                        " bytes for its buffers, more than the limit of " +
                        std::to_string(store_->options.memory_limit) + ".");
-    compiled_ = compile(codegen::to_c(module_), store_->options.compiler);
+    compiled_ = compile(codegen::to_units(module_, kFunctionsPerUnit), store_->options.compiler);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
-    arena_ = allocate(plan.bytes);
+    arena_ = allocate(plan.bytes), arena_bytes_ = plan.bytes;
     buffers_.assign(p.buffers.size(), nullptr);
     for (const Placement& place : plan.placements) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
 
@@ -86,16 +98,28 @@ class CcExecutable : public backend::Executable {
         states_.push_back({BufferId(b), &store_->declare(buffer.name, buffer.shape, buffer.dtype), bool(read[b]),
                            assigned.count(buffer.name) > 0});
     }
+    step_.buffers = buffers_.data();
+    step_.seed = store_->options.seed;
+    const bool parallel = std::any_of(module_.kernels.begin(), module_.kernels.end(),
+                                      [](const loop::Kernel& kernel) { return loop::parallel_loop(kernel); });
+    if (Pool* pool = parallel ? store_->threads() : nullptr) {
+      step_.pool = pool;
+      step_.parallel = [](void* pool, Pool::Chunk chunk, const codegen::Step* step, int64_t chunks) {
+        static_cast<Pool*>(pool)->run(chunk, step, chunks);
+      };
+    }
   }
 
   void run(const std::vector<int64_t>& symbols) override {
     make_ready(symbols);
-    run_(buffers_.data(), symbols.data(), store_->options.seed);
+    step_.symbols = symbols.data();
+    run_(&step_);
     note_assigned();
   }
   void run_steps(int64_t steps, std::vector<int64_t> symbols, const std::vector<int64_t>& ranges) override {
     make_ready(symbols);
-    run_steps_(buffers_.data(), symbols.data(), ranges.data(), steps, store_->options.seed);
+    step_.symbols = symbols.data();
+    run_steps_(&step_, symbols.data(), ranges.data(), steps);
     note_assigned();
   }
 
@@ -104,10 +128,13 @@ class CcExecutable : public backend::Executable {
     const ir::Buffer& b = p.buffers[size_t(p.observed[which])];
     return to_array(b.shape, b.dtype, buffers_[size_t(p.observed[which])]);
   }
+  backend::Report report() const override {
+    return {arena_bytes_, int(module_.kernels.size()), compiled_.sources, compiled_.from_cache};
+  }
 
  private:
-  using Run = void (*)(void* const*, const int64_t*, uint64_t);
-  using RunSteps = void (*)(void* const*, int64_t*, const int64_t*, int64_t, uint64_t);
+  using Run = void (*)(const codegen::Step*);
+  using RunSteps = void (*)(const codegen::Step*, int64_t*, const int64_t*, int64_t);
   struct StateSlot {
     BufferId buffer;
     State* state;
@@ -151,7 +178,9 @@ class CcExecutable : public backend::Executable {
   Run run_ = nullptr;
   RunSteps run_steps_ = nullptr;
   Memory arena_;
+  int64_t arena_bytes_ = 0;
   std::vector<void*> buffers_;
+  codegen::Step step_;
   std::vector<StateSlot> states_;
 };
 

@@ -1,0 +1,97 @@
+#include "caravan/loop/rows.h"
+
+#include <algorithm>
+#include <set>
+
+#include "caravan/loop/walk.h"
+
+namespace caravan::loop {
+
+using Part = Term::Part;
+
+std::map<Variable, int64_t> extents_of(const Block& block) {
+  std::map<Variable, int64_t> out;
+  for (const Statement& s : block) {
+    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent, out.merge(extents_of(f->body));
+    if (auto* i = std::get_if<If>(&s)) out.merge(extents_of(i->body));
+  }
+  return out;
+}
+
+RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, const std::map<Variable, int64_t>& inside) {
+  RowOffset out;
+  out.shared.assign(shared.size(), 0);
+  out.low = out.high = term.constant;
+  for (const Part& part : term.parts) {
+    if (part.kind == Part::Kind::load) {
+      out.known = false;
+      continue;
+    }
+    if (part.kind == Part::Kind::iterator) {
+      if (auto at = std::find(shared.begin(), shared.end(), part.which); at != shared.end()) {
+        out.shared[size_t(at - shared.begin())] = part.coefficient;
+        continue;
+      }
+      if (auto at = inside.find(part.which); at != inside.end()) {
+        const int64_t reach = part.coefficient * (at->second - 1);
+        (reach < 0 ? out.low : out.high) += reach;
+        continue;
+      }
+    }
+    out.fixed[{part.kind, part.which}] = part.coefficient;
+  }
+  return out;
+}
+
+bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& extents) {
+  const RowOffset& first = offsets[0];
+  int64_t low = first.low, high = first.high;
+  for (const RowOffset& offset : offsets) {
+    if (!offset.known || offset.shared != first.shared || offset.fixed != first.fixed) return false;
+    low = std::min(low, offset.low), high = std::max(high, offset.high);
+  }
+  std::vector<std::pair<int64_t, int64_t>> digits;  // stride, extent
+  for (size_t d = 0; d < first.shared.size(); ++d) {
+    if (extents[d] <= 1) continue;
+    if (first.shared[d] == 0) return false;
+    digits.push_back({std::abs(first.shared[d]), extents[d]});
+  }
+  std::sort(digits.begin(), digits.end());
+  int64_t room = high - low + 1;
+  for (auto [stride, extent] : digits) {
+    if (stride < room) return false;
+    room += stride * (extent - 1);
+  }
+  return true;
+}
+
+namespace {
+
+// Accumulators that a block resets, and those that it adds to.
+void accumulators(const Block& block, std::set<Register>& own, std::set<Register>& changed) {
+  for (const Statement& s : block) {
+    if (auto* r = std::get_if<Reset>(&s)) own.insert(r->to);
+    if (auto* c = std::get_if<Combine>(&s)) changed.insert(c->to);
+    if (auto* c = std::get_if<CombineFirst>(&s)) changed.insert(c->best), changed.insert(c->position);
+    if (auto* f = std::get_if<For>(&s)) accumulators(f->body, own, changed);
+    if (auto* i = std::get_if<If>(&s)) accumulators(i->body, own, changed);
+  }
+}
+
+}  // namespace
+
+bool independent(Variable variable, int64_t extent, const Block& body) {
+  std::set<Register> own, changed;
+  accumulators(body, own, changed);
+  if (!std::includes(own.begin(), own.end(), changed.begin(), changed.end())) return false;
+  const std::map<Variable, int64_t> inside = extents_of(body);
+  std::map<ir::BufferId, std::vector<RowOffset>> touched;
+  std::set<ir::BufferId> written;
+  for_each_access(body, [&](const Access& a) {
+    touched[a.buffer].push_back(row_offset(*a.offset, {variable}, inside));
+    if (a.write) written.insert(a.buffer);
+  });
+  return std::all_of(written.begin(), written.end(), [&](ir::BufferId id) { return apart(touched.at(id), {extent}); });
+}
+
+}  // namespace caravan::loop

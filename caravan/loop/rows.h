@@ -1,0 +1,29 @@
+// Which elements the iterations of loops touch: what fusion, parallel and vector loops must know before they reorder.
+#pragma once
+
+#include <map>
+
+#include "caravan/loop/loop.h"
+
+namespace caravan::loop {
+
+std::map<Variable, int64_t> extents_of(const Block& block);  // of every loop inside
+
+// An offset as a function of some loops, what is fixed around them, and an interval for the loops inside.
+struct RowOffset {
+  std::vector<int64_t> shared;                                // a coefficient for each of the loops
+  std::map<std::pair<Term::Part::Kind, int>, int64_t> fixed;  // symbols, and variables of loops around
+  int64_t low = 0, high = 0;
+  bool known = true;  // an index tensor's value may be anything
+};
+RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, const std::map<Variable, int64_t>& inside);
+
+// Do different iterations of the shared loops touch different elements? The offsets must be a mixed-radix number of
+// the shared variables with room for the rest.
+bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& extents);
+
+// May the iterations of a loop over `variable` with this body run in any order, or at once? What it writes must lie
+// apart, and its accumulators must be its own.
+bool independent(Variable variable, int64_t extent, const Block& body);
+
+}  // namespace caravan::loop

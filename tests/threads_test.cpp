@@ -1,0 +1,147 @@
+// Threads and units: the same bits whatever runs them, kernels compiled once, many texts compiled at once.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <regex>
+
+#include "caravan/backend/cc/pool.h"
+#include "caravan/codegen/c.h"
+#include "caravan/passes/pipeline.h"
+#include "programs.h"
+
+namespace caravan {
+namespace {
+
+Array numbers(const std::string& shape, double scale = 0.01) {
+  Array like(parse_shape(shape));
+  std::vector<double> values;
+  for (int64_t i = 0; i < like.size(); ++i) values.push_back(scale * double((i * 7919) % 101 - 50));
+  return Array(like.shape(), values, DType::f32);
+}
+const std::string& cache() {
+  static const TemporaryFolder folder;
+  return folder.path();
+}
+Context on(int threads) {
+  ContextOptions options;
+  options.seed = 1, options.device = "cpu", options.cache = cache(), options.threads = threads;
+  return Context(options);
+}
+
+// Enough work for parallel loops forward and backward: two layers, a softmax, Adam.
+struct Model {
+  Tensor x = tensor(numbers("96|64")), t = tensor(numbers("96|32"));
+  Tensor w1 = param("w1", {.output = {80}}), b1 = param("b1"), w2 = param("w2", {.output = {32}});
+  Tensor h = tanh(w1(x) + b1);
+  Tensor logits = w2(h);
+  Tensor e = exp(logits - einmax("b|i => b|0", logits));
+  Tensor p = e / einsum("b|i => b|0", e);
+  Tensor loss = mean(square(p - t));
+  Program step = train_step(loss, adam({.lr = 0.01}));
+};
+
+TEST(Threads, ChunksRunOnceEachWhateverTheThreads) {
+  static std::vector<std::atomic<int>> counts(1000);
+  for (int threads : {1, 2, 3, 7}) {
+    cc::Pool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (int round = 0; round < 300; ++round) {
+      const int64_t chunks = 1 + (round * 37) % 1000;
+      for (auto& c : counts) c = 0;
+      pool.run([](const codegen::Step*, int64_t chunk) { ++counts[size_t(chunk)]; }, nullptr, chunks);
+      for (int64_t c = 0; c < 1000; ++c) ASSERT_EQ(counts[size_t(c)], c < chunks ? 1 : 0) << threads << " threads, round " << round;
+      if (round % 100 == 50) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until the workers sleep
+    }
+  }
+}
+
+TEST(Threads, GiveTheSameBits) {
+  std::vector<std::map<std::string, Array>> states;
+  std::vector<double> losses;
+  for (int threads : {1, 2, 3}) {
+    Model m;
+    Context ctx = on(threads);
+    Routine step = ctx.compile(m.step);
+    step.run_steps(20);
+    losses.push_back(step.read(m.loss).item());
+    states.emplace_back();
+    for (const std::string& name : ctx.names()) states.back()[name] = ctx.read(name);
+  }
+  const loop::Module module = passes::run(to_ir(Model().step)).module;
+  EXPECT_GE(std::count_if(module.kernels.begin(), module.kernels.end(), [](const loop::Kernel& k) { return loop::parallel_loop(k); }), 3);
+  for (size_t other : {1u, 2u}) {
+    EXPECT_EQ(losses[0], losses[other]);
+    for (const auto& [name, value] : states[0]) EXPECT_EQ(value.values(), states[other].at(name).values()) << name;
+  }
+}
+
+TEST(Threads, ManyContextsAtOnce) {  // each with threads of its own
+  std::vector<std::thread> users;
+  std::vector<double> losses(4);
+  for (size_t u = 0; u < losses.size(); ++u)
+    users.emplace_back([&, u] {
+      Model m;
+      Context ctx = on(2);
+      Routine step = ctx.compile(m.step);
+      for (int s = 0; s < 10; ++s) step.run();
+      losses[u] = step.read(m.loss).item();
+    });
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(losses, std::vector<double>(losses.size(), losses[0]));
+}
+
+Tensor deep(int layers) {
+  Tensor h = tensor(numbers("4|8"));
+  for (int k = 0; k < layers; ++k) h = tanh(param("layer" + std::to_string(k) + ".w", {.output = {8}})(h) + param("layer" + std::to_string(k) + ".b"));
+  return sum(square(h));
+}
+size_t functions_in(const std::vector<std::string>& units) {
+  size_t out = 0;
+  for (const std::string& unit : units) {
+    const std::regex definition("\\n(static )?void k[0-9]+_\\w+\\([^;{]*\\) \\{");
+    out += size_t(std::distance(std::sregex_iterator(unit.begin(), unit.end(), definition), std::sregex_iterator()));
+  }
+  return out;
+}
+
+TEST(Units, EqualKernelsAreOneFunction) {
+  auto module = [](int layers) { return passes::run(to_ir(train_step(deep(layers), sgd({.lr = 0.1})))).module; };
+  const loop::Module twelve = module(12), six = module(6);
+  EXPECT_GE(twelve.kernels.size(), six.kernels.size() + 6);
+  EXPECT_EQ(functions_in({codegen::to_c(twelve)}), functions_in({codegen::to_c(six)})) << codegen::to_c(twelve);
+  EXPECT_EQ(functions_in(codegen::to_units(twelve, 2)), functions_in({codegen::to_c(twelve)}));
+}
+
+TEST(Units, ALargeProgramIsCompiledInPartsAndSaysHowFarItIs) {
+  auto program = [] {  // kernels of different sizes, so that none is equal to another
+    Tensor total = number(0, DType::f32);
+    for (int k = 0; k < 20; ++k) total = total + sum(exp(einsum("ij;jk=>ik", tensor(numbers(std::to_string(3 + k) + ",4")), param("w" + std::to_string(k), Array(parse_shape("4,5"))))));
+    return total;
+  };
+  const TemporaryFolder folder;
+  std::vector<std::pair<int, int>> told;
+  ContextOptions options;
+  options.device = "cpu", options.cache = folder.path(), options.compiler_flags = {"-O1"};
+  options.compiling = [&](int done, int total) { told.push_back({done, total}); };
+  const Tensor loss = program();
+  const Program step = train_step(loss, sgd({.lr = 0.01}));
+  Context ctx(options), oracle({.device = "interp"});
+  Routine routine = ctx.compile(step), expected = oracle.compile(step);
+  ASSERT_GE(told.size(), 3u);
+  for (size_t k = 0; k < told.size(); ++k) EXPECT_EQ(told[k], std::make_pair(int(k), int(told.size()) - 1));
+  EXPECT_EQ(routine.report().sources.size(), told.size() - 1);
+  for (const std::string& path : routine.report().sources) EXPECT_TRUE(std::ifstream(path).good()) << path;
+  EXPECT_FALSE(routine.report().from_cache);
+  routine.run(), expected.run();
+  EXPECT_NEAR(routine.read(loss).item(), expected.read(loss).item(), 1e-3);
+  for (const std::string& name : ctx.names())
+    for (int64_t i = 0; i < ctx.read(name).size(); ++i) ASSERT_NEAR(ctx.read(name).at(i), oracle.read(name).at(i), 1e-4) << name;
+
+  told.clear();
+  EXPECT_TRUE(Context(options).compile(step).report().from_cache);
+  EXPECT_TRUE(told.empty());
+}
+
+}  // namespace
+}  // namespace caravan
