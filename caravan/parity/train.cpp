@@ -102,22 +102,27 @@ Arrays train(const Fixture& fixture, const ContextOptions& options) {
   const Tensor loss = loss_of(fixture.loss, model.call(x.tensor(), phase), y.tensor(), batch);
   const Tensor output = model.call(x.tensor(), nn::evaluation());
   const Gradients list = gradients(loss);
-  Program program = fixture.optimizer(list) & phase.updates() & observe(loss);
+  // What is observed is computed from the state before the step, so one more step evaluates what the last one left.
+  Program program = fixture.optimizer(list) & phase.updates() & observe({loss, output});
   for (const Gradient& g : list) program &= observe(g.value);
 
   Context ctx(options);
-  Routine step = ctx.compile(program), evaluate = ctx.compile(observe(output));
+  Routine step = ctx.compile(program);
   auto write = [&](const std::vector<Counterpart>& all, const Arrays& values) {
     for (const Counterpart& c : all) ctx.write(c.name, c.to_ours(values.at(c.name), ctx.read(c.name).shape()));
   };
   write(model.parameters, fixture.parameters);
   write(model.buffers, fixture.buffers);
 
+  auto run = [&](int64_t batch_of_step) {
+    x.write(ctx, batch_of_step), y.write(ctx, batch_of_step);
+    step.run();
+  };
+
   Arrays out;
   Array losses(output_axes({fixture.steps}), DType::f64);
   for (int64_t s = 0; s < fixture.steps; ++s) {
-    x.write(ctx, s), y.write(ctx, s);
-    step.run();
+    run(s);
     losses.set(s, step.read(loss).item());
     if (s == 0)
       for (const Counterpart& c : model.parameters)
@@ -127,11 +132,10 @@ Arrays train(const Fixture& fixture, const ContextOptions& options) {
   out["losses"] = losses;
   for (const Counterpart& c : model.parameters) out["final." + c.name] = c.to_theirs(ctx.read(c.name));
   for (const Counterpart& c : model.buffers) out["final_buffer." + c.name] = c.to_theirs(ctx.read(c.name));
-  x.write(ctx, 0);
-  evaluate.run();
+  run(0);
   Sizes all = model.output;
   all.insert(all.begin(), batch);
-  out["eval_output"] = evaluate.read(output).reshaped(output_axes(all));
+  out["eval_output"] = step.read(output).reshaped(output_axes(all));
   return out;
 }
 
