@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -42,6 +43,11 @@ class RandomFixture {
   // A number, or a pair where the two differ or by chance.
   std::string written(const Pair& p) {
     return p[0] == p[1] && !one_in(3) ? std::to_string(p[0]) : fmt::format("[{}, {}]", p[0], p[1]);
+  }
+  static int64_t product(const Sizes& sizes) {
+    int64_t out = 1;
+    for (int64_t size : sizes) out *= size;
+    return out;
   }
   using Layers = std::vector<std::string>;
 
@@ -92,7 +98,8 @@ class RandomFixture {
   void norm(Layers& out, const Sizes& s) {
     if (s.size() == 3 && one_in(2)) out.push_back(fmt::format(R"({{"type": "batch_norm2d", "features": {}}})", s[0]));
     else if (one_in(2)) out.push_back(fmt::format(R"({{"type": "batch_norm", "features": {}}})", s.back()));
-    else if (s.size() > 1 && one_in(2)) out.push_back(fmt::format(R"({{"type": "layer_norm", "features": [{}]}})", fmt::join(s, ", ")));
+    else if (s.size() > 1 && one_in(2) && product(s) >= 4)
+      out.push_back(fmt::format(R"({{"type": "layer_norm", "features": [{}]}})", fmt::join(s, ", ")));
     else if (s.back() >= 4) out.push_back(fmt::format(R"({{"type": "layer_norm", "features": {}}})", s.back()));
   }
   // A map that keeps or changes the size, with a norm and an activation behind it or not.
@@ -119,9 +126,7 @@ class RandomFixture {
   }
   void flatten(Sizes& s) {
     layers_.push_back(R"({"type": "flatten"})");
-    int64_t all = 1;
-    for (int64_t size : s) all *= size;
-    s = {all};
+    s = {product(s)};
   }
 
   // --- models ---
@@ -168,7 +173,7 @@ class RandomFixture {
     head(s);
   }
   void gpt() {
-    const int64_t heads = any<int64_t>({1, 2, 3, 4}), dim = heads * between(2, 6), ctx = between(3, 10);
+    const int64_t heads = any<int64_t>({1, 2, 3, 4}), dim = heads * between(6 / heads, 6), ctx = between(3, 10);
     vocabulary_ = between(5, 20), batch_ = between(2, 4), example_ = {between(2, ctx)}, loss_ = "cross_entropy";
     const bool tied = one_in(2);
     model_ = fmt::format(R"({{"type": "gpt", "vocab": {}, "ctx": {}, "dim": {}, "heads": {}, "layers": {}, "tied": {}}})", vocabulary_,
@@ -204,6 +209,9 @@ class RandomFixture {
     front.insert(front.end(), back.begin(), back.end());
     return front;
   }
+  static bool any_of(const std::vector<Counterpart>& list, const std::string& name, const Sizes& sizes) {
+    return std::any_of(list.begin(), list.end(), [&](const Counterpart& c) { return c.name == name && c.sizes == sizes; });
+  }
   void fill() {
     const int64_t steps = between(2, 4);
     tensors_.metadata = {{"fixture", "1"}, {"name", "random"}, {"model", model_}, {"loss", loss_},
@@ -224,9 +232,9 @@ class RandomFixture {
     for (const Counterpart& c : model.parameters) {
       double fan_in = 1;
       for (size_t i = 1; i < c.sizes.size(); ++i) fan_in *= double(c.sizes[i]);
-      const bool scale = c.sizes.size() == 1 || c.name.ends_with("weight") == false;
-      const bool of_norm = c.sizes.size() != 2 && c.name.ends_with(".weight") && c.sizes.size() != 4;
-      const double bound = of_norm || scale ? 0.3 : 1 / std::sqrt(fan_in);
+      // The weight of a norm is near 1; it has the shape of the norm's bias.
+      const bool of_norm = c.name.ends_with(".weight") && any_of(model.parameters, c.name.substr(0, c.name.size() - 6) + "bias", c.sizes);
+      const double bound = of_norm || c.name.ends_with(".bias") ? 0.3 : 1 / std::sqrt(fan_in);
       add("param." + c.name, drawn(c.sizes, [&] { return (of_norm ? 1 : 0) + real(-bound, bound); }));
     }
     for (const Counterpart& c : model.buffers)
