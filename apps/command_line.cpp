@@ -58,7 +58,7 @@ void add_einsum(CLI::App& app, Parsed& parsed) {
 void add_gradcheck(CLI::App& app, Parsed& parsed) {
   GradcheckOptions& o = parsed.gradcheck;
   CLI::App& command =
-      add_command(app, "gradcheck", "Gradients of every op and family of specs against differences",
+      add_command(app, "gradcheck", "Gradients of every op, family of specs, layer and loss against differences",
                   "  caravan gradcheck\n  caravan gradcheck 'op pow' window\n  caravan gradcheck --json");
   command.add_option("FILTER", o.filters, "Only cases whose family or name contains one of these");
   command.add_flag("--json", o.json, "End with one line of JSON");

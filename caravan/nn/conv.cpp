@@ -109,19 +109,23 @@ namespace {
 WindowSizes pool_sizes(const PoolOptions& o) {
   return {o.kernel, {o.stride.h ? o.stride.h : o.kernel.h, o.stride.w ? o.stride.w : o.kernel.w}, 1, o.padding};
 }
+std::string window_name(const char* kind, const PoolOptions& o) {
+  return kind + std::to_string(o.kernel.h) + "x" + std::to_string(o.kernel.w);
+}
 RuntimeSpec pool_spec(const PoolOptions& o, const Operand& x) {
   return spec("... | " + windows(o.padding) + ", c => ... | oh, ow, c", x.where);
 }
 }  // namespace
 
 Tensor MaxPool2d::operator()(Operand x) const {
-  return einmax(pool_spec(options, x), x, window_bindings(pool_sizes(options))).named("max_pool2d");
+  return einmax(pool_spec(options, x), x, window_bindings(pool_sizes(options)))
+      .named(window_name("max_pool2d ", options));
 }
 Tensor AvgPool2d::operator()(Operand x) const {
   const RuntimeSpec spec = pool_spec(options, x);
   const Bindings sizes = window_bindings(pool_sizes(options));
-  if (!options.exclude_padding) return mean(spec, x, sizes).named("avg_pool2d");
-  return (einsum(spec, x, sizes) / einsum(spec, ones_like(x.tensor), sizes)).named("avg_pool2d");
+  if (!options.exclude_padding) return mean(spec, x, sizes).named(window_name("avg_pool2d ", options));
+  return (einsum(spec, x, sizes) / einsum(spec, ones_like(x.tensor), sizes)).named(window_name("avg_pool2d ", options));
 }
 
 Tensor FlattenConsecutive::operator()(Operand x) const {

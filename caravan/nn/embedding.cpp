@@ -13,6 +13,14 @@ Tensor Embedding::operator()(Operand ids) const {
   return gather(Operand(weight, ids.where), ids).named("embedding " + name);
 }
 
+namespace {
+// Position t times base^(-p / pairs), in the precision of x.
+Tensor angles(const Operand& x, const Tensor& t, const Dim& pairs, double base) {
+  const DType dtype = at_least_f32(x).dtype();
+  return einsum("t; p => t | p", cast(t, dtype), pow(base, -cast(iota(pairs), dtype) / pairs));
+}
+}  // namespace
+
 Tensor LearnedPositions::operator()(Operand x) const {
   Dim steps;
   einsum("..., t | c => c", x, {{"t", steps}});
@@ -22,7 +30,7 @@ Tensor LearnedPositions::operator()(Operand x) const {
 Tensor SinusoidalPositions::operator()(Operand x) const {
   Dim steps, pairs;
   einsum("..., t | p&two => two", x, {{"t", steps}, {"p", pairs}, {"two", 2}});
-  Tensor angle = einsum("t; p => t | p", iota(steps), pow(base, -iota(pairs) / pairs));
+  Tensor angle = angles(x, iota(steps), pairs, base);
   return x + einsum("t | two, p => t | p&two", stack({sin(angle), cos(angle)}));
 }
 
@@ -33,7 +41,7 @@ Tensor rotary(Operand x, const RotaryOptions& o) {
   Tensor xy = einsum(spec(split, x.where), x, {{"two", 2}, {"t", steps}, {"p", pairs}});
   Tensor x0 = einsum("... | 0, h, p => ... | h, p", xy), y0 = einsum("... | 1, h, p => ... | h, p", xy);
   Tensor t = o.first ? iota(steps) + *o.first : iota(steps);
-  Tensor angle = einsum("t; p => t | p", t, pow(o.base, -iota(pairs) / pairs)), c = cos(angle), s = sin(angle);
+  Tensor angle = angles(x, t, pairs, o.base), c = cos(angle), s = sin(angle);
   return einsum(spec(merge, x.where), stack({x0 * c - y0 * s, x0 * s + y0 * c}));
 }
 

@@ -1,15 +1,23 @@
 #include "caravan/nn/layer.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "caravan/tensor/graph.h"
 
 namespace caravan::nn {
 
-std::vector<Tensor> states_of(const Tensor& outline) {
+std::vector<Tensor> leaves_of(const Tensor& outline, bool parameters) {
   std::vector<Tensor> out;
-  for (const Tensor& t : topological({outline}, true)) {
-    const StateNode* s = t.node().state();
-    if (s && !s->parameter && s->name != kOutlineInputs[0] && s->name != kOutlineInputs[1]) out.push_back(t);
-  }
+  std::unordered_set<const Node*> listed;
+  // An operation stands after those whose results it reads, so that its own leaves come after theirs.
+  for (const Tensor& operation : topological({outline}, true))
+    for_each_read(operation.node(), [&](const Tensor& leaf) {
+      const StateNode* state = leaf.node().state();
+      const bool wanted =
+          state && state->parameter == parameters && std::ranges::count(kOutlineInputs, state->name) == 0;
+      if (wanted && listed.insert(&leaf.node()).second) out.push_back(leaf);
+    });
   return out;
 }
 

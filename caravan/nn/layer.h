@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,14 +63,16 @@ struct Residual {
   Tensor operator()(Operand x, const Phase& phase = {}) const { return x + Operand(body(x, phase), x.where); }
 };
 
-inline constexpr const char* kOutlineInputs[] = {"first input", "second input"};
-std::vector<Tensor> states_of(const Tensor& outline);  // but its parameters and inputs
+inline constexpr std::string_view kOutlineInputs[] = {"first input", "second input"};
+// Parameters or other states, in the order in which operations first use them.
+std::vector<Tensor> leaves_of(const Tensor& outline, bool parameters);
 
 // The model called with inputs of which nothing is known: the graph has its parameters and states, whatever the sizes.
 // Ids are the inputs that every model accepts.
 template <class Model>
 Tensor outline(const Model& model) {
-  Tensor x = input(kOutlineInputs[0], {.dtype = DType::i32}), y = input(kOutlineInputs[1], {.dtype = DType::i32});
+  Tensor x = input(std::string(kOutlineInputs[0]), {.dtype = DType::i32}),
+         y = input(std::string(kOutlineInputs[1]), {.dtype = DType::i32});
   const Phase phase;
   if constexpr (CalledWith<Model, Tensor, Phase>)
     return model(x, phase);
@@ -87,13 +90,13 @@ Tensor outline(const Model& model) {
 template <class Model>
 requires(!std::is_same_v<Model, Tensor> &&
          !std::is_convertible_v<Model, std::vector<Tensor>>) std::vector<Tensor> parameters(const Model& model) {
-  return parameters(nn::outline(model));
+  return nn::leaves_of(nn::outline(model), true);
 }
 
 // The states that evaluating the model reads and training it updates, such as running statistics.
 template <class Model>
 std::vector<Tensor> buffers(const Model& model) {
-  return nn::states_of(nn::outline(model));
+  return nn::leaves_of(nn::outline(model), false);
 }
 
 }  // namespace caravan

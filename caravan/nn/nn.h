@@ -11,4 +11,5 @@
 #include "caravan/nn/norm.h"
 #include "caravan/nn/phase.h"
 #include "caravan/nn/recurrent.h"
+#include "caravan/nn/summary.h"
 #include "caravan/nn/transformer.h"

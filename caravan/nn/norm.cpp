@@ -61,20 +61,17 @@ BatchNorm::BatchNorm(std::string n, const BatchNormOptions& o, Source where)
   };
   running_mean = statistic(".running_mean", zeros()), running_var = statistic(".running_var", ones());
 }
-Tensor BatchNorm::affine(Operand x, const Tensor& mean, const Tensor& variance) const {
+Tensor BatchNorm::operator()(Operand x, const Phase& phase) const {
+  x.tensor = at_least_f32(x);
+  Tensor mean = running_mean, variance = running_var;
+  if (phase.training()) {
+    Tensor n = count("... | ..., c => c", x);
+    mean = caravan::mean("... | ..., c => c", x), variance = caravan::mean("... | ..., c => c", square(x - mean));
+    phase.update(running_mean, (1 - momentum) * phase.now(running_mean) + momentum * mean);
+    phase.update(running_var, (1 - momentum) * phase.now(running_var) + momentum * variance * n / max(n - 1, 1));
+  }
   Tensor centred = sub("... | ..., c; c => ... | ..., c", x, mean);
   return scaled(centred, weight * rsqrt(variance + epsilon), bias).named("batch_norm " + name);
-}
-Tensor BatchNorm::operator()(Operand input, const Phase& phase) const {
-  Operand x(at_least_f32(input), input.where);
-  if (!phase.training()) return affine(x, running_mean, running_var);
-  Dim batch, others;  // n = batch * others elements for each channel
-  Tensor total = einsum("..batch.. | ..others.., c => c", x, {{"batch", batch}, {"others", others}});
-  Tensor n = batch * others, mean = total / n;
-  Tensor variance = caravan::mean("... | ..., c => c", square(x - mean));
-  phase.update(running_mean, (1 - momentum) * phase.now(running_mean) + momentum * mean);
-  phase.update(running_var, (1 - momentum) * phase.now(running_var) + momentum * variance * (n / max(n - 1, 1)));
-  return affine(x, mean, variance);
 }
 
 }  // namespace caravan::nn

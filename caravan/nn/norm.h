@@ -53,9 +53,6 @@ struct BatchNorm {
   Tensor weight, bias, running_mean, running_var;
   explicit BatchNorm(std::string name, const BatchNormOptions& options = {}, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
-
- private:
-  Tensor affine(Operand x, const Tensor& mean, const Tensor& variance) const;
 };
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;

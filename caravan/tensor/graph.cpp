@@ -541,20 +541,29 @@ std::set<std::string> names_in(const shape::SpecSyntax& syntax, const shape::Sha
 }
 }  // namespace
 
-Tensor mean(Spec<1> spec, Operand a, const Bindings& bindings) {
+namespace {
+struct Summed {
+  Tensor total, count;
+};
+Summed summed(Spec<1> spec, Operand a, Bindings bindings) {
   const SpecRef ref = spec.syntax_ref();
   const shape::SpecSyntax syntax = shape::parse_spec(ref.text);
   std::set<std::string> reduced = names_in(syntax, syntax.shapes[0], ref);
   for (const std::string& kept : names_in(syntax, syntax.result(), ref)) reduced.erase(kept);
-  Bindings with_sizes = bindings;
   std::vector<Dim> sizes(reduced.size());
   size_t i = 0;
-  for (const std::string& name : reduced) with_sizes.list.push_back({name, sizes[i++]});
-  Tensor total = einsum(spec, a, with_sizes).named("sum"), count;
-  for (const Dim& size : sizes)
-    count = count.defined() ? Operand(count, a.where) * Operand(size, a.where) : Operand(size, a.where).tensor;
-  return count.defined() ? (Operand(total, a.where) / count).named("mean") : total;
+  for (const std::string& name : reduced) bindings.list.push_back({name, sizes[i++]});
+  Summed out{einsum(spec, a, bindings).named("sum"), Operand(1, a.where).tensor};
+  for (const Dim& size : sizes) out.count = Operand(out.count, a.where) * Operand(size, a.where);
+  return out;
 }
+}  // namespace
+
+Tensor mean(Spec<1> spec, Operand a, const Bindings& bindings) {
+  const Summed s = summed(spec, a, bindings);
+  return (Operand(s.total, a.where) / s.count).named("mean");
+}
+Tensor count(Spec<1> spec, Operand a, const Bindings& bindings) { return summed(spec, a, bindings).count; }
 
 // --- reductions ---
 namespace {

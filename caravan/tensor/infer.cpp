@@ -214,8 +214,8 @@ class Emitter {
     out_.name = program_.observed().empty() ? "update" : program_.observed()[0].node().label;
     for (const Tensor& t : roots) kept_.insert(&t.node());
     for (const Tensor& t : order) note_number(t.node());
-    for (const Tensor& t : order)
-      if (!numbers_.count(&t.node()) || kept_.count(&t.node())) emit(t);
+    std::erase_if(order, [&](const Tensor& t) { return numbers_.count(&t.node()) && !kept_.count(&t.node()); });
+    for (const Tensor& t : order) emit(t);
     for (const auto& a : program_.assignments()) out_.assignments.push_back({buffer(a.state), buffer(a.value)});
     for (const Tensor& t : program_.observed()) out_.observed.push_back(buffer(t));
     if (tensors) *tensors = std::move(order);

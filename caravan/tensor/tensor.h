@@ -196,9 +196,10 @@ Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output,
 Tensor gather(Operand table, Operand ids);  // table `v -> ...`; out-of-range ids are refused on the host
 Tensor scatter_add(Operand values, Operand ids, int64_t size);  // the transpose of gather: `size -> ...`
 
-// The sum divided by the sizes of all names that the result lacks: mean("... | c => ... | 0", x). A window's kernel
-// counts in full, also where it reaches outside.
+// The sum divided by the product of the sizes of all names that the result lacks, which is a count known before
+// anything runs: mean("... | c => ... | 0", x). A window's kernel counts in full, also where it reaches outside.
 Tensor mean(Spec<1> spec, Operand a, const Bindings& bindings = {});
+Tensor count(Spec<1> spec, Operand a, const Bindings& bindings = {});
 
 // --- reductions over all axes ---
 Tensor sum(Operand a);
