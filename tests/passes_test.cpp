@@ -667,7 +667,7 @@ TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
 TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
   std::map<std::string, bool> changed;
   for (const LogEntry& entry : run(to_ir(observe(exp(leaf("a", "2") + 1)))).log) changed[entry.pass] = changed[entry.pass] || entry.changed;
-  std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"lower", true}};
+  std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"split_sums", false}, {"lower", true}, {"split_loops", false}};
   for (const std::string& name : names()) expected[name] = name == "inline_producers";
   EXPECT_EQ(changed, expected);
   for (const LogEntry& entry : run(to_ir(observe(leaf("a", "2") + 1)), {.off = names()}).log) EXPECT_EQ(entry.changed, entry.pass == "lower") << entry.pass;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -103,6 +104,7 @@ class KernelPrinter {
       if (a.write) written_.insert(a.buffer);
     });
     count(kernel_.body);
+    survey(kernel_.body);
     std::set<std::string> taken;
     auto add = [&](const std::string& own, const char* kind, size_t n) {
       return unique(taken, names == Names::own ? identifier(own) : kind + std::to_string(n));
@@ -222,14 +224,185 @@ class KernelPrinter {
     count(i.body);
   }
 
+  // --- iterations side by side ---
+  // Statements of loops that run side by side are printed in runs: as many as come before the next inner loop, in loops
+  // of their own over the lanes. A register that one run defines and another uses becomes an array over the lanes.
+  struct Lane {
+    Variable variable;
+    int64_t extent;
+    LoopKind kind;
+  };
+  bool in_lanes(const For& f) const {
+    const bool kind = f.kind == LoopKind::vector || f.kind == LoopKind::unrolled;
+    return kind && (!lanes_.empty() || has_loop(f.body));
+  }
+  static bool is_loop(const Statement& s) {
+    auto* i = std::get_if<If>(&s);
+    return std::holds_alternative<For>(s) || (i && has_loop(i->body));
+  }
+  void survey(const Block& block) {
+    for (const Statement& s : block) {
+      if (is_loop(s)) {
+        ++run_;
+        auto* f = std::get_if<For>(&s);
+        const bool lanes = f && in_lanes(*f);
+        if (lanes) lanes_.push_back({f->variable, f->extent, f->kind});
+        survey(f ? f->body : std::get<If>(s).body);
+        if (lanes) lanes_.pop_back();
+        ++run_;
+      } else {
+        survey(s);
+      }
+    }
+  }
+  void survey(const Statement& s) {
+    if (auto* i = std::get_if<If>(&s))
+      for (const Statement& inside : i->body) survey(inside);
+    auto defined = [&](Register r) { made_[r] = {run_, lanes_}; };
+    auto used = [&](Register r) {
+      if (auto at = made_.find(r); at != made_.end() && at->second.run != run_ && !at->second.lanes.empty())
+        arrays_[r] = at->second.lanes;
+    };
+    for_each_use(s, used);
+    if (auto* d = std::get_if<Define>(&s); d && !std::holds_alternative<Constant>(d->value)) defined(d->to);
+    if (auto* r = std::get_if<Reset>(&s)) defined(r->to);
+    if (auto* c = std::get_if<Combine>(&s)) used(c->to);
+    if (auto* c = std::get_if<CombineFirst>(&s)) used(c->best), used(c->position);
+  }
+
+  void print_in_lanes(const Block& block) {
+    std::vector<const Statement*> run;
+    auto flush = [&] {
+      if (!run.empty()) print_run(run);
+      run.clear();
+    };
+    for (const Statement& s : block) {
+      if (!is_loop(s)) {
+        run.push_back(&s);
+        continue;
+      }
+      flush();
+      std::visit([&](const auto& x) { print(x); }, s);
+    }
+    flush();
+  }
+  void print_run(const std::vector<const Statement*>& run) {
+    for (const Statement* s : run) {
+      Register r = -1;
+      if (auto* d = std::get_if<Define>(s)) r = d->to;
+      if (auto* reset = std::get_if<Reset>(s)) r = reset->to;
+      if (!arrays_.count(r)) continue;
+      int64_t elements = 1;
+      for (const Lane& lane : arrays_.at(r)) elements *= lane.extent;
+      line(std::string(c_type(type(r))) + " " + reg(r) + "[" + std::to_string(elements) + "];");
+    }
+    vector_ = vector_type(run);
+    for (const Lane& lane : lanes_) {
+      const std::string& v = variables_[size_t(lane.variable)];
+      const bool by_vectors = vector_ && &lane == &lanes_.back();
+      const int64_t step = by_vectors ? vector_->lanes : 1;
+      if (by_vectors || lane.kind == LoopKind::unrolled)
+        line("#pragma GCC unroll " + std::to_string(lane.extent / step));
+      line("for (int64_t " + v + " = 0; " + v + " < " + std::to_string(lane.extent) + "; " +
+           (step == 1 ? "++" + v : v + " += " + std::to_string(step)) + ") {");
+      ++depth_;
+    }
+    for (const Statement* s : run) std::visit([&](const auto& x) { print(x); }, *s);
+    for (size_t k = lanes_.size(); k-- > 0;) --depth_, line("}");
+    vector_.reset(), varying_.clear();
+  }
+
+  // A run in an inner loop that only loads neighbours, adds, subtracts, multiplies and sums is written with the
+  // compiler's vectors; the compiler finds the others itself, or they are rare.
+  struct VectorType {
+    DType dtype;
+    int64_t lanes;
+    std::string name() const { return "caravan_" + std::string(caravan::name(dtype)) + "x" + std::to_string(lanes); }
+  };
+  std::optional<VectorType> vector_type(const std::vector<const Statement*>& run) const {
+    const Lane& lane = lanes_.back();
+    const bool fits = lane.kind == LoopKind::vector && lane.extent <= 64 && (lane.extent & (lane.extent - 1)) == 0;
+    std::optional<DType> dtype;
+    auto same = [&](DType t) {
+      return (t == DType::f32 || t == DType::f64) && t == dtype.value_or(t) && (dtype = t, true);
+    };
+    if (!fits || inner_loops_ == 0) return {};
+    bool sums = false;
+    for (const Statement* s : run) {
+      if (auto* c = std::get_if<Combine>(s)) {
+        auto at = arrays_.find(c->to);
+        sums = c->accumulator == Accumulator::add && same(type(c->to)) && same(type(c->value)) && at != arrays_.end() &&
+               at->second.back().variable == lane.variable;
+        if (!sums) return {};
+        continue;
+      }
+      auto* d = std::get_if<Define>(s);
+      if (!d || arrays_.count(d->to)) return {};
+      if (std::holds_alternative<Constant>(d->value)) continue;
+      if (!same(type(d->to))) return {};
+      if (auto* load = std::get_if<Load>(&d->value)) {
+        if (!same(module_.program.buffers[size_t(load->buffer)].dtype)) return {};
+        for (const Part& part : load->offset.parts) {
+          if (part.kind == Part::Kind::load && arrays_.count(part.which) && along_lane(part.which)) return {};
+          if (part.kind == Part::Kind::iterator && part.which == lane.variable && part.coefficient != 1) return {};
+        }
+      } else if (auto* apply = std::get_if<Apply>(&d->value)) {
+        const bool arithmetic =
+            apply->op == Op::add || apply->op == Op::sub || apply->op == Op::mul || apply->op == Op::neg;
+        if (!arithmetic || apply->compute != type(d->to)) return {};
+        for (int k = 0; k < row(apply->op).arity; ++k)
+          if (!constants_.count(apply->args[k]) && !is_constant(run, apply->args[k]) &&
+              type(apply->args[k]) != type(d->to))
+            return {};
+      } else {
+        return {};
+      }
+    }
+    if (!sums) return {};
+    return VectorType{*dtype, std::min<int64_t>(lane.extent, *dtype == DType::f32 ? 8 : 4)};
+  }
+  static bool is_constant(const std::vector<const Statement*>& run, Register r) {
+    return std::any_of(run.begin(), run.end(), [&](const Statement* s) {
+      auto* d = std::get_if<Define>(s);
+      return d && d->to == r && std::holds_alternative<Constant>(d->value);
+    });
+  }
+  bool along_lane(Register array) const {
+    const std::vector<Lane>& over = arrays_.at(array);
+    return std::any_of(over.begin(), over.end(), [&](const Lane& l) { return l.variable == lanes_.back().variable; });
+  }
+  bool varies(Register r) const { return arrays_.count(r) ? along_lane(r) : varying_.count(r) > 0; }
+  bool varies(const Value& value) const {
+    if (auto* load = std::get_if<Load>(&value))
+      return std::any_of(load->offset.parts.begin(), load->offset.parts.end(), [&](const Part& part) {
+        return part.kind == Part::Kind::iterator && part.which == lanes_.back().variable;
+      });
+    auto* apply = std::get_if<Apply>(&value);
+    if (!apply) return false;
+    for (int k = 0; k < row(apply->op).arity; ++k)
+      if (varies(apply->args[k])) return true;
+    return false;
+  }
+
   // --- text ---
   DType type(Register r) const { return kernel_.registers[size_t(r)]; }
+  // What a register is called where it is used.
+  std::string text_of(Register r) const {
+    auto at = arrays_.find(r);
+    if (at == arrays_.end()) return texts_[size_t(r)];
+    Term index;
+    int64_t stride = 1;
+    for (size_t k = at->second.size(); k-- > 0; stride *= at->second[k].extent)
+      index = index + Term::iterator(at->second[k].variable, stride);
+    const std::string element = reg(r) + "[" + this->index(index) + "]";
+    return vector_ && along_lane(r) ? "*(" + vector_->name() + "*)&" + element : element;
+  }
   std::string index(const Term& term) const {
     std::string out;
     for (const Part& part : term.parts) {
       std::string name = part.kind == Part::Kind::iterator ? variables_[size_t(part.which)]
                          : part.kind == Part::Kind::symbol ? symbol_names_.at(part.which)
-                                                           : "r" + std::to_string(part.which);
+                                                           : text_of(part.which);
       int64_t c = part.coefficient;
       out += out.empty() ? (c < 0 ? "-" : "") : (c < 0 ? " - " : " + ");
       if (std::abs(c) != 1) out += std::to_string(std::abs(c)) + "*";
@@ -258,7 +431,7 @@ class KernelPrinter {
     auto constant = constants_.find(r);
     if (constant != constants_.end())
       return literal(is_float(type(r)) ? convert(type(r), constant->second) : constant->second, to);
-    return converted(texts_[size_t(r)], type(r), to);
+    return converted(text_of(r), type(r), to);
   }
   // The bits of a narrow float; rounded once, from whatever precision.
   std::string narrow(Register r, DType to) const {
@@ -271,9 +444,8 @@ class KernelPrinter {
       return literal(convert(to, constant->second), wide(to));
     if (wide(to) != to) return "caravan_from_" + std::string(name(to)) + "(" + narrow(r, to) + ")";
     const bool shorter = !is_float(type(r)) && !is_float(to) && to != DType::boolean && bytes(to) < bytes(type(r));
-    return shorter
-               ? "caravan_to_" + std::string(name(to)) + "(" + converted(texts_[size_t(r)], type(r), DType::f64) + ")"
-               : as(r, to);
+    return shorter ? "caravan_to_" + std::string(name(to)) + "(" + converted(text_of(r), type(r), DType::f64) + ")"
+                   : as(r, to);
   }
 
   // The row's C spelling with operands put in and, for float, the float functions.
@@ -316,7 +488,7 @@ class KernelPrinter {
         std::string text = p.element(v.buffer, v.offset);
         if (stored == DType::f16) return "caravan_from_f16(" + text + ")";
         if (stored == DType::bf16) return "caravan_from_bf16(" + text + ")";
-        return text;
+        return p.vector_ && p.varies(Value(v)) ? "*(const " + p.vector_->name() + "*)&" + text : text;
       }
       std::string operator()(const IndexValue& v) const { return converted(p.index(v.term), DType::i64, dtype); }
       std::string operator()(const RandomValue& v) const {
@@ -353,14 +525,18 @@ class KernelPrinter {
       return;
     }
     std::string text = value_text(type(d.to), d.value);
+    if (arrays_.count(d.to)) return line(text_of(d.to) + " = " + text + ";");
+    const bool vector = vector_ && varies(d.value);
+    if (vector) varying_.insert(d.to);
     if (uses_[size_t(d.to)] <= 1) {
       texts_[size_t(d.to)] = text;
       return;
     }
-    line(std::string("const ") + c_type(type(d.to)) + " " + reg(d.to) + " = " + text + ";");
+    line("const " + (vector ? vector_->name() : c_type(type(d.to))) + " " + reg(d.to) + " = " + text + ";");
     texts_[size_t(d.to)] = reg(d.to);
   }
   void print(const Reset& r) {
+    if (arrays_.count(r.to)) return line(text_of(r.to) + " = " + literal(r.value, type(r.to)) + ";");
     line(std::string(c_type(type(r.to))) + " " + reg(r.to) + " = " + literal(r.value, type(r.to)) + ";");
     texts_[size_t(r.to)] = reg(r.to);
   }
@@ -370,8 +546,9 @@ class KernelPrinter {
   }
   void print(const Combine& c) {
     std::string value = as(c.value, type(c.to));
-    if (c.accumulator == Accumulator::add) return line(reg(c.to) + " += " + value + ";");
-    line(reg(c.to) + " = " + combined(c.accumulator, type(c.to), reg(c.to), value) + ";");
+    const std::string to = text_of(c.to);
+    if (c.accumulator == Accumulator::add) return line(to + " += " + value + ";");
+    line(to + " = " + combined(c.accumulator, type(c.to), to, value) + ";");
   }
   // NaN beats everything but NaN, the first of equals stays.
   static std::string beats_text(Accumulator accumulator, const std::string& value, const std::string& best) {
@@ -379,9 +556,9 @@ class KernelPrinter {
     return value + op + best + " || (" + value + " != " + value + " && " + best + " == " + best + ")";
   }
   void print(const CombineFirst& c) {
-    std::string value = as(c.value, type(c.best));
-    line("if (" + reg(c.position) + " < 0 || " + beats_text(c.accumulator, value, reg(c.best)) + ") " + reg(c.best) +
-         " = " + value + ", " + reg(c.position) + " = " + index(c.term) + ";");
+    const std::string value = as(c.value, type(c.best)), best = text_of(c.best), position = text_of(c.position);
+    line("if (" + position + " < 0 || " + beats_text(c.accumulator, value, best) + ") " + best + " = " + value + ", " +
+         position + " = " + index(c.term) + ";");
   }
   std::string stored(BufferId id, Register value) const {
     DType dtype = module_.program.buffers[size_t(id)].dtype;
@@ -401,18 +578,32 @@ class KernelPrinter {
          position + " = " + index(s.term) + ";");
   }
   void print(const For& f) {
+    if (in_lanes(f)) {
+      lanes_.push_back({f.variable, f.extent, f.kind});
+      const int outside = std::exchange(inner_loops_, 0);
+      print_in_lanes(f.body);
+      inner_loops_ = outside;
+      lanes_.pop_back();
+      return;
+    }
     const std::string& v = variables_[size_t(f.variable)];
     const bool part = f.kind == LoopKind::parallel;
+    if (f.kind == LoopKind::vector) line("#pragma GCC ivdep");
+    if (f.kind == LoopKind::unrolled) line("#pragma GCC unroll " + std::to_string(f.extent));
     line("for (int64_t " + v + " = " + (part ? "from" : "0") + "; " + v + " < " +
          (part ? "to" : std::to_string(f.extent)) + "; ++" + v + ") {");
-    ++depth_, print(f.body), --depth_;
+    ++depth_, ++inner_loops_;
+    lanes_.empty() ? print(f.body) : print_in_lanes(f.body);
+    --depth_, --inner_loops_;
     line("}");
   }
   void print(const If& i) {
     std::string condition;
     for (const Term& t : i.where) condition += (condition.empty() ? "" : " && ") + index(t) + " >= 0";
     line("if (" + condition + ") {");
-    ++depth_, print(i.body), --depth_;
+    ++depth_;
+    lanes_.empty() || !has_loop(i.body) ? print(i.body) : print_in_lanes(i.body);
+    --depth_;
     line("}");
   }
 
@@ -428,6 +619,16 @@ class KernelPrinter {
   std::map<int, std::string> symbol_names_;
   std::vector<std::string> variables_, texts_;
   std::map<Register, double> constants_;
+  std::vector<Lane> lanes_;  // loops that run side by side around what is printed
+  struct Made {
+    int run;
+    std::vector<Lane> lanes;
+  };
+  std::map<Register, Made> made_;
+  std::map<Register, std::vector<Lane>> arrays_;  // registers that are arrays over lanes
+  std::optional<VectorType> vector_;              // of the run that is printed
+  std::set<Register> varying_;                    // registers of the run that are vectors
+  int run_ = 0, inner_loops_ = 0;                 // serial loops between the lanes and what is printed
   std::string text_;
   int depth_ = 0;
 };

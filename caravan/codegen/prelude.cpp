@@ -6,6 +6,13 @@ const char* const kPrelude = R"C(#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+/* Neighbours in memory, computed with at once. */
+typedef float caravan_f32x2 __attribute__((vector_size(8), aligned(4), may_alias));
+typedef float caravan_f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float caravan_f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double caravan_f64x2 __attribute__((vector_size(16), aligned(8), may_alias));
+typedef double caravan_f64x4 __attribute__((vector_size(32), aligned(8), may_alias));
+
 /* What a run is given. A parallel loop's chunks go to the pool, or are run in place where there is none. */
 typedef struct caravan_step {
   void* const* buffers;

@@ -5,6 +5,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/ir/program.h"
+#include "caravan/ops/table.h"
 
 namespace caravan::ir {
 
@@ -130,6 +131,15 @@ class Verifier {
               "keeps a position in " + std::string(name(dtype)) + ", which must be i32 or i64");
     } else {
       require(a.counted.empty(), subject, "counts iterators but does not keep a position");
+    }
+    if (a.split != -1) {
+      const bool there = a.split >= 0 && size_t(a.split) < a.iterators.size();
+      require(there && a.accumulator == Accumulator::add, subject,
+              "splits what is not a sum over one of its iterators");
+      for (const Term& term : a.write)
+        for (const Term::Part& part : term.parts)
+          require(part.kind != PartKind::iterator || part.which != a.split, subject,
+                  "splits a sum over a written iterator");
     }
     check_body(a, subject);
     ready_[size_t(a.target)] = true;

@@ -25,7 +25,8 @@ std::string_view name(LoopKind kind) {
 DType wide(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
 
 bool operator==(const For& a, const For& b) {
-  return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.chunk == b.chunk && a.body == b.body;
+  return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.chunk == b.chunk &&
+         a.split == b.split && a.body == b.body;
 }
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 
@@ -103,7 +104,7 @@ class Printer {
   std::string line(const For& s) const {
     return "for " + variable(s.variable) + " < " + std::to_string(s.extent) +
            (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
-           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") + ":";
+           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") + (s.split ? " in partial sums" : "") + ":";
   }
   std::string line(const If& s) const {
     std::string out;

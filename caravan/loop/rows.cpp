@@ -78,12 +78,8 @@ void accumulators(const Block& block, std::set<Register>& own, std::set<Register
   }
 }
 
-}  // namespace
-
-bool independent(Variable variable, int64_t extent, const Block& body) {
-  std::set<Register> own, changed;
-  accumulators(body, own, changed);
-  if (!std::includes(own.begin(), own.end(), changed.begin(), changed.end())) return false;
+// Does what the loop writes lie apart?
+bool writes_apart(Variable variable, int64_t extent, const Block& body) {
   const std::map<Variable, int64_t> inside = extents_of(body);
   std::map<ir::BufferId, std::vector<RowOffset>> touched;
   std::set<ir::BufferId> written;
@@ -92,6 +88,45 @@ bool independent(Variable variable, int64_t extent, const Block& body) {
     if (a.write) written.insert(a.buffer);
   });
   return std::all_of(written.begin(), written.end(), [&](ir::BufferId id) { return apart(touched.at(id), {extent}); });
+}
+
+bool includes(const std::set<Register>& all, const std::set<Register>& some) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+// Do inner loops change nothing but the block's own, and are they entered by all iterations of the loop or by none?
+bool inner_loops_agree(const Block& block, Variable loop, const std::set<Register>& own) {
+  return std::all_of(block.begin(), block.end(), [&](const Statement& s) {
+    if (auto* f = std::get_if<For>(&s)) {
+      std::set<Register> resets, changed;
+      accumulators(f->body, resets, changed);
+      return includes(own, changed) && inner_loops_agree(f->body, loop, own);
+    }
+    auto* i = std::get_if<If>(&s);
+    if (!i || !has_loop(i->body)) return true;
+    for (const Term& term : i->where)
+      for (const Part& part : term.parts)
+        if (part.kind == Part::Kind::load || (part.kind == Part::Kind::iterator && part.which == loop)) return false;
+    return inner_loops_agree(i->body, loop, own);
+  });
+}
+
+}  // namespace
+
+bool independent(Variable variable, int64_t extent, const Block& body) {
+  std::set<Register> own, changed;
+  accumulators(body, own, changed);
+  return includes(own, changed) && writes_apart(variable, extent, body);
+}
+
+bool side_by_side(const For& loop) {
+  std::set<Register> own, changed;
+  accumulators(loop.body, own, changed);
+  bool reads_total = false;  // of an accumulator from outside, while it grows
+  for (const Statement& s : loop.body)
+    for_each_use(s, [&](Register r) { reads_total = reads_total || (changed.count(r) && !own.count(r)); });
+  return !reads_total && writes_apart(loop.variable, loop.extent, loop.body) &&
+         inner_loops_agree(loop.body, loop.variable, own);
 }
 
 }  // namespace caravan::loop

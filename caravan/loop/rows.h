@@ -26,4 +26,9 @@ bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& ex
 // apart, and its accumulators must be its own.
 bool independent(Variable variable, int64_t extent, const Block& body);
 
+// May they run side by side: each statement for all of them before the next, an inner loop entered once for all? What
+// is written must lie apart, accumulators from outside are only added to outside of inner loops (there the order
+// stays), and conditions around inner loops are the same for all.
+bool side_by_side(const For& loop);
+
 }  // namespace caravan::loop

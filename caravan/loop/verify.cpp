@@ -150,6 +150,8 @@ class Verifier {
       hold(parallel_loop(kernel_) == &s && s.chunk >= 1, loop + " is not all of its kernel, or has no chunk");
       hold(independent(s.variable, s.extent, s.body), loop + " may touch in one iteration what another writes");
     }
+    if (s.kind == LoopKind::vector || s.kind == LoopKind::unrolled)
+      hold(side_by_side(s), "the loop over " + kernel_.variables[size_t(s.variable)] + " cannot run side by side");
     open_[size_t(s.variable)] = true;
     check(s.body);
     open_[size_t(s.variable)] = false;

@@ -1,5 +1,8 @@
 #include "caravan/loop/walk.h"
 
+#include <algorithm>
+#include <map>
+
 namespace caravan::loop {
 
 using Part = Term::Part;
@@ -39,6 +42,10 @@ struct Renamer {
     Term out = Term::number(t.constant);
     for (const Part& part : t.parts) {
       int which = part.which;
+      if (with.part) {
+        out = out + with.part(part);
+        continue;
+      }
       if (part.kind == Part::Kind::iterator && with.variable) which = with.variable(which);
       if (part.kind == Part::Kind::load && with.reg) which = with.reg(which);
       out.add(part.kind, which, part.coefficient);
@@ -117,6 +124,57 @@ void for_each_access(const Block& block, const std::function<void(const Access&)
 void rename(Block& block, const Renaming& renaming) {
   for (Statement& s : block) std::visit(Renamer{renaming}, s);
 }
+Register add_register(Kernel& kernel, DType dtype) {
+  kernel.registers.push_back(dtype);
+  return Register(kernel.registers.size()) - 1;
+}
+Variable add_variable(Kernel& kernel, std::string name) {
+  kernel.variables.push_back(std::move(name));
+  return Variable(kernel.variables.size()) - 1;
+}
+
+namespace {
+
+void defined_in(const Block& block, std::vector<Register>& out) {
+  for (const Statement& s : block) {
+    if (auto* d = std::get_if<Define>(&s)) out.push_back(d->to);
+    if (auto* r = std::get_if<Reset>(&s)) out.push_back(r->to);
+    if (auto* f = std::get_if<For>(&s)) defined_in(f->body, out);
+    if (auto* i = std::get_if<If>(&s)) defined_in(i->body, out);
+  }
+}
+
+}  // namespace
+
+Block copied(Kernel& kernel, const Block& block) {
+  std::vector<Register> defined;
+  defined_in(block, defined);
+  std::map<Register, Register> fresh;
+  for (Register r : defined) fresh[r] = add_register(kernel, kernel.registers[size_t(r)]);
+  Block out = block;
+  rename(out, {[&](Register r) {
+                 auto at = fresh.find(r);
+                 return at == fresh.end() ? r : at->second;
+               },
+               nullptr, nullptr});
+  return out;
+}
+
+void substitute(Block& block, Variable variable, const Term& term) {
+  rename(
+      block,
+      {nullptr, nullptr, nullptr, [&](const Part& part) {
+         return part.kind == Part::Kind::iterator && part.which == variable ? term * part.coefficient : Term{0, {part}};
+       }});
+}
+
+bool has_loop(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    auto* i = std::get_if<If>(&s);
+    return std::holds_alternative<For>(s) || (i && has_loop(i->body));
+  });
+}
+
 void for_each_use(const Statement& statement, const std::function<void(Register)>& visit) {
   std::visit(Uses{visit}, statement);
 }

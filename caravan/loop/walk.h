@@ -16,12 +16,26 @@ struct Access {
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit);
 
 // Renames in place: every register through `reg`, every variable through `variable`, every buffer through `buffer`.
+// With `part`, every part of an index term is replaced by a term instead.
 struct Renaming {
   std::function<Register(Register)> reg;
   std::function<Variable(Variable)> variable;
   std::function<ir::BufferId(ir::BufferId)> buffer;
+  std::function<Term(const Term::Part&)> part{};
 };
 void rename(Block& block, const Renaming& renaming);
+
+// A register or a variable more.
+Register add_register(Kernel& kernel, DType dtype);
+Variable add_variable(Kernel& kernel, std::string name);
+
+// The block once more, with registers of its own for what it defines.
+Block copied(Kernel& kernel, const Block& block);
+
+// Puts a term in the place of a variable, everywhere inside (the loop over the variable is not inside).
+void substitute(Block& block, Variable variable, const Term& term);
+
+bool has_loop(const Block& block);
 
 // Registers read by a statement, those of nested blocks included.
 void for_each_use(const Statement& statement, const std::function<void(Register)>& visit);

@@ -46,12 +46,24 @@ bool in_memory(const ir::Buffer& buffer) {
          std::holds_alternative<ir::Computed>(buffer.kind);
 }
 
+// An iterator with one value is 0 wherever it is mentioned, and needs no loop.
+Accumulation without_single(Accumulation a) {
+  auto clear = [&](Term& term) {
+    std::erase_if(term.parts, [&](const Part& part) {
+      return part.kind == Part::Kind::iterator && a.extents[size_t(part.which)] == 1;
+    });
+  };
+  std::for_each(a.where.begin(), a.where.end(), clear);
+  std::for_each(a.write.begin(), a.write.end(), clear);
+  for (ir::Operand& operand : a.operands) std::for_each(operand.map.begin(), operand.map.end(), clear);
+  return a;
+}
+
 class KernelLowering {
  public:
   KernelLowering(ir::Program& program, const Accumulation& a)
       : program_(program), a_(a), form_(write_form(program, a)) {
     kernel_.name = program.buffers[size_t(a.target)].name;
-    kernel_.comments.push_back(ir::to_string(program, a));
     kernel_.variables = a.iterators;
   }
 
@@ -81,8 +93,11 @@ class KernelLowering {
   // Wraps `inner` in loops over the iterators, outermost first.
   Block nest(const std::vector<size_t>& iterators, Block inner) const {
     for (size_t k = iterators.size(); k-- > 0;) {
+      if (a_.extents[iterators[k]] == 1) continue;
       Block outer;
-      outer.push_back(For{Variable(iterators[k]), a_.extents[iterators[k]], LoopKind::serial, std::move(inner)});
+      const bool split = a_.split == int(iterators[k]);
+      outer.push_back(
+          For{Variable(iterators[k]), a_.extents[iterators[k]], LoopKind::serial, std::move(inner), 0, split});
       inner = std::move(outer);
     }
     return inner;
@@ -211,7 +226,7 @@ class KernelLowering {
     Term out;
     int64_t stride = 1;
     for (size_t k = a_.extents.size(); k-- > 0;)
-      if (counted[k]) out.add(Part::Kind::iterator, int(k), stride), stride *= a_.extents[k];
+      if (counted[k] && a_.extents[k] != 1) out.add(Part::Kind::iterator, int(k), stride), stride *= a_.extents[k];
     return out;
   }
 
@@ -289,7 +304,8 @@ class KernelLowering {
             std::find(outer.begin(), outer.end(), size_t(part.which)) == outer.end())
           outer.push_back(size_t(part.which));
     for (size_t k = 0; k < a_.iterators.size(); ++k)
-      if (!form_.outer[k]) inner.push_back(k);
+      if (!form_.outer[k] && a_.split != int(k)) inner.push_back(k);
+    if (a_.split >= 0) inner.push_back(size_t(a_.split));  // innermost
   }
   bool only_outer(const Term& term) const {
     return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& p) {
@@ -361,7 +377,7 @@ class KernelLowering {
   }
 
   ir::Program& program_;
-  const Accumulation& a_;
+  const Accumulation a_;
   WriteForm form_;
   Kernel kernel_;
 };
@@ -371,7 +387,11 @@ class KernelLowering {
 Module lower(const ir::Program& program) {
   Module module;
   module.program = program;
-  for (const Accumulation& a : program.accumulations) module.kernels.push_back(KernelLowering(module.program, a).run());
+  for (const Accumulation& a : program.accumulations) {
+    Kernel kernel = KernelLowering(module.program, without_single(a)).run();
+    kernel.comments.push_back(ir::to_string(program, a));
+    module.kernels.push_back(std::move(kernel));
+  }
   return module;
 }
 

@@ -79,7 +79,6 @@ class Fuser {
     merge(i, j, depth);
     return true;
   }
-  static bool has_loop(const Block& block) { return !extents_of(block).empty(); }
 
   bool same_rows(const Kernel& a, const std::vector<const For*>& nest_a, const Kernel& b,
                  const std::vector<const For*>& nest_b, size_t depth) const {

@@ -13,7 +13,10 @@
 #include "caravan/passes/merge_equal.h"
 #include "caravan/passes/parallelize.h"
 #include "caravan/passes/remove_unused.h"
+#include "caravan/passes/split_loops.h"
+#include "caravan/passes/split_sums.h"
 #include "caravan/passes/update_in_place.h"
+#include "caravan/passes/vectorize.h"
 
 namespace caravan::passes {
 
@@ -26,11 +29,13 @@ struct ProgramPass {
 struct LoopPass {
   const char* name;
   loop::Module (*run)(const loop::Module&);
+  bool always = false;
 };
 
 // Always: every root a buffer of its own, so that nothing later has a special case for old values; then what is not
-// needed.
-constexpr ProgramPass kPreparation[] = {{"copy_leaves", copy_leaves}, {"remove_unused", remove_unused}};
+// needed, and the order of sums.
+constexpr ProgramPass kPreparation[] = {
+    {"copy_leaves", copy_leaves}, {"remove_unused", remove_unused}, {"split_sums", split_sums}};
 
 constexpr ProgramPass kProgramPasses[] = {
     {"merge_equal", merge_equal},            // first, so that equal producers do not look like several readers
@@ -42,6 +47,8 @@ constexpr LoopPass kLoopPasses[] = {
     {"fuse", fuse},                        // first: the others work within a kernel
     {"forward_stores", forward_stores},    // a fused store and load become a register; unread buffers go
     {"update_in_place", update_in_place},  // after them: it needs to know who still reads the old state
+    {"split_loops", split_loops, true},    // what split_sums chose becomes loops; always, for it is a choice of bits
+    {"vectorize", vectorize},              // then loops have their final bodies
     {"parallelize", parallelize},          // last: no pass has to know about threads
 };
 
@@ -67,7 +74,8 @@ std::vector<std::string> names() {
     if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
   };
   for (const auto& pass : kProgramPasses) add(pass.name);
-  for (const auto& pass : kLoopPasses) add(pass.name);
+  for (const auto& pass : kLoopPasses)
+    if (!pass.always) add(pass.name);
   return out;
 }
 
@@ -107,7 +115,7 @@ Result run(const ir::Program& program, const Options& options) {
 #endif
   out.module = out.lowered;
   for (const LoopPass& pass : kLoopPasses)
-    if (on(pass.name)) step(pass.name, out.module, pass.run);
+    if (pass.always || on(pass.name)) step(pass.name, out.module, pass.run);
   return out;
 }
 

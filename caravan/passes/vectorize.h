@@ -1,0 +1,17 @@
+// Loops whose iterations run side by side get their kinds.
+//
+// * A loop that contains no loop becomes a vector loop.
+// * A loop around a reduction whose neighbours lie side by side in memory (y[o] += w[i, o] * x[i]: over o), or over the
+//   lanes of a split sum, is cut into blocks, each a vector loop around the reduction: its accumulators fill registers.
+// * The loop around that, if its iterations share what they read (the rows of a product), is cut into blocks too, each
+// an
+//   unrolled loop: what is read once serves all of them.
+#pragma once
+
+#include "caravan/loop/loop.h"
+
+namespace caravan::passes {
+
+loop::Module vectorize(const loop::Module& module);
+
+}  // namespace caravan::passes
