@@ -19,6 +19,7 @@ struct Parsed {
   OpsOptions ops;
   InspectOptions inspect;
   TrainOptions train;
+  ParityOptions parity;
   DoctorOptions doctor;
   Call call;
 
@@ -99,6 +100,11 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return inspect_command(o, s); }; });
 }
 
+void add_device_settings(CLI::App& command, Parsed& parsed) {
+  parsed.add_setting(command, "device", "NAME", "cpu, interp, or auto: cpu where a C compiler works [auto]");
+  parsed.add_setting(command, "threads", "INT", "At most so many run a step; the results are the same [all]");
+}
+
 void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   TrainOptions& o = parsed.train;
   CLI::App& command = add_command(
@@ -112,8 +118,7 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   command.add_option("--batch", o.wishes.batch, fmt::format("Points in a step [{}]", row.batch));
   command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, row.lr));
   parsed.add_setting(command, "seed", "INT", "Of the data and the initial values [1]");
-  parsed.add_setting(command, "device", "NAME", "cpu, interp, or auto: cpu where a C compiler works [auto]");
-  parsed.add_setting(command, "threads", "INT", "At most so many run a step; the results are the same [all]");
+  add_device_settings(command, parsed);
   command.add_option("--plot", o.plot, "Folder for SVG files: loss, log loss, learning rate, decision boundary")
       ->type_name("DIR");
   add_stage_options(command, o.passes_off, o.dump, o.trace);
@@ -134,6 +139,21 @@ void add_train(CLI::App& app, Parsed& parsed) {
                   "  caravan train linear\n  caravan train moons --seed 3\n  caravan train moons --help");
   command.require_subcommand(1);
   for (const RecipeRow& row : recipe_rows()) add_recipe(command, row, parsed);
+}
+
+void add_parity(CLI::App& app, Parsed& parsed) {
+  ParityOptions& o = parsed.parity;
+  CLI::App& command = add_command(app, "parity", "Repeats training runs of PyTorch and compares every tensor",
+                                  "  caravan parity lenet.safetensors\n"
+                                  "  caravan parity fixtures/*.safetensors --quiet --device interp\n"
+                                  "  caravan parity lenet.safetensors --json");
+  command.add_option("FILE", o.files, "Fixtures: safetensors files that describe and hold a run")
+      ->required()
+      ->expected(1, -1);
+  add_device_settings(command, parsed);
+  command.add_flag("--quiet", o.quiet, "One line for each file instead of a table");
+  command.add_flag("--json", o.json, "End with one line of JSON");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return parity_command(o, s); }; });
 }
 
 void add_doctor(CLI::App& app, Parsed& parsed) {
@@ -198,6 +218,7 @@ Call parse_command_line(int argc, const char* const* argv) {
   add_ops(app, parsed);
   add_inspect(app, parsed);
   add_train(app, parsed);
+  add_parity(app, parsed);
   add_doctor(app, parsed);
   try {
     app.parse(protected_arguments(argc, argv));

@@ -51,6 +51,12 @@ struct TrainOptions {
 };
 int train_command(const TrainOptions& options, const Settings& settings);
 
+struct ParityOptions {
+  std::vector<std::string> files;
+  bool quiet = false, json = false;
+};
+int parity_command(const ParityOptions& options, const Settings& settings);
+
 struct DoctorOptions {
   bool json = false;
 };

@@ -159,6 +159,22 @@ TEST(Cpu, BothBranchesOfAWhereAreLoaded) {  // or GCC 12 masks the loads of one,
   expect_equal(observe(sum(where(param("a", a) >= param("limit", Array::scalar(6.5, DType::f32)), 0, param("b", b)))));
 }
 
+TEST(Cpu, SelectsOverFewChannelsTakeTheRightLanes) {  // the vectoriser of GCC 12 mixes up masked loads of neighbours
+  auto selected = [](const std::string& device, int64_t channels) {
+    const RandomOptions shape{.batch = {8}, .output = {28, 28, channels}};
+    Tensor x = state("x", {.batch = shape.batch, .output = shape.output, .init = zeros()}), y = state_like(x, "y", zeros());
+    Tensor bias = state("bias", {.output = {channels}, .init = zeros()});
+    Context ctx = context(device);
+    ctx.run(assign(x, uniform("x", shape)) & assign(y, uniform("y", shape)) & assign(bias, uniform("b", {.output = {channels}})));
+    return ctx.eval({where(x + bias > 1, y, 0.0), where(x < bias && y > 0.5, x, 2 * y)});
+  };
+  for (int64_t channels = 2; channels <= 8; ++channels) {
+    const std::vector<Array> actual = selected("cpu", channels), expected = selected("interp", channels);
+    for (size_t i = 0; i < actual.size(); ++i)
+      expect_near(actual[i], expected[i], kF32Tolerance, std::to_string(channels) + " channels");
+  }
+}
+
 TEST(Cpu, Integers) {
   auto leaf = [](const std::string& name, const std::vector<double>& values, DType dtype) { return param(name, Array::vector(values, dtype)); };
   Program p;

@@ -106,6 +106,7 @@ TEST(Optimizer, FollowsPyTorch) {
       {"nesterov", sgd({.lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01}), torch_sgd(0.02, 0.9, true, 0.01)},
       {"adam", adam({.lr = 0.05}), torch_adam(0.05, 0.9, 0.999, 1e-8, 0, false)},
       {"adam with decay", adam({.lr = 0.05, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1}), torch_adam(0.05, 0.8, 0.99, 1e-6, 0.1, false)},
+      {"adam without memory", adam({.lr = 0.05, .beta1 = 0, .beta2 = 0}), torch_adam(0.05, 0, 0, 1e-8, 0, false)},
       {"adamw", adamw({.lr = 0.05, .weight_decay = 0.1}), torch_adam(0.05, 0.9, 0.999, 1e-8, 0.1, true)},
       {"rmsprop", rmsprop({.lr = 0.02}), torch_rmsprop(0.02, 0.99, 1e-8, 0, 0)},
       {"rmsprop with momentum", rmsprop({.lr = 0.02, .decay = 0.9, .momentum = 0.5, .weight_decay = 0.1}), torch_rmsprop(0.02, 0.9, 1e-8, 0.5, 0.1)},
@@ -117,6 +118,14 @@ TEST(Optimizer, FollowsPyTorch) {
     expect_near(trained(row.ours), by_hand(row.theirs));
   }
   EXPECT_THROW(sgd({.nesterov = true}), ConfigError);
+}
+
+// The first step of Adam is the rate itself, whatever the gradient: bias corrections must be exact in single precision.
+TEST(Optimizer, AdamsFirstStepIsExactInSinglePrecision) {
+  Context ctx({.device = "cpu"});
+  Tensor w = param("w", {0, 0, 0});
+  ctx.run(train_step(sum(w * tensor({1, 20, -300})), adam({.lr = 1})));
+  expect_near(ctx.read(w).values(), {-1, -1, 1}, 3e-7);
 }
 
 TEST(Optimizer, TheRateMayBeATensor) {

@@ -189,19 +189,20 @@ class KernelPrinter {
   void count_value(const Load& v) { touch(v.buffer), use(v.offset); }
   void count_value(const IndexValue& v) { use(v.term); }
   void count_value(const RandomValue& v) { add_once(streams_, random(v.leaf).stream), use(v.element), use(v.step); }
-  void count_value(const Apply& v) {  // an operand that the spelling mentions twice is kept in a variable
+  // An operand that the spelling mentions twice is kept in a variable. So is one that the spelling may skip: its loads
+  // would be conditional, which costs vector code a mask, and GCC 12 gives lanes the wrong ones (six neighbours, -O3).
+  void count_value(const Apply& v) {
     const OpRow& facts = row(v.op);
     std::string_view pattern = spelling(facts, v.compute);
+    const bool skips = pattern.find_first_of("?&|") != pattern.npos;
     for (int k = 0; k < facts.arity; ++k)
       for (size_t i = 0; i < pattern.size(); ++i) {
         auto word = [&](size_t at) {
           return at < pattern.size() && (isalnum(uint8_t(pattern[at])) || pattern[at] == '_');
         };
-        if (pattern[i] == "abc"[k] && !word(i + 1) && (i == 0 || !word(i - 1))) use(v.args[k]);
+        if (pattern[i] == "abc"[k] && !word(i + 1) && (i == 0 || !word(i - 1)))
+          skips ? keep(v.args[k]) : use(v.args[k]);
       }
-    // Both branches of a `where` have values. A load that C found within one would be loaded under a mask, which is
-    // slower, and which GCC 12 gets wrong: r += a[i] >= x ? 0 : b[i] unrolled three times has one mask for all.
-    if (facts.result == ResultType::select) keep(v.args[1]), keep(v.args[2]);
   }
   static std::string_view spelling(const OpRow& facts, DType compute) {
     return !is_float(compute) && !facts.c_integer.empty() ? facts.c_integer : facts.c;

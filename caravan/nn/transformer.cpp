@@ -78,8 +78,8 @@ Gpt::Gpt(const GptOptions& o, const std::string& prefix, Source where)
                                            .dtype = o.dtype},
                         where);
   if (!o.tied)
-    head.emplace(prefix + "head", LinearOptions{.output = {o.vocab}, .bias = false, .init = o.init, .dtype = o.dtype},
-                 where);
+    head.emplace(prefix + "head",
+                 LinearOptions{.output = {o.vocab}, .bias = o.head_bias, .init = o.init, .dtype = o.dtype}, where);
 }
 Tensor Gpt::operator()(Operand ids, const Phase& phase) const {
   Operand x(dropout(pos(Operand(tok(ids), ids.where)), phase), ids.where);

@@ -53,6 +53,7 @@ struct DecoderBlock {
 struct GptOptions {
   int64_t vocab = 0, ctx = 0, dim = 0, heads = 1, layers = 1;
   bool tied = false;  // the head is the token table
+  bool head_bias = false;
   double dropout = 0;
   Init init = normal_init(0, 0.02);
   DType dtype = DType::f32;

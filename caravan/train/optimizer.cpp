@@ -28,7 +28,11 @@ Program for_each(const Gradients& gradients, const std::function<Program(const T
 Optimizer adam_with(const AdamOptions& o, bool decoupled, const char* name) {
   return [o, decoupled, name = o.name.empty() ? std::string(name) : o.name](const Gradients& gradients) {
     Tensor count = counter(name + ".step"), t = count + 1;
-    Tensor correct1 = 1 - pow(o.beta1, cast(t, DType::f32)), correct2 = 1 - pow(o.beta2, cast(t, DType::f32));
+    // 1 - beta^t as it stands would keep only four digits of 1 - 0.999 in single precision.
+    auto correction = [&](double beta) {
+      return beta == 0 ? number(1, DType::f32) : -expm1(std::log(beta) * cast(t, DType::f32));
+    };
+    Tensor correct1 = correction(o.beta1), correct2 = correction(o.beta2);
     Program updates = for_each(gradients, [&](const Tensor& p, const Tensor& gradient) {
       Tensor g = decoupled || o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
       Tensor mean = moment(p, ("." + name + ".mean").c_str()),

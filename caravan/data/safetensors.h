@@ -1,0 +1,65 @@
+// safetensors files: tensors by name, and a map of texts.
+//
+// A file is the length of its header as 8 bytes (little endian), the header in JSON, and the elements. Reading is
+// strict: the tensors must cover the elements exactly, without overlap, and no name may appear twice.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caravan/array/array.h"
+
+namespace caravan::data {
+
+// In the order of the format, which writes the widest first.
+enum class StoredType : uint8_t {
+  boolean,
+  u8,
+  i8,
+  f8_e5m2,
+  f8_e4m3,
+  i16,
+  u16,
+  f16,
+  bf16,
+  i32,
+  u32,
+  f32,
+  f64,
+  i64,
+  u64
+};
+inline constexpr int kStoredTypeCount = 15;
+
+std::string_view name(StoredType type);  // "BOOL", "U8", ... as in the file
+int64_t bytes(StoredType type);
+std::optional<DType> dtype(StoredType type);  // none: the file may hold it, but Caravan does not compute with it
+
+struct StoredTensor {
+  StoredType type = StoredType::f32;
+  std::vector<int64_t> sizes{};
+  std::vector<std::byte> elements{};  // packed, the last axis innermost
+};
+StoredTensor stored(const Array& array);  // its axes in memory order
+
+struct Tensors {
+  std::map<std::string, StoredTensor, std::less<>> list{};
+  std::map<std::string, std::string> metadata{};
+
+  const StoredTensor* find(std::string_view name) const;
+  Array array(std::string_view name) const;  // all axes are output axes; ConfigError if missing or without a DType
+};
+
+// ConfigError, one sentence, for everything that is wrong with a file. `file` names it in the message.
+Tensors read_safetensors(const std::string& path);
+Tensors parse_safetensors(std::string_view content, const std::string& file);
+
+// Equal tensors give equal bytes. The file appears under its name complete, or not at all.
+void write_safetensors(const std::string& path, const Tensors& tensors);
+std::string safetensors_content(const Tensors& tensors);
+
+}  // namespace caravan::data
