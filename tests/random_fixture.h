@@ -56,7 +56,7 @@ class RandomFixture {
   void activation(Layers& out) {
     out.push_back(fmt::format(R"({{"type": "{}"}})", any<std::string>({"relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "silu"})));
   }
-  int64_t linear(Layers& out, Sizes& s, int64_t to, bool bias) {  // returns how many weights each output has
+  int64_t linear(Layers& out, Sizes& s, int64_t to, bool bias) {  // returns how many weights an output depends on
     const int64_t from = s.back();
     out.push_back(fmt::format(R"({{"type": "linear", "in": {}, "out": {}{}}})", s.back(), to,
                               bias ? one_in(2) ? "" : R"(, "bias": true)" : R"(, "bias": false)"));
@@ -66,7 +66,7 @@ class RandomFixture {
   int64_t conv(Layers& out, Sizes& s, bool same_size, bool bias) {
     const int64_t groups = any<int64_t>(s[0] % 2 == 0 ? std::vector<int64_t>{1, 1, 2, s[0]} : std::vector<int64_t>{1, 1, s[0]});
     const int64_t to = same_size ? s[0] : groups * between(1, std::max<int64_t>(1, 6 / groups));
-    Pair kernel, stride{1, 1}, padding{0, 0}, dilation{1, 1};
+    Pair kernel, stride{1, 1}, padding{0, 0}, dilation{1, 1}, reaching{0, 0};
     for (size_t i : {0, 1}) {
       const int64_t in = s[i + 1];
       if (same_size) {
@@ -76,6 +76,14 @@ class RandomFixture {
         if (2 * (kernel[i] - 1) < in) dilation[i] = between(1, 2);
         stride[i] = between(1, 3);
         s[i + 1] = (in + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1;
+      }
+      for (int64_t k = 0; k < kernel[i]; ++k) {  // those that meet more than padding
+        bool inside = false;
+        for (int64_t o = 0; o < s[i + 1]; ++o) {
+          const int64_t at = stride[i] * o + dilation[i] * k - padding[i];
+          inside = inside || (at >= 0 && at < in);
+        }
+        reaching[i] += inside;
       }
     }
     std::string text = fmt::format(R"({{"type": "conv2d", "in": {}, "out": {}, "kernel": {})", s[0], to, written(kernel));
@@ -88,7 +96,7 @@ class RandomFixture {
     out.push_back(text + "}");
     const int64_t from = s[0] / groups;
     s[0] = to;
-    return from * kernel[0] * kernel[1];
+    return from * reaching[0] * reaching[1];
   }
   void pool(Layers& out, Sizes& s) {
     Pair kernel, stride;
