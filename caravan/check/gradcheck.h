@@ -28,7 +28,8 @@ struct GradientCase {
 };
 std::string to_string(const GradientCase& c);  // "window: stride 2, order 2"
 
-// Those of the op table (op_cases.cpp), of specs (spec_cases.cpp), of layers and losses (block_cases.cpp). Neighbours in the list are of one family.
+// Those of the op table (op_cases.cpp), of specs (spec_cases.cpp), of layers and losses (block_cases.cpp). Neighbours
+// in the list are of one family.
 std::vector<GradientCase> gradient_cases();
 std::vector<GradientCase> op_gradient_cases();
 std::vector<GradientCase> spec_gradient_cases();

@@ -77,8 +77,8 @@ struct Accumulation {
   // For argmax and argmin: the iterators whose linear position is kept (true = counted), in an i32 or i64 target.
   // Empty for the others.
   std::vector<bool> counted;
-  // A reduced iterator whose sum is kept in several partial sums, added at the end; -1: one sum, in order. A choice that
-  // is made once, before any optimisation, so that none of them changes a bit.
+  // A reduced iterator whose sum is kept in several partial sums, added at the end; -1: one sum, in order. A choice
+  // that is made once, before any optimisation, so that none of them changes a bit.
   int split = -1;
   std::string label;  // what the user wrote: an op or a spec
   Source source;

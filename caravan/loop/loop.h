@@ -5,9 +5,10 @@
 //   that defines it the value does not change, so a definition may be moved, duplicated or dropped as its operands
 //   allow. `Reset` and `Combine` make a register an accumulator, which is the only kind that changes.
 // * Loops. `For` runs its body for 0 <= variable < extent, in order if serial. Iterations of a parallel loop write
-//   disjoint elements and may run on different threads, a chunk at a time; such a loop is all that its kernel has.
-//   Iterations of vector and unrolled loops run side by side: each statement for all of them, in order, before the
-//   next; an inner loop is entered once for all. All kinds compute the same bits.
+//   disjoint elements and may run on different threads, a chunk at a time; before such a loop its kernel has
+//   definitions that every chunk makes for itself, and after it nothing. Iterations of vector and unrolled loops run
+//   side by side: each statement for all of them, in order, before the next; an inner loop is entered once for all. All
+//   kinds compute the same bits.
 // * Guards. `If` runs its body where every term is >= 0. All accesses inside the guards are in range; so a load under a
 //   guard is a guarded load, and there are no values in margins.
 // * Memory. Buffers do not overlap. A kernel reads what kernels before it have stored, and its own stores in program
@@ -156,7 +157,7 @@ DType wide(DType dtype);
 // - precisions do not fit: a load or a random value of another precision than its register, an index that is not i64, a
 //   kept position that is not an integer, a narrow float in a register or accumulated in memory,
 // - a loop variable is used outside its loop or twice in a nest, or an extent is negative,
-// - a parallel loop is not all of its kernel, has no chunk, or its iterations may touch what others write,
+// - a parallel loop has more than definitions beside it, or no chunk, or its iterations may touch what others write,
 // - a vector or unrolled loop cannot run side by side,
 // - a buffer, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored.
 void verify(const Module& module);

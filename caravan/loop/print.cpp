@@ -31,7 +31,7 @@ bool operator==(const For& a, const For& b) {
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 
 const For* parallel_loop(const Kernel& kernel) {
-  auto* loop = kernel.body.size() == 1 ? std::get_if<For>(&kernel.body.front()) : nullptr;
+  auto* loop = kernel.body.empty() ? nullptr : std::get_if<For>(&kernel.body.back());
   return loop && loop->kind == LoopKind::parallel ? loop : nullptr;
 }
 

@@ -113,6 +113,18 @@ bool inner_loops_agree(const Block& block, Variable loop, const std::set<Registe
 
 }  // namespace
 
+bool overwrites_loads(const Block& block) {
+  std::set<ir::BufferId> written;
+  for_each_access(block, [&](const Access& a) {
+    if (a.write) written.insert(a.buffer);
+  });
+  return std::any_of(block.begin(), block.end(), [&](const Statement& s) {
+    auto* define = std::get_if<Define>(&s);
+    auto* load = define ? std::get_if<Load>(&define->value) : nullptr;
+    return load && written.count(load->buffer);
+  });
+}
+
 bool independent(Variable variable, int64_t extent, const Block& body) {
   std::set<Register> own, changed;
   accumulators(body, own, changed);

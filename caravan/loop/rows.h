@@ -22,6 +22,9 @@ RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, cons
 // the shared variables with room for the rest.
 bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& extents);
 
+// Does the block write to a buffer that a definition at its top loads?
+bool overwrites_loads(const Block& block);
+
 // May the iterations of a loop over `variable` with this body run in any order, or at once? What it writes must lie
 // apart, and its accumulators must be its own.
 bool independent(Variable variable, int64_t extent, const Block& body);

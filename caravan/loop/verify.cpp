@@ -147,8 +147,12 @@ class Verifier {
          "loop variable " + kernel_.variables[size_t(s.variable)] + " has the extent " + std::to_string(s.extent));
     if (s.kind == LoopKind::parallel) {
       const std::string loop = "the parallel loop over " + kernel_.variables[size_t(s.variable)];
-      hold(parallel_loop(kernel_) == &s && s.chunk >= 1, loop + " is not all of its kernel, or has no chunk");
-      hold(independent(s.variable, s.extent, s.body), loop + " may touch in one iteration what another writes");
+      const bool alone = std::all_of(kernel_.body.begin(), kernel_.body.end() - 1,
+                                     [](const Statement& t) { return std::holds_alternative<Define>(t); });
+      hold(parallel_loop(kernel_) == &s && alone && s.chunk >= 1,
+           loop + " has more than definitions beside it, or no chunk");
+      hold(independent(s.variable, s.extent, s.body) && !overwrites_loads(kernel_.body),
+           loop + " may touch in one iteration what another writes");
     }
     if (s.kind == LoopKind::vector || s.kind == LoopKind::unrolled)
       hold(side_by_side(s), "the loop over " + kernel_.variables[size_t(s.variable)] + " cannot run side by side");

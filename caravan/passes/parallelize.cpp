@@ -36,17 +36,24 @@ bool try_parallel(For& loop) {
   return true;
 }
 
-// A kernel whose blocks share no register becomes one kernel for each parallel loop and for what lies between.
+// A kernel of loops becomes one kernel for each parallel loop and for what lies between; each makes the definitions
+// before it for itself.
 void split(const Kernel& kernel, std::vector<Kernel>& out) {
   std::vector<Kernel> parts;
+  Block definitions;
   bool after_parallel = true, any = false;
   for (const Statement& s : kernel.body) {
+    if (std::holds_alternative<Define>(s)) {
+      definitions.push_back(s);
+      if (!after_parallel) parts.back().body.push_back(s);
+      continue;
+    }
     Statement statement = s;
     For* loop = std::get_if<For>(&statement);
     const bool parallel = loop && try_parallel(*loop);
     if (parallel || after_parallel) {
       parts.push_back(kernel);
-      parts.back().body.clear();
+      parts.back().body = definitions;
     }
     parts.back().body.push_back(std::move(statement));
     after_parallel = parallel, any = any || parallel;
@@ -61,10 +68,10 @@ Module parallelize(const Module& module) {
   Module out = module;
   out.kernels.clear();
   for (const Kernel& kernel : module.kernels) {
-    const bool loops_only = std::all_of(kernel.body.begin(), kernel.body.end(), [](const Statement& s) {
-      return std::holds_alternative<For>(s) || std::holds_alternative<If>(s);
+    const bool can_split = std::all_of(kernel.body.begin(), kernel.body.end(), [](const Statement& s) {
+      return std::holds_alternative<For>(s) || std::holds_alternative<If>(s) || std::holds_alternative<Define>(s);
     });
-    if (loops_only)
+    if (can_split && !overwrites_loads(kernel.body))
       split(kernel, out.kernels);
     else
       out.kernels.push_back(kernel);

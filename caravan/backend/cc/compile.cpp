@@ -254,9 +254,8 @@ class Build {
       const fs::space_info space = fs::space(folder_, error);
       const bool full = !error && space.available < (1 << 20);  // then the log may be missing
       throw BackendError("the C compiler failed (status " + std::to_string(status) + ")" +
-                         (full ? "; there is hardly any space left in " + folder_.string() : "") +
-                         ".\n  command: " + joined(command) + "\n  source:  " + words.front() +
-                         "\n  log:     " + read_file(log));
+                         (full ? "; there is hardly any space left in " + folder_.string() : "") + ".\n  command: " +
+                         joined(command) + "\n  source:  " + words.front() + "\n  log:     " + read_file(log));
     }
   }
 
