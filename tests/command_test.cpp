@@ -718,7 +718,7 @@ TEST_F(Command, ParityRefusesUnusableFilesBeforeItRunsAny) {
       {{"parity", "good.safetensors", "short.safetensors"}, "`short.safetensors` is not a usable safetensors file: it has 3 bytes"},
       {{"parity", "cut.safetensors"}, "`cut.safetensors` is not a usable safetensors file: "},
       {{"parity", "other.safetensors"}, "`other.safetensors`: it is not a parity fixture: its metadata has no `fixture`."},
-      {{"parity", "good.safetensors", "--device", "tpu"}, "device `tpu` is not built"},
+      {{"parity", "good.safetensors", "--device", "tpu"}, "device kind `tpu` is not built"},
   };
   for (const auto& [arguments, phrase] : rows) {
     const Outcome o = run(arguments);
