@@ -303,6 +303,8 @@ class KernelPrinter {
       const int64_t step = by_vectors ? vector_->lanes : 1;
       if (by_vectors || lane.kind == LoopKind::unrolled)
         line("#pragma GCC unroll " + std::to_string(lane.extent / step));
+      else if (&lane == &lanes_.back())
+        line("#pragma GCC unroll 1");  // or it would be unrolled before it could be vectorised
       line("for (int64_t " + v + " = 0; " + v + " < " + std::to_string(lane.extent) + "; " +
            (step == 1 ? "++" + v : v + " += " + std::to_string(step)) + ") {");
       ++depth_;
