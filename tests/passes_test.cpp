@@ -28,7 +28,10 @@
 #include "caravan/passes/remove_unused.h"
 #include "caravan/passes/simplify.h"
 #include "caravan/passes/solve_writes.h"
+#include "caravan/passes/split_loops.h"
+#include "caravan/passes/split_sums.h"
 #include "caravan/passes/update_in_place.h"
+#include "caravan/passes/vectorize.h"
 #include "programs.h"
 #include "sanitized.h"
 
@@ -1297,6 +1300,196 @@ TEST(UpdateInPlace, MustRefuse) {
   // Of a swap one half can be in place, after the other was copied.
   Tensor a = leaf("a", "3"), b = leaf("b", "3");
   EXPECT_EQ(update_in_place(lowered(assign(a, b) & assign(b, a))).program.assignments.size(), 1u);
+}
+
+TEST(SplitSums, Choice) {
+  struct Row {
+    const char* name;
+    std::function<Tensor()> tensor;
+    const char* split;  // the iterator, or ""
+  };
+  const Row rows[] = {
+      {"a product with the weights of a linear map: neighbours are inputs", [] { return leaf("w", "64->48")(leaf("x", "4|64")); }, "k0"},
+      {"the gradient by its input: neighbours are written side by side", [] { return einsum("o,i; b,o => b,i", leaf("w", "48,64"), leaf("x", "4,48")); }, ""},
+      {"the gradient by the weights", [] { return einsum("b,o; b,i => o,i", leaf("d", "40,48"), leaf("x", "40,64")); }, ""},
+      {"a sum of everything", [] { return einsum("i,j => ", leaf("a", "4,64")); }, "j"},
+      {"a sum over columns: every second element", [] { return einsum("i,j => j", leaf("a", "64,4")); }, ""},
+      {"too short to be worth it", [] { return einsum("i,j => ", leaf("a", "64,31")); }, ""},
+      {"a maximum has no order", [] { return einmax("i,j => i", leaf("a", "4,64")); }, ""},
+      {"integers", [] { return einsum("i,j => i", cast(leaf("a", "4,64"), DType::i32)); }, ""},
+      {"written through an index tensor", [] { return scatter_add(leaf("v", "64|64"), tensor(Array(parse_shape("64|"), std::vector<double>(64, 1), DType::i32)), 3); }, ""},
+  };
+  for (const Row& row : rows) {
+    const ir::Program p = split_sums(to_ir(observe(row.tensor())));
+    ir::verify(p);
+    const ir::Accumulation& last = p.accumulations.back();
+    EXPECT_EQ(last.split < 0 ? "" : last.iterators[size_t(last.split)], row.split) << row.name << ": " << ir::to_string(p, last);
+  }
+}
+TEST(SplitSums, MustRefuseWhatIsNotASumOverAReducedIterator) {
+  for (int split : {0, 2, 7, -2}) {  // i is written; there are two iterators
+    ir::Program p = to_ir(observe(einsum("i,j => i", leaf("a", "4,64"))));
+    p.accumulations.back().split = split;
+    EXPECT_THROW(ir::verify(p), InternalError) << split;
+  }
+}
+
+loop::Module split_lowered(const Program& program) { return lower::lower(split_sums(remove_unused(copy_leaves(to_ir(program))))); }
+struct SplitRow {
+  const char* name;
+  std::function<Program()> program;
+  const char* after;
+};
+void expect_split_rows(const std::function<loop::Module(const loop::Module&)>& pass, const std::vector<SplitRow>& rows) {
+  for (const SplitRow& row : rows) {
+    SCOPED_TRACE(row.name);
+    const loop::Module after = pass(split_lowered(row.program()));
+    loop::verify(after);
+    EXPECT_EQ(loops(after), trimmed(row.after));
+    EXPECT_EQ(loops(pass(after)), loops(after)) << "a second time";
+  }
+}
+TEST(SplitLoops, BeforeAndAfter) {
+  expect_split_rows(split_loops, {
+      {"lanes with partial sums, and what is left over", [] { return observe(einsum("i,j => i", leaf("a", "3,35")).named("y")); }, R"(
+kernel y
+  for i < 3:
+    r1:f32 := 0
+    for j_lane < 8:
+      r2:f32 := 0
+      for j < 4:
+        r3:f32 = a[35*i + 8*j + j_lane]
+        r2 += r3
+      if 2 - j_lane >= 0:
+        r4:f32 = a[35*i + j_lane + 32]
+        r2 += r4
+      r1 += r2
+    y[i] = r1
+)"},
+      {"no lane has more than the others", [] { return observe(einsum("i,j; j => i", leaf("a", "3,32"), leaf("b", "32")).named("y")); }, R"(
+kernel y
+  for i < 3:
+    r3:f32 := 0
+    for j_lane < 8:
+      r4:f32 := 0
+      for j < 4:
+        r5:f32 = a[32*i + 8*j + j_lane]
+        r6:f32 = b[8*j + j_lane]
+        r7:f32 = mul(r5, r6)
+        r4 += r7
+      r3 += r4
+    y[i] = r3
+)"},
+      {"under a condition", [] { return observe(einsum("i<1+j; j => i", leaf("a", "40"), leaf("b", "40")).named("y")); }, R"(
+kernel y
+  for i < 3:
+    r3:f32 := 0
+    for j_lane < 8:
+      r4:f32 := 0
+      for j < 5:
+        if i + 8*j + j_lane - 1 >= 0 and 40 - i - 8*j - j_lane >= 0:
+          r5:f32 = a[i + 8*j + j_lane - 1]
+          r6:f32 = b[8*j + j_lane]
+          r7:f32 = mul(r5, r6)
+          r4 += r7
+      r3 += r4
+    y[i] = r3
+)"},
+  });
+}
+TEST(Vectorize, BeforeAndAfter) {
+  auto both = [](const loop::Module& m) { return vectorize(split_loops(m)); };
+  expect_split_rows(both, {
+      {"a long pointwise loop", [] { return observe((leaf("a", "3,9") + 1).named("y")); }, R"(
+kernel y
+  for o0 < 3:
+    for o1 < 9 vector:
+      r0:f32 = a[9*o0 + o1]
+      r1:f64 = 1
+      r2:f32 = add(r0, r1)
+      y[9*o0 + o1] = r2
+)"},
+      {"a product: blocks of lanes in blocks of rows, and what is left over of both", [] { return observe(einsum("i,k; k,j => i,j", leaf("a", "6,5"), leaf("b", "5,20")).named("y")); }, R"(
+kernel y
+  for i_row < 4 unrolled:
+    for j_in < 16 vector:
+      r12:f32 := 0
+      for k < 5:
+        r13:f32 = a[k + 5*i_row]
+        r14:f32 = b[20*k + j_in]
+        r15:f32 = mul(r13, r14)
+        r12 += r15
+      y[j_in + 20*i_row] = r12
+    for j_in < 4 vector:
+      r16:f32 := 0
+      for k < 5:
+        r17:f32 = a[k + 5*i_row]
+        r18:f32 = b[20*k + j_in + 16]
+        r19:f32 = mul(r17, r18)
+        r16 += r19
+      y[j_in + 20*i_row + 16] = r16
+  for i_row < 2 unrolled:
+    for j_in < 16 vector:
+      r20:f32 := 0
+      for k < 5:
+        r21:f32 = a[k + 5*i_row + 20]
+        r22:f32 = b[20*k + j_in]
+        r23:f32 = mul(r21, r22)
+        r20 += r23
+      y[j_in + 20*i_row + 80] = r20
+    for j_in < 4 vector:
+      r24:f32 := 0
+      for k < 5:
+        r25:f32 = a[k + 5*i_row + 20]
+        r26:f32 = b[20*k + j_in + 16]
+        r27:f32 = mul(r25, r26)
+        r24 += r27
+      y[j_in + 20*i_row + 96] = r24
+)"},
+      {"one row: its blocks are taken together", [] { return observe(einsum("k; k,j => j", leaf("a", "5"), leaf("b", "5,64")).named("y")); }, R"(
+kernel y
+  for j_row < 4 unrolled:
+    for j_in < 16 vector:
+      r8:f32 := 0
+      for k < 5:
+        r9:f32 = a[k]
+        r10:f32 = b[64*k + j_in + 16*j_row]
+        r11:f32 = mul(r9, r10)
+        r8 += r11
+      y[j_in + 16*j_row] = r8
+)"},
+      {"a split sum: lanes of the sum, rows share what they read", [] { return observe(einsum("i,j; j => i", leaf("a", "4,32"), leaf("b", "32")).named("y")); }, R"(
+kernel y
+  for i_row < 4 unrolled:
+    r12:f32 := 0
+    for j_lane_in < 8 vector:
+      r13:f32 := 0
+      for j < 4:
+        r14:f32 = a[8*j + j_lane_in + 32*i_row]
+        r15:f32 = b[8*j + j_lane_in]
+        r16:f32 = mul(r14, r15)
+        r13 += r16
+      r12 += r13
+    y[i_row] = r12
+)"},
+  });
+}
+TEST(Vectorize, MustRefuse) {
+  expect_refused(vectorize, {
+      {"too short", [] { return observe(leaf("a", "3,7") + 1); }, {}},
+      {"a chain of sums in one accumulator", [] { return observe(einsum("i => ", leaf("a", "20"))); }, {}},
+      {"neighbours that are far apart", [] { return observe(einsum("i,j => i", leaf("a", "20,3"))); }, {}},
+      {"elements that overlap", [] { return observe(einsum("o => o+k", leaf("a", "4"), {{"k", 3}})); }, {}},
+  });
+}
+TEST(Vectorize, TheVerifierRefusesWhatCannotRunSideBySide) {
+  auto refused = [](const Program& program) {
+    loop::Module m = lowered(program);
+    std::get<loop::For>(m.kernels.back().body.back()).kind = loop::LoopKind::vector;
+    EXPECT_THROW(loop::verify(m), InternalError) << loops(m);
+  };
+  refused(observe(einsum("i => ", einsum("i=>i", leaf("a", "20")))) & observe(einsum("o => o+k", leaf("b", "20"), {{"k", 3}})));  // overlapping
+  refused(observe(scatter_add(leaf("v", "4|"), tensor(Array(parse_shape("4|"), {0, 1, 0, 1}, DType::i32)), 2)));
 }
 
 TEST(Parallelize, BeforeAndAfter) {

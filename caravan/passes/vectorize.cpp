@@ -54,12 +54,16 @@ class Vectorizer {
  public:
   explicit Vectorizer(Kernel& kernel) : kernel_(kernel) {}
 
-  void run(Block& block) {
+  void run(Block& block, bool in_unrolled = false) {
     Block out;
     for (Statement& s : block) {
-      if (auto* i = std::get_if<If>(&s)) run(i->body);
+      if (auto* i = std::get_if<If>(&s)) run(i->body, in_unrolled);
       if (auto* f = std::get_if<For>(&s)) {
-        run(f->body);
+        run(f->body, in_unrolled || f->kind == LoopKind::unrolled);
+        if (in_unrolled && contains(f->body, LoopKind::vector)) {  // there are rows enough
+          out.push_back(std::move(s));
+          continue;
+        }
         for (Statement& made : replaced(std::move(*f))) out.push_back(std::move(made));
       } else {
         out.push_back(std::move(s));
@@ -99,7 +103,8 @@ class Vectorizer {
 
   // Iterations from, from + 1, ... as `count` blocks of `width`.
   Statement blocks(const For& loop, int64_t from, int64_t count, int64_t width, LoopKind kind) {
-    const Variable within = add_variable(kernel_, kernel_.variables[size_t(loop.variable)] + "_in");
+    const Variable within =
+        add_variable(kernel_, kernel_.variables[size_t(loop.variable)] + (kind == LoopKind::unrolled ? "_row" : "_in"));
     Term index = Term::number(from) + Term::iterator(within);
     if (count > 1) index = index + Term::iterator(loop.variable, width);
     For inner{within, width, width > 1 ? kind : LoopKind::serial, copied(kernel_, loop.body)};
@@ -117,7 +122,10 @@ class Vectorizer {
 
 Module vectorize(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) Vectorizer(kernel).run(kernel.body);
+  for (Kernel& kernel : out.kernels) {
+    Vectorizer(kernel).run(kernel.body);
+    Vectorizer(kernel).run(kernel.body);  // where no rows share what they read, blocks of one row do
+  }
   return out;
 }
 

@@ -5,7 +5,7 @@
 //   lanes of a split sum, is cut into blocks, each a vector loop around the reduction: its accumulators fill registers.
 // * The loop around that, if its iterations share what they read (the rows of a product), is cut into blocks too, each
 // an
-//   unrolled loop: what is read once serves all of them.
+//   unrolled loop: what is read once serves all of them. Where there is none, blocks of one row are taken together.
 #pragma once
 
 #include "caravan/loop/loop.h"
