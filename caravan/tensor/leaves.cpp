@@ -107,9 +107,9 @@ void Operand::set(const Dim& dim) {
   tensor = Tensor(std::move(node));
 }
 
-Init zeros() { return constant(0); }
-Init ones() { return constant(1); }
-Init constant(double value) { return {Init::Kind::constant, value, 0, nullptr}; }
+Init zeros() noexcept { return constant(0); }
+Init ones() noexcept { return constant(1); }
+Init constant(double value) noexcept { return {Init::Kind::constant, value, 0, nullptr}; }
 Init uniform_init(double low, double high) { return {Init::Kind::uniform, low, high, nullptr}; }
 Init normal_init(double mean, double deviation) { return {Init::Kind::normal, mean, deviation, nullptr}; }
 Init kaiming_normal(double gain) { return {Init::Kind::kaiming_normal, gain, 0, nullptr}; }

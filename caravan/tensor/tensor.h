@@ -248,9 +248,9 @@ struct Init {
   double a = 0, b = 0;  // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
   std::shared_ptr<const Array> array{};
 };
-Init zeros();
-Init ones();
-Init constant(double value);
+Init zeros() noexcept;
+Init ones() noexcept;
+Init constant(double value) noexcept;
 Init uniform_init(double low, double high);
 Init normal_init(double mean = 0, double deviation = 1);
 Init kaiming_normal(double gain = 1.4142135623730951);   // deviation gain / sqrt(fan in)
