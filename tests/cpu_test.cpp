@@ -422,6 +422,15 @@ TEST(CompilerCache, TheSecondTimeComesFromTheCache) {
   other.flags.push_back("-O0");
   EXPECT_FALSE(cc::compile({kSource}, other).from_cache) << "other flags";
 }
+TEST(CompilerCache, TheFolderMayBeRelative) {
+  const TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  EXPECT_NO_THROW(EXPECT_EQ(answer(cc::compile({kSource}, in_folder("kernels"))), 42));
+  EXPECT_NO_THROW(EXPECT_TRUE(cc::compile({kSource}, in_folder("kernels")).from_cache));
+  fs::current_path(before);
+  EXPECT_EQ(entries(folder.path() + "/kernels", ".so").size(), 1u);
+}
 TEST(CompilerCache, ADamagedEntryIsMadeAgain) {
   struct Row {
     const char* name;

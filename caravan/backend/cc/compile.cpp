@@ -296,7 +296,9 @@ class Build {
 }  // namespace
 
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options) {
-  const fs::path cache = cache_folder(options), folder = writable_folder(cache);
+  fs::path cache = cache_folder(options);
+  if (!cache.empty()) cache = fs::absolute(cache);  // the loader would look for a bare name elsewhere
+  const fs::path folder = writable_folder(cache);
   std::string content;
   for (const std::string& text : texts) content += text + "\n";
   const std::string key = digest(content + options.compiler + "\n" + version_of(options.compiler, folder) + "\n" +
