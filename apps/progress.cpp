@@ -12,7 +12,7 @@ namespace caravan::app {
 Progress::Progress(int64_t total, int64_t lines, bool quiet)
     : total_(total),
       every_(lines == 0 ? 0 : std::max<int64_t>(1, total / lines)),
-      bar_(isatty(STDERR_FILENO)),
+      bar_(isatty(STDERR_FILENO) && isatty(STDOUT_FILENO)),
       quiet_(quiet) {}
 
 Progress::~Progress() { clear(); }

@@ -56,6 +56,15 @@ TEST(Allocation, AStepOnTheProcessorAllocatesNothing) {
   EXPECT_LT(train.read(loss).item(), 2);
 }
 
+TEST(Allocation, NorDoThreads) {
+  Tensor w = param("w", {.output = {256}}), x = tensor(Array(parse_shape("256|256")));
+  Tensor loss = mean(square(w(x) + 1));
+  Context ctx({.seed = 1, .device = "cpu", .threads = 2});
+  Routine train = ctx.compile(train_step(loss, sgd({.lr = 0.1})));
+  EXPECT_EQ(allocations_of([&] { train.run(); }), 0);
+  EXPECT_EQ(allocations_of([&] { train.run_steps(5); }), 0);
+}
+
 }  // namespace
 }  // namespace caravan
 #else

@@ -379,6 +379,10 @@ TEST(Cpu, NamesThatMeanSomethingInC) {
   }
   Context ctx = context("cpu"), oracle = context("interp");
   EXPECT_EQ(ctx.eval(total).values(), oracle.eval(total).values());
+  Tensor stream = param("stream0", {1, 2, 3}) * uniform("u", {.output = {3}}) + param("math_errhandling", {1, 2, 3});
+  EXPECT_EQ(ctx.eval(stream).shape().elements(), 3);
+  Tensor parallel = exp(param("a", {.output = {512, 512}, .init = zeros()})).named("chunk");  // a kernel with chunks
+  EXPECT_EQ(ctx.eval(parallel).at(7), 1);
   Index register_("register", 3), r2("r2", 3);
   EXPECT_EQ(ctx.eval(tensor({1, 2}) * register_ + r2, {{register_, 2}, {r2, 1}}).values(), (std::vector<double>{3, 5}));
 }

@@ -779,6 +779,24 @@ TEST(DelayUpdates, BeforeAndAfter) {
     EXPECT_EQ(order_of(delay_updates(after)), row.after) << row.name << ", a second time";
   }
 }
+TEST(DelayUpdates, MustRefuse) {
+  struct Row {
+    const char* reason;
+    std::function<Program()> program;
+  };
+  const Row rows[] = {
+      {"the reader of the old value needs the new one too",
+       [] {
+         Tensor w = leaf("w", "3"), next = exp(w).named("new");
+         return assign(w, next) & observe((next * w).named("both"));
+       }},
+      {"nothing is assigned", [] { return observe(exp(leaf("w", "3"))) & observe(sin(leaf("v", "3"))); }},
+  };
+  for (const Row& row : rows) {
+    const ir::Program before = remove_unused(copy_leaves(to_ir(row.program())));
+    EXPECT_EQ(body_of(delay_updates(before)), body_of(before)) << row.reason;
+  }
+}
 
 // ---------------------------------------------------------------- over loops
 
@@ -1396,6 +1414,14 @@ kernel y
     y[i] = r3
 )"},
   });
+}
+TEST(SplitLoops, MustRefuse) {
+  for (const char* spec : {"i,j => j", "i => "}) {  // side by side already; too short: split_sums chose neither
+    const loop::Module module = split_lowered(observe(einsum(caravan::spec(spec, Source::here()), leaf("a", std::string(spec) == "i => " ? "20" : "64,64"))));
+    EXPECT_EQ(loops(split_loops(module)), loops(module)) << spec;
+  }
+  const loop::Module module = split_lowered(observe(einmax("i,j => i", leaf("a", "3,64"))));
+  EXPECT_EQ(loops(split_loops(module)), loops(module)) << "a maximum";
 }
 TEST(Vectorize, BeforeAndAfter) {
   auto both = [](const loop::Module& m) { return vectorize(split_loops(m)); };

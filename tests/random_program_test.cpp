@@ -30,7 +30,7 @@ using Dims = std::vector<int64_t>;
 class Generator {
  public:
   // `smooth`: nothing jumps, so that a rounding of f32 stays one.
-  Generator(uint32_t seed, bool smooth) : random_(seed), smooth_(smooth) {}
+  Generator(uint32_t seed, bool smooth) : random_(seed), smooth_(smooth), large_(seed % 4 == 0) {}
 
   Program run() {
     for (int k = 0; k < 4; ++k) leaf();
@@ -66,7 +66,9 @@ class Generator {
     return out;
   }
   Dims any_dims() {
-    const int64_t sizes[] = {2, 3, 4, 6};
+    // One program in four is large enough for split sums, vector and unrolled loops with something left over.
+    const int64_t small[] = {2, 3, 4, 6}, large[] = {9, 17, 33, 37};
+    const int64_t* sizes = large_ ? large : small;
     Dims out(size_t(pick(8) == 0 ? 0 : 1 + pick(2)));
     for (int64_t& d : out) d = sizes[pick(4)];
     return out;
@@ -347,6 +349,7 @@ class Generator {
 
   std::mt19937 random_;
   bool smooth_;
+  const bool large_;
   std::vector<Value> pool_, states_;
 };
 

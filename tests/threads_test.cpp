@@ -68,12 +68,30 @@ TEST(Threads, GiveTheSameBits) {
     states.emplace_back();
     for (const std::string& name : ctx.names()) states.back()[name] = ctx.read(name);
   }
+  Model m;
+  Context oracle({.seed = 1, .device = "interp"});
+  oracle.compile(m.step).run_steps(20);
+  for (const auto& [name, value] : states[0])
+    for (int64_t i = 0; i < value.size(); ++i) ASSERT_NEAR(value.at(i), oracle.read(name).at(i), 1e-4) << name;
+
   const loop::Module module = passes::run(to_ir(Model().step)).module;
   EXPECT_GE(std::count_if(module.kernels.begin(), module.kernels.end(), [](const loop::Kernel& k) { return loop::parallel_loop(k); }), 3);
   for (size_t other : {1u, 2u}) {
     EXPECT_EQ(losses[0], losses[other]);
     for (const auto& [name, value] : states[0]) EXPECT_EQ(value.values(), states[other].at(name).values()) << name;
   }
+}
+
+TEST(Threads, TwoCallersAndTooManyThreads) {  // neither hangs nor ends the process
+  cc::Pool pool(3);
+  static std::atomic<int> ran{0};
+  auto call = [&] {
+    for (int round = 0; round < 200; ++round) pool.run([](const codegen::Step*, int64_t) { ++ran; }, nullptr, 10);
+  };
+  std::thread other(call);
+  call();
+  other.join();
+  EXPECT_EQ(ran, 4000);
 }
 
 TEST(Threads, ManyContextsAtOnce) {  // each with threads of its own

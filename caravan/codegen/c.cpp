@@ -44,18 +44,75 @@ std::string identifier(const std::string& text) {
   std::string out;
   for (char c : text) out += isalnum(uint8_t(c)) ? c : '_';
   if (out.empty() || out[0] == '_' || isdigit(uint8_t(out[0]))) out = "v" + out;
-  static const std::set<std::string> kTaken = {
-      "auto",     "break",    "case",     "char",   "const",  "continue", "default", "do",     "double",  "else",
-      "enum",     "extern",   "float",    "for",    "goto",   "if",       "inline",  "int",    "long",    "return",
-      "register", "restrict", "short",    "signed", "sizeof", "static",   "struct",  "switch", "typedef", "union",
-      "unsigned", "void",     "volatile", "while",  "asm",    "typeof",   "linux",   "unix",   "i386",    "main",
-      "memcpy",   "fabs",     "fabsf",    "floor",  "floorf", "ceil",     "ceilf",   "rint",   "rintf",   "trunc",
-      "truncf",   "sqrt",     "sqrtf",    "fma",    "fmaf",   "from",     "to",      "seed"};
-  const bool is_register = out[0] == 'r' && out.size() > 1 && out.find_first_not_of("0123456789", 1) == out.npos;
+  static const std::set<std::string> kTaken = {"auto",
+                                               "break",
+                                               "case",
+                                               "char",
+                                               "const",
+                                               "continue",
+                                               "default",
+                                               "do",
+                                               "double",
+                                               "else",
+                                               "enum",
+                                               "extern",
+                                               "float",
+                                               "for",
+                                               "goto",
+                                               "if",
+                                               "inline",
+                                               "int",
+                                               "long",
+                                               "return",
+                                               "register",
+                                               "restrict",
+                                               "short",
+                                               "signed",
+                                               "sizeof",
+                                               "static",
+                                               "struct",
+                                               "switch",
+                                               "typedef",
+                                               "union",
+                                               "unsigned",
+                                               "void",
+                                               "volatile",
+                                               "while",
+                                               "asm",
+                                               "typeof",
+                                               "linux",
+                                               "unix",
+                                               "i386",
+                                               "main",
+                                               "memcpy",
+                                               "fabs",
+                                               "fabsf",
+                                               "floor",
+                                               "floorf",
+                                               "ceil",
+                                               "ceilf",
+                                               "rint",
+                                               "rintf",
+                                               "trunc",
+                                               "truncf",
+                                               "sqrt",
+                                               "sqrtf",
+                                               "fma",
+                                               "fmaf",
+                                               "from",
+                                               "to",
+                                               "seed",
+                                               "math_errhandling"};
+  auto numbered = [&](std::string_view stem) {  // as the printer names registers and random streams
+    return out.size() > stem.size() && out.starts_with(stem) &&
+           out.find_first_not_of("0123456789", stem.size()) == out.npos;
+  };
   const bool is_macro =
       out.size() > 1 && std::none_of(out.begin(), out.end(), [](char c) { return islower(uint8_t(c)); });
-  return kTaken.count(out) || is_register || is_macro || out.ends_with("_t") || out.starts_with("caravan") ? out + "_"
-                                                                                                           : out;
+  return kTaken.count(out) || numbered("r") || numbered("stream") || is_macro || out.ends_with("_t") ||
+                 out.starts_with("caravan")
+             ? out + "_"
+             : out;
 }
 std::string comment(std::string text) {
   for (size_t at; (at = text.find("*/")) != text.npos;) text.insert(at + 1, " ");
@@ -676,7 +733,7 @@ Parts parts_of(const Module& module) {
       for (const std::string& text : kernel.comments) calls += "  " + comment(text) + "\n";
     }
     if (const For* loop = parallel_loop(kernel)) {
-      const std::string name = "k" + std::to_string(k) + "_chunk";
+      const std::string name = "chunk" + std::to_string(k);
       chunks += chunk_function(name, *loop, printer.call(function));
       const int64_t n = (loop->extent + loop->chunk - 1) / loop->chunk;
       calls += "  caravan_parallel(step, " + name + ", " + std::to_string(n) + ");\n";

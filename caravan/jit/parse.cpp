@@ -347,7 +347,8 @@ class Assembler {
       program_.accumulations.push_back(std::move(a));
       ir::verify(program_);
     } catch (const InternalError& error) {
-      refuse(line, line.target, std::string("this line cannot be run: ") + error.what());
+      const std::string what = error.what();  // here it is the line's mistake
+      refuse(line, line.target, "this line cannot be run: " + what.substr(0, what.find(". This is a mistake")));
     }
   }
 

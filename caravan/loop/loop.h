@@ -13,8 +13,7 @@
 //   guard is a guarded load, and there are no values in margins.
 // * Memory. Buffers do not overlap. A kernel reads what kernels before it have stored, and its own stores in program
 //   order.
-// * Floating point. No contraction and no reassociation, except that a `Combine` in a loop marked `fused` may use
-//   fused multiply-add. Integer arithmetic wraps.
+// * Floating point. No contraction and no reassociation. Integer arithmetic wraps.
 #pragma once
 
 #include <string>

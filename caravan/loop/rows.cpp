@@ -134,7 +134,10 @@ bool independent(Variable variable, int64_t extent, const Block& body) {
 bool side_by_side(const For& loop) {
   std::set<Register> own, changed;
   accumulators(loop.body, own, changed);
-  bool reads_total = false;  // of an accumulator from outside, while it grows
+  std::set<Register> totals;  // from outside: one place may add to each, or lanes would be added in another order
+  for (const Statement& s : loop.body)
+    if (auto* c = std::get_if<Combine>(&s); c && !own.count(c->to) && !totals.insert(c->to).second) return false;
+  bool reads_total = false;  // while it grows
   for (const Statement& s : loop.body)
     for_each_use(s, [&](Register r) { reads_total = reads_total || (changed.count(r) && !own.count(r)); });
   return !reads_total && writes_apart(loop.variable, loop.extent, loop.body) &&

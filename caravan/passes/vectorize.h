@@ -4,8 +4,7 @@
 // * A loop around a reduction whose neighbours lie side by side in memory (y[o] += w[i, o] * x[i]: over o), or over the
 //   lanes of a split sum, is cut into blocks, each a vector loop around the reduction: its accumulators fill registers.
 // * The loop around that, if its iterations share what they read (the rows of a product), is cut into blocks too, each
-// an
-//   unrolled loop: what is read once serves all of them. Where there is none, blocks of one row are taken together.
+//   an unrolled loop: what is read once serves all. Where there is none, blocks of one row are taken together.
 #pragma once
 
 #include "caravan/loop/loop.h"

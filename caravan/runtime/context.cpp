@@ -5,6 +5,7 @@
 #include "caravan/backend/backend.h"
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
+#include "caravan/ir/text.h"
 #include "caravan/runtime/devices.h"
 #include "caravan/runtime/ids.h"
 #include "caravan/tensor/infer.h"
@@ -220,7 +221,8 @@ void Routine::run(const IndexValues& values) {
 
 void Routine::run_steps(int64_t steps, const IndexValues& first) {
   bind(first);
-  if (steps <= 0) return;
+  if (steps < 0) throw StateError("`run_steps` was asked for " + std::to_string(steps) + " steps.");
+  if (steps == 0) return;
   impl_->check_written_ids();
   impl_->executable->run_steps(steps, impl_->symbols, impl_->ranges);
   impl_->note_run();
@@ -288,7 +290,7 @@ void Context::check_fits(const std::string& name, const Array& value) const {
   if (dtype == value.dtype()) return;
   for (double v : value.values())
     if (!can_hold(dtype, v))
-      throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + std::to_string(v) +
+      throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + ir::number_text(v) +
                        " does not fit.");
 }
 void Context::write(const std::string& name, const Array& value) {

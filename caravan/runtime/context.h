@@ -1,4 +1,5 @@
-// A Context holds named state and runs programs on a device. It is the only mutable thing of the library.
+// A Context holds named state and runs programs on a device. It is the only mutable thing of the library, and is used
+// by one thread at a time; several Contexts are independent of each other.
 //
 //     Context ctx({.seed = 1});
 //     Routine step = ctx.compile(train_step(loss, sgd({.lr = 0.1})));
@@ -30,7 +31,7 @@ struct ContextOptions {
   Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
   std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
   std::vector<std::string> compiler_flags{};             // appended to the C compiler's, for example -g
-  int64_t memory_limit = 0;                              // bytes for one program's buffers; 0: none
+  int64_t memory_limit = 0;                              // bytes for one program's buffers on cpu; 0: none
   std::vector<std::string> passes_off{};                 // names of optimisations to leave out
   std::function<void(int done, int total)> compiling{};  // told as the parts of a large program are compiled
   std::function<std::unique_ptr<backend::Device>(const ContextOptions&)> make_device{};  // one's own, not by name

@@ -1,11 +1,11 @@
 // A program from notation to values, in one JSON file: for people (indented, in the order in which things happen) and
 // for tools.
 //
-//   program, device
-//   constraints   what inference was asked, and what it found: axes by their names, tensors with their rows and
-//   iterators passes        each with its time, whether it changed anything, and how many accumulations or kernels it
-//   left kernels       each with the accumulations it came from and the buffers it reads and writes values        of
-//   states, of what is observed and of what has a name: shape, range, mean, NaN, the first elements
+// - program, device
+// - constraints: what inference was asked, and what it found: axes by their names, tensors with rows and iterators
+// - passes: each with its time, whether it changed anything, and how many accumulations or kernels it left
+// - kernels: each with the accumulations it came from and the buffers it reads and writes
+// - values: of states, of what is observed and of what has a name: shape, range, mean, NaN, the first elements
 //
 // Numbers that are not finite, which JSON does not have, are null.
 #pragma once

@@ -167,7 +167,7 @@ std::string version_of(const std::string& compiler, const fs::path& folder) {
   fs::remove(log, ignored);
   if (status != 0)
     throw BackendError("the C compiler `" + compiler + "` cannot be run (`" + compiler +
-                       " --version` failed); install one (apt-get install gcc) or set another.");
+                       " --version` failed); install one (apt-get install gcc).");
   known.push_back({compiler, version});
   return version;
 }

@@ -83,7 +83,12 @@ class CcExecutable : public backend::Executable {
     compiled_ = compile(codegen::to_units(module_, kFunctionsPerUnit), store_->options.compiler);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
-    arena_ = allocate(plan.bytes), arena_bytes_ = plan.bytes;
+    try {
+      arena_ = allocate(plan.bytes), arena_bytes_ = plan.bytes;
+    } catch (const std::bad_alloc&) {
+      throw StateError("the program `" + p.name + "` needs " + std::to_string(plan.bytes) +
+                       " bytes for its buffers, more than this machine gives.");
+    }
     buffers_.assign(p.buffers.size(), nullptr);
     for (const Placement& place : plan.placements) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
 

@@ -1,5 +1,7 @@
 #include "caravan/backend/cc/pool.h"
 
+#include <system_error>
+
 namespace caravan::cc {
 
 namespace {
@@ -18,7 +20,10 @@ void pause() {
 }  // namespace
 
 Pool::Pool(int threads) {
-  for (int t = 1; t < threads; ++t) workers_.emplace_back([this] { work(); });
+  try {
+    for (int t = 1; t < threads; ++t) workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {  // the system gives no more: those that there are do the work
+  }
 }
 
 Pool::~Pool() {
@@ -41,6 +46,10 @@ bool Pool::run_one() {
 }
 
 void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
+  if (busy_.exchange(true)) {  // with another caller's loop
+    for (int64_t c = 0; c < chunks; ++c) chunk(step, c);
+    return;
+  }
   chunk_ = chunk, step_ = step, done_ = 0;
   const uint64_t loop = (ticket_.load() >> 32) + 1;
   ticket_ = loop << 32 | uint64_t(chunks);
@@ -55,6 +64,7 @@ void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
       pause();
     else
       std::this_thread::yield();
+  busy_ = false;
 }
 
 void Pool::work() {

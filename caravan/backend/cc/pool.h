@@ -12,11 +12,11 @@
 
 namespace caravan::cc {
 
-// One loop at a time; the caller works with the others. Which thread runs a chunk is chance, what a chunk is and
-// computes is not.
+// One loop at a time (a second caller runs its own alone); the caller works with the others. Which thread runs a chunk
+// is chance, what a chunk is and computes is not.
 class Pool {
  public:
-  explicit Pool(int threads);  // the caller's among them
+  explicit Pool(int threads);  // the caller's among them; fewer where the system gives no more
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -36,7 +36,7 @@ class Pool {
   std::atomic<Chunk> chunk_{nullptr};
   std::atomic<const codegen::Step*> step_{nullptr};
   std::atomic<int> sleepers_{0};
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, busy_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::thread> workers_;
