@@ -1070,5 +1070,48 @@ TEST(Summary, OfModelsOfIdsOfTwoInputsAndOfAnyTensor) {
   EXPECT_EQ(summary(data("x", "2|3") * 2).rows.size(), 1u);
 }
 
+// What would give a wrong number without a word elsewhere.
+TEST(Refusals, OfWhatFitsByAccidentAlone) {
+  const Tensor logits = data("logits", "5|4"), classes = ids("5|", {1, 3, 2, 0, 2}), sequence = data("sequence", "2,6|3");
+  struct Row {
+    const char* name;
+    std::function<Tensor()> build;
+    const char* phrase;
+  };
+  const Row rows[] = {
+      {"an id beyond the classes", [&] { return cross_entropy(logits, ids("5|", {1, 3, 7, 0, 2})); }, "7"},
+      {"an id below them, not ignored", [&] { return cross_entropy(logits, ids("5|", {1, -100, 2, 0, 2})); }, "-100"},
+      {"ids as floats", [&] { return cross_entropy(logits, data("t", "5|")); }, "axes"},
+      {"ids on an output axis", [&] { return cross_entropy(logits, ids("5", {1, 3, 2, 0, 2})); }, "axes"},
+      {"one id for all", [&] { return cross_entropy(logits, ids("", {1})); }, "axes"},
+      {"weights of examples as those of classes", [&] { return cross_entropy(logits, classes, {.class_weights = data("w", "5|")}); }, "axes"},
+      {"a column against a row", [&] { return mse(data("p", "5|"), data("t", "5")); }, "axes"},
+      {"smoothing beyond all", [&] { return cross_entropy(logits, classes, {.label_smoothing = 1.5}); }, "a share, 0 to 1"},
+      {"no delta", [&] { return huber(logits, logits, 0); }, "must be above 0"},
+      {"a mask that is added", [&] { Tensor q = data("q", "2|1,3"); return attend(q, q, q, {.mask = data("m", "2|2->")}); }, "must be boolean"},
+      {"a softmax over nothing", [&] { return softmax("b | c => b | c", logits); }, "runs over nothing"},
+      {"a window in the padding", [&] { return MaxPool2d{{.kernel = 2, .padding = 2}}(data("x", "1|6,6,1")); }, "more than half of its kernel"},
+      {"a sequence longer than its context", [&] { return Lstm("l", {.hidden = 3, .context = 4})(sequence); }, "4"},
+      {"a sequence longer than its context", [&] { return Gru("g", {.hidden = 3, .context = 4})(sequence); }, "4"},
+  };
+  for (const Row& row : rows)
+    for (const char* device : {"interp", "cpu"}) {
+      try {
+        Context({.device = device}).eval(row.build());
+        ADD_FAILURE() << row.name << " was not refused on " << device;
+      } catch (const Error& e) {
+        EXPECT_NE(std::string(e.what()).find(row.phrase), std::string::npos) << row.name << ": " << e.what();
+      }
+    }
+  EXPECT_TRUE(std::isfinite(Context(kInDouble).eval(cross_entropy(logits, ids("5|", {1, -100, 2, 0, 2}), {.ignore = -100})).item()));
+}
+TEST(Losses, BinaryCrossEntropyIsAccurateInSinglePrecision) {
+  for (double x : {10.0, 12.0, 15.0, 30.0})
+    for (double sign : {1.0, -1.0}) {
+      const double loss = Context({.device = "cpu"}).eval(binary_cross_entropy(number(sign * x, DType::f32), number(sign > 0 ? 1 : 0, DType::f32))).item();
+      EXPECT_NEAR(loss / std::log1p(std::exp(-x)), 1, 1e-6) << sign * x;
+    }
+}
+
 }  // namespace
 }  // namespace caravan

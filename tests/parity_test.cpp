@@ -1,4 +1,4 @@
-// Parity with PyTorch: its own runs where CARAVAN_FIXTURES names a folder of them, random models of the same vocabulary
+// Parity with PyTorch: its own runs (those beside the tests, and where CARAVAN_FIXTURES names a folder), random models of the same vocabulary
 // against the interpreter everywhere, and what is refused.
 #include "caravan/parity/parity.h"
 
@@ -39,8 +39,9 @@ string failures(const Report& report) {
 // --- PyTorch's own runs ---
 
 std::vector<string> fixture_files() {
-  std::vector<string> out;
-  if (const char* folder = std::getenv("CARAVAN_FIXTURES"))
+  std::vector<string> folders = {"tests/fixtures"}, out;
+  if (const char* folder = std::getenv("CARAVAN_FIXTURES")) folders.push_back(folder);
+  for (const string& folder : folders)
     for (const auto& entry : std::filesystem::directory_iterator(folder))
       if (entry.path().extension() == ".safetensors") out.push_back(entry.path());
   return out;
@@ -48,7 +49,7 @@ std::vector<string> fixture_files() {
 
 TEST(Parity, FixturesOfPyTorch) {
   const std::vector<string> files = fixture_files();
-  if (files.empty()) GTEST_SKIP() << "CARAVAN_FIXTURES names no folder of PyTorch's fixtures";
+  ASSERT_GE(files.size(), 10u);
   for (const string& file : files) {
     const Fixture fixture = fixture_from(data::read_safetensors(file));
     for (int threads : {1, 2}) {
@@ -227,6 +228,11 @@ TEST(Difference, TheStepWhereLossesPartIsTheFirstBeyondTheLimit) {
   EXPECT_EQ(report({3, 2, NAN}, {3, 2, 1}).losses_part_at, 2);
   EXPECT_FALSE(report({3, 2, NAN}, {3, 2, 1}).passed());
   EXPECT_THROW(report({3, 2}, {3, 2, 1}), ConfigError);
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(report({1, 1, 2}, {1, 1, nan}).losses_part_at, 2);
+  EXPECT_EQ(report({1, 3, inf}, {1, 1, inf}).losses_part_at, 1);
+  EXPECT_TRUE(std::isnan(compare({{"losses", Array::vector({1})}, {"grad.a", Array::vector({nan})}, {"grad.b", Array::vector({1})}},
+                                 {{"losses", Array::vector({1})}, {"grad.a", Array::vector({1})}, {"grad.b", Array::vector({1})}}).worst()));
   EXPECT_THROW(compare({{"losses", Array::vector({1})}, {"grad.w", Array::vector({1})}}, {{"losses", Array::vector({1})}}), ConfigError);
   EXPECT_THROW(compare({{"losses", Array::vector({1})}}, {{"losses", Array::vector({1})}, {"grad.w", Array::vector({1})}}), ConfigError);
 }

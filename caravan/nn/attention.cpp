@@ -4,6 +4,18 @@
 
 namespace caravan::nn {
 
+namespace {
+
+Tensor checked(const Operand& mask) {
+  if (mask.tensor.dtype() != DType::boolean)
+    throw DTypeError("the mask `" + mask.tensor.name() + "` is " + std::string(name(mask.tensor.dtype())) +
+                     ", but a mask must be boolean, true where a position may be seen; write `mask > -1` for one that "
+                     "is added, 0 or -inf.");
+  return mask.tensor;
+}
+
+}  // namespace
+
 Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& o, const Phase& phase) {
   constexpr double kNever = -1e30;  // finite: a row of nothing else is uniform, not NaN
   Dim d, s, t;
@@ -11,7 +23,7 @@ Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& o, const Pha
       einsum("..., s | h&g, d; ..., t | h, d => ..., s | t -> h, g", q, k, {{"d", d}, {"s", s}, {"t", t}});
   Tensor scores = at_least_f32(products) / sqrt(d);
   if (o.causal) scores = where(einsum("=> s | t ->", 1, {{"s", s}, {"t", t}, {"t <= s"}}), scores, kNever);
-  if (o.mask) scores = where(*o.mask, scores, kNever);
+  if (o.mask) scores = where(checked(*o.mask), scores, kNever);
   Tensor weights = softmax("..., s | t -> h, g => ..., s | 0 -> h, g", scores);
   if (o.dropout) weights = (*o.dropout)(weights, phase);
   return einsum("..., s | t -> h, g; ..., t | h, d => ..., s | h&g, d", phase.in_precision(weights), v);

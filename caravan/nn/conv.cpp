@@ -113,6 +113,10 @@ std::string window_name(const char* kind, const PoolOptions& o) {
   return kind + std::to_string(o.kernel.h) + "x" + std::to_string(o.kernel.w);
 }
 RuntimeSpec pool_spec(const PoolOptions& o, const Operand& x) {
+  const Pair& pad = o.padding.size;
+  if (!o.padding.is_same && (2 * pad.h > o.kernel.h || 2 * pad.w > o.kernel.w))
+    throw ConfigError("a pool (" + to_string(x.where) + ") has .padding " + std::to_string(std::max(pad.h, pad.w)) +
+                      ", more than half of its kernel: some windows would be empty.");
   return spec("... | " + windows(o.padding) + ", c => ... | oh, ow, c", x.where);
 }
 }  // namespace

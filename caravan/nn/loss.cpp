@@ -33,12 +33,21 @@ Tensor reduced(const Tensor& values, const LossOptions& o) {
 
 bool is_ids(const Operand& targets) { return is_integer(targets.tensor.dtype()); }
 
-Tensor over_classes(Operand values) { return einsum("... | ..., c => ... | ...", values); }
-// The target of each position as 0 and 1 over the classes of `values`; an id outside them gives zeros.
-Tensor one_hot(Operand ids, Operand values) {
-  Dim classes;
-  einsum("... | ..., c => ... | ...", values, {{"c", classes}});
-  return eq("... | ...; c => ... | ..., c", ids, iota(classes));
+// The sum of `values` over the classes with these weights, which have the same shape.
+Tensor over_classes(Operand weights, Operand values) {
+  return einsum("... | ..., c; ... | ..., c => ... | ...", weights, values);
+}
+// 1 for every position. Read by their ids, so that ids that the host gave are checked like those of any table.
+Tensor checked(Operand ids, const Dim& classes) { return gather(einsum("=> c ->", 1.0, {{"c", classes}}), ids); }
+
+// a - b of one shape: nothing is broadcast.
+Tensor difference(Operand a, Operand b) {
+  return outer_sum("... | ... -> ...; ... | ... -> ... => ... | ... -> ...", a, Operand(-b, b.where));
+}
+void check_smoothing(double share, Source where) {
+  if (!(share >= 0 && share <= 1))
+    throw ConfigError("cross_entropy (" + to_string(where) + "): .label_smoothing is " + std::to_string(share) +
+                      ", but is a share, 0 to 1.");
 }
 
 }  // namespace
@@ -46,21 +55,24 @@ Tensor one_hot(Operand ids, Operand values) {
 Tensor nll(Operand log_probabilities, Operand targets, const CrossEntropyOptions& o) {
   Tensor logp = at_least_f32(log_probabilities);
   const double smooth = o.label_smoothing;
-  Tensor weighted = o.class_weights ? logp * *o.class_weights : logp;
+  check_smoothing(smooth, log_probabilities.where);
+  Tensor weighted = o.class_weights ? einsum("... | ..., c; c => ... | ..., c", logp, *o.class_weights) : logp;
   Dim classes;
   Tensor spread = einsum("... | ..., c => ... | ...", weighted, {{"c", classes}}) / classes;  // mean over the classes
   if (!is_ids(targets)) {
     if (o.ignore)
       throw ConfigError("cross_entropy (" + to_string(targets.where) +
                         "): .ignore is an id, but the targets are distributions; give weights of 0 to rows instead.");
-    Tensor taken = over_classes(where(targets == 0, 0.0, targets * weighted));
+    Tensor taken = over_classes(targets, where(targets == 0, 0.0, weighted));
     return reduced(-((1 - smooth) * taken + smooth * spread), o.reduction);
   }
-  Tensor hot = one_hot(targets, logp);
-  Tensor taken = over_classes(where(hot, weighted, 0.0));
+  Tensor hot = eq("... | ...; c => ... | ..., c", targets, iota(classes));  // an id outside the classes gives zeros
+  Tensor ones = cast(hot, logp.dtype());
+  Tensor taken = over_classes(ones, where(hot, weighted, 0.0));
+  if (!o.ignore) taken = taken * checked(targets, classes);
   Tensor loss = smooth == 0 ? -taken : -((1 - smooth) * taken + smooth * spread);
   if (!o.ignore && !o.class_weights) return reduced(loss, o.reduction);
-  Tensor counts = o.class_weights ? over_classes(where(hot, *o.class_weights, 0.0)) : ones_like(loss);
+  Tensor counts = o.class_weights ? einsum("... | ..., c; c => ... | ...", ones, *o.class_weights) : ones_like(loss);
   if (!o.ignore) return reduced(loss, o.reduction, counts);
   Tensor counted = targets != *o.ignore;
   return reduced(where(counted, loss, 0.0), o.reduction, where(counted, counts, 0.0));
@@ -69,17 +81,24 @@ Tensor cross_entropy(Operand logits, Operand targets, const CrossEntropyOptions&
   return nll(Operand(log_softmax(logits), logits.where), targets, o);
 }
 
-Tensor mse(Operand prediction, Operand target, const LossOptions& o) { return reduced(square(prediction - target), o); }
-Tensor mae(Operand prediction, Operand target, const LossOptions& o) { return reduced(abs(prediction - target), o); }
+Tensor mse(Operand prediction, Operand target, const LossOptions& o) {
+  return reduced(square(difference(prediction, target)), o);
+}
+Tensor mae(Operand prediction, Operand target, const LossOptions& o) {
+  return reduced(abs(difference(prediction, target)), o);
+}
 Tensor huber(Operand prediction, Operand target, double delta, const LossOptions& o) {
-  Tensor error = abs(prediction - target);
+  if (!(delta > 0))
+    throw ConfigError("huber (" + to_string(prediction.where) + "): delta is " + std::to_string(delta) +
+                      ", but must be above 0.");
+  Tensor error = abs(difference(prediction, target));
   return reduced(where(error <= delta, 0.5 * square(error), delta * (error - 0.5 * delta)), o);
 }
 Tensor hinge(Operand scores, Operand signs, const LossOptions& o) {
   return reduced(relu(1 - Operand(signs * scores, scores.where)), o);
 }
 Tensor binary_cross_entropy(Operand logits, Operand targets, const LossOptions& o) {
-  Tensor loss = softplus(logits) - targets * logits;
+  Tensor loss = targets * softplus(-logits) + (1 - targets) * softplus(logits);  // nothing large is subtracted
   return reduced(o.weights ? loss * *o.weights : loss, o.reduction);
 }
 

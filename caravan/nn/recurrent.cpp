@@ -12,6 +12,8 @@ LinearOptions gates_of(const std::string& name, const RecurrentOptions& o, int64
                       ") needs .hidden and .context, the length of its sequences.");
   return {.output = {gates, o.hidden}, .init = o.init, .dtype = o.dtype};
 }
+// Sequences of just this length.
+Tensor whole(Operand x, int64_t context) { return einsum("..., t | ... => ..., t | ...", x, {{"t", context}}); }
 Tensor step_of(const Tensor& sequence, int64_t t) {
   return einsum(spec("..., " + std::to_string(t) + " | g, h => ... | g, h"), sequence);
 }
@@ -29,7 +31,8 @@ Lstm::Lstm(const std::string& name, const RecurrentOptions& o, Source where)
       ih(name + ".ih", gates_of(name, o, 4, where), where),
       hh(name + ".hh", gates_of(name, o, 4, where), where) {}
 Tensor Lstm::operator()(Operand x, const Phase& phase) const {
-  Tensor from_input = ih(x, phase), h = zeros_like(gate(step_of(from_input, 0), 0)), c = h;
+  Tensor from_input = ih(Operand(whole(x, options.context), x.where), phase),
+         h = zeros_like(gate(step_of(from_input, 0), 0)), c = h;
   std::vector<Tensor> steps;
   for (int64_t t = 0; t < options.context; ++t) {
     Tensor gates = step_of(from_input, t) + hh(h, phase);
@@ -45,7 +48,8 @@ Gru::Gru(const std::string& name, const RecurrentOptions& o, Source where)
       ih(name + ".ih", gates_of(name, o, 3, where), where),
       hh(name + ".hh", gates_of(name, o, 3, where), where) {}
 Tensor Gru::operator()(Operand x, const Phase& phase) const {
-  Tensor from_input = ih(x, phase), h = zeros_like(gate(step_of(from_input, 0), 0));
+  Tensor from_input = ih(Operand(whole(x, options.context), x.where), phase),
+         h = zeros_like(gate(step_of(from_input, 0), 0));
   std::vector<Tensor> steps;
   for (int64_t t = 0; t < options.context; ++t) {
     Tensor a = step_of(from_input, t), b = hh(h, phase);

@@ -58,7 +58,8 @@ bool Report::passed() const {
 double Report::worst() const {
   double out = 0;
   for (const Difference& d : differences)
-    if (const double share = d.relative / d.limit; !(share <= out)) out = share;
+    if (const double share = d.relative / d.limit; !std::isnan(out) && !(share <= out))
+      out = share;  // NaN is the worst
   return out;
 }
 
@@ -79,9 +80,15 @@ Report compare(const Arrays& ours, const Arrays& theirs) {
     }
   }
   const Array &a = ours.at("losses"), &b = theirs.at("losses");
-  const double allowed = kind_of("losses").limit * scale(b);
-  for (int64_t step = 0; step < a.size() && !out.losses_part_at; ++step)
-    if (!(std::fabs(a.at(step) - b.at(step)) <= allowed)) out.losses_part_at = step;
+  double largest = 0;  // of the finite ones
+  for (double v : b.values())
+    if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+  const double allowed = kind_of("losses").limit * (largest < 1e-6 ? 1 : largest);
+  for (int64_t step = 0; step < a.size() && !out.losses_part_at; ++step) {
+    const double ours_now = a.at(step), theirs_now = b.at(step);
+    const bool same = ours_now == theirs_now || (std::isnan(ours_now) && std::isnan(theirs_now));
+    if (!same && !(std::fabs(ours_now - theirs_now) <= allowed)) out.losses_part_at = step;
+  }
   return out;
 }
 

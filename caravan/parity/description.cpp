@@ -269,6 +269,8 @@ Optimizer parse_optimizer(const std::string& text) {
   } else {
     o.refuse(fmt::format("there is no optimizer {}; there are sgd, adam, adamw", shown(name)));
   }
+  if (o.number("dampening", 0) != 0 || o.flag("amsgrad", false) || o.flag("maximize", false))
+    o.refuse("`dampening`, `amsgrad` and `maximize` are known only as 0 and false");
   o.no_others();
   return out;
 }
