@@ -110,7 +110,7 @@ const BlockCase kBlocks[] = {
      }},
     {"attention with a mask and dropout",
      [] {
-       Tensor mask = tensor(Array(parse_shape("3|3->"), {1, 0, 1, 1, 1, 0, 0, 1, 1}));
+       Tensor mask = tensor(Array(parse_shape("3|3->"), {1, 0, 1, 1, 1, 0, 0, 1, 1}, DType::boolean));
        return SelfAttention("a", {.dim = 4, .heads = 2, .dropout = 0.3, .dtype = kDouble})(sequence(), mask, train());
      }},
     {"cross-attention",

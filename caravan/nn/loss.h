@@ -1,4 +1,4 @@
-// Losses, stable, from logits where there are any. Each is one number:
+// Losses, stable, from logits where there are any; one number unless the reduction is none:
 //
 //     Tensor loss = cross_entropy(model(x), labels, {.label_smoothing = 0.1, .ignore = -100});
 #pragma once
