@@ -481,6 +481,7 @@ TEST(C, TheMoonsStep) {
   EXPECT_FALSE(has("memcpy(buffers["));
   for (const char* name : {"d_w1", "d_w2", "d_w3", "d_b1", "d_b2"}) EXPECT_FALSE(has(std::string(name) + "[")) << "a gradient array: " << name;
   for (const char* name : {"w1", "w2", "w3", "b1", "b2"}) EXPECT_TRUE(has("float* restrict " + std::string(name))) << name << " is written by the kernel of its gradient";
+  EXPECT_FALSE(has("d_relu")) << "a gradient array that is only the way to the next";
   EXPECT_TRUE(has("20*batch")) << "the batch is read where it lies";
   EXPECT_FALSE(has("slice_batch")) << "it has no buffer of its own";
   // Each weight is stored once, in the loop that sums its gradient.

@@ -93,6 +93,13 @@ class Inliner {
     }
     for (BufferId id : program.observed) ++readers_[size_t(id)];
     for (const auto& a : program.assignments) ++readers_[size_t(a.value)];
+    stored_.assign(program.buffers.size(), false);
+    for (size_t k = out_.accumulations.size(); k-- > 0;) {  // a copy that is stored stores what it copies
+      const Accumulation& a = out_.accumulations[k];
+      const bool copies = is_copy(a.body) && stored_[size_t(a.target)];
+      for (const ir::Operand& o : a.operands)
+        if (copies || points(a) > out_.buffers[size_t(o.buffer)].shape.elements()) stored_[size_t(o.buffer)] = true;
+    }
   }
 
   Program run() {
@@ -117,6 +124,8 @@ class Inliner {
     const bool random = reads_random(out_, p);
     if (is_copy(p.body) && !random) return true;
     if (points(reader) > out_.buffers[size_t(p.target)].shape.elements()) return false;
+    // One load of what is stored anyway, or several and the arithmetic once more: a sum takes the load.
+    if (stored_[size_t(p.target)] && p.operands.size() > 1 && !can_inline(out_, reader)) return false;
     return (is_cheap(p.body) && !random) || readers_[size_t(p.target)] == 1;
   }
 
@@ -179,7 +188,8 @@ class Inliner {
 
   Program out_;
   std::vector<int> producer_, readers_;  // by buffer
-  std::vector<bool> candidate_;          // by accumulation
+  std::vector<bool> stored_;     // by buffer: a reader of it, or of a copy, has more points than it has elements
+  std::vector<bool> candidate_;  // by accumulation
 };
 
 }  // namespace
