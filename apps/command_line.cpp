@@ -21,6 +21,7 @@ struct Parsed {
   TrainOptions train;
   EvalOptions eval;
   ParityOptions parity;
+  DataOptions data;
   DoctorOptions doctor;
   Call call;
 
@@ -188,6 +189,30 @@ void add_parity(CLI::App& app, Parsed& parsed) {
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return parity_command(o, s); }; });
 }
 
+void add_data(CLI::App& app, Parsed& parsed) {
+  DataOptions& o = parsed.data;
+  CLI::App& command = add_command(app, "data", "Data sets: what is there, where, and how to get it",
+                                  "  caravan data list\n  caravan data where mnist\n  caravan data get mnist");
+  command.require_subcommand(1);
+  auto add = [&](const std::string& name, const std::string& doc, const std::string& examples,
+                 int (*run)(const DataOptions&, const Settings&)) -> CLI::App& {
+    CLI::App& sub = add_command(command, name, doc, examples);
+    parsed.add_setting(sub, "data", "DIR", "The only folder to look at [the usual places]");
+    sub.callback([&parsed, &o, run] { parsed.call.run = [o, run](const Settings& s) { return run(o, s); }; });
+    return sub;
+  };
+  const std::string name_doc = "Of a data set, as in `caravan data list`";
+  CLI::App& list =
+      add("list", "Every data set that is known, and where it is", "  caravan data list --json", data_list);
+  list.add_flag("--json", o.json, "One line of JSON instead of text");
+  CLI::App& where = add("where", "The folder of a data set", "  caravan data where mnist", data_where);
+  where.add_option("NAME", o.name, name_doc)->required();
+  CLI::App& get = add("get", "Fetches the package of a data set, checks it and installs it for you alone",
+                      "  caravan data get mnist\n  caravan data get fashion-mnist --to data", data_get);
+  get.add_option("NAME", o.name, name_doc)->required();
+  get.add_option("--to", o.to, "Folder to hold the data set's own folder [the user's cache]")->type_name("DIR");
+}
+
 void add_doctor(CLI::App& app, Parsed& parsed) {
   DoctorOptions& o = parsed.doctor;
   CLI::App& command = add_command(app, "doctor", "What was built, what is there, and every setting with its source",
@@ -219,7 +244,7 @@ std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; }))
     choices += (choices.empty() ? "" : ", ") + sub->get_name();
   const std::vector<std::string> unknown = app.remaining(true);
-  const char* kind = at == &app ? "command" : "recipe";
+  const char* kind = at->get_name() == "train" ? "recipe" : "command";
   if (!unknown.empty() && unknown[0].starts_with("-"))
     return fmt::format("`{}` has no option `{}`; try `{} --help`.", path, unknown[0], path);
   if (!unknown.empty() && !choices.empty())
@@ -252,6 +277,7 @@ Call parse_command_line(int argc, const char* const* argv) {
   add_train(app, parsed);
   add_eval(app, parsed);
   add_parity(app, parsed);
+  add_data(app, parsed);
   add_doctor(app, parsed);
   try {
     app.parse(protected_arguments(argc, argv));

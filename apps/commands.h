@@ -64,6 +64,14 @@ struct ParityOptions {
 };
 int parity_command(const ParityOptions& options, const Settings& settings);
 
+struct DataOptions {
+  std::string name, to;  // no `to`: the folder that was given, or the user's cache
+  bool json = false;
+};
+int data_list(const DataOptions& options, const Settings& settings);
+int data_where(const DataOptions& options, const Settings& settings);
+int data_get(const DataOptions& options, const Settings& settings);
+
 struct DoctorOptions {
   bool json = false;
 };

@@ -14,8 +14,13 @@ namespace {
 
 constexpr double kRadius = 1.4, kHalfWidth = 2;
 
+// Class 0 is inside, class 1 outside.
 data::LabelledPoints points_around(int64_t points, uint64_t seed, const char* stream) {
-  return data::disc({.points = points, .radius = kRadius, .half_width = kHalfWidth, .seed = seed, .stream = stream});
+  data::LabelledPoints out =
+      data::disc({.points = points, .radius = kRadius, .half_side = kHalfWidth, .seed = seed, .stream = stream});
+  const Shape classes = parse_shape(fmt::format("{}|", points));
+  out.labels = out.labels.map([](double sign) { return sign < 0; }).cast(DType::i32).reshaped(classes);
+  return out;
 }
 
 nn::Mlp network() { return nn::Mlp("mlp", {.widths = {100, 100, 2}, .activation = nn::Tanh()}); }

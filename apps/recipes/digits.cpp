@@ -14,14 +14,10 @@ Tensor flattened(const Tensor& x) { return einsum("... | h, w, c => ... | h&w&c"
 
 DigitBatches digit_batches(const data::LabelledImages& train, const Schedule& schedule, const Index& batch,
                            bool shuffled) {
-  const int64_t count = train.labels.size();
-  std::vector<int64_t> order = shuffled ? data::permutation(count, schedule.seed) : std::vector<int64_t>();
-  if (order.empty())
-    for (int64_t i = 0; i < count; ++i) order.push_back(i);
-  const int64_t completed = schedule.steps_per_epoch() * schedule.batch;
-  for (int64_t i = 0; int64_t(order.size()) < completed; ++i) order.push_back(order[size_t(i)]);
-  return {pixels(train.images.take(order).batches(schedule.batch)[batch]).named("x"),
-          cast(train.labels.take(order).batches(schedule.batch)[batch], DType::i32).named("labels")};
+  data::Arrays both = {train.images, train.labels};
+  if (shuffled) both = data::shuffled(both, schedule.seed);
+  for (Array& array : both) array = data::whole_batches(array, schedule.batch);
+  return {pixels(both[0][batch]).named("x"), cast(both[1][batch], DType::i32).named("labels")};
 }
 
 namespace {

@@ -11,7 +11,7 @@ namespace caravan::app {
 
 namespace {
 
-data::Products random_pairs(int64_t points, uint64_t seed, const char* stream) {
+data::LabelledPoints random_pairs(int64_t points, uint64_t seed, const char* stream) {
   return data::products({.points = points, .seed = seed, .stream = stream});
 }
 
@@ -19,10 +19,10 @@ nn::Mlp network(const Extents& widths) { return nn::Mlp("mlp", {.widths = widths
 
 Recipe multiply(const Request& request, const char* name, const Extents& widths) {
   const Schedule schedule = app::schedule(request, find_recipe(name).defaults);
-  const data::Products pairs = random_pairs(schedule.points, schedule.seed, "multiply.pairs");
+  const data::LabelledPoints pairs = random_pairs(schedule.points, schedule.seed, "multiply.pairs");
   Index batch("batch", schedule.steps_per_epoch()), step("step");
-  Tensor x = pairs.factors.batches(schedule.batch)[batch].named("x"),
-         y = pairs.products.batches(schedule.batch)[batch].named("y");
+  Tensor x = pairs.points.batches(schedule.batch)[batch].named("x"),
+         y = pairs.labels.batches(schedule.batch)[batch].named("y");
 
   const nn::Mlp mlp = network(widths);
   Tensor loss = (sum(square(mlp(x) - y)) / schedule.batch).named("loss");
@@ -31,17 +31,19 @@ Recipe multiply(const Request& request, const char* name, const Extents& widths)
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
   out.examine = [=](Context& ctx) {
     Context look = interpreted(ctx);
-    auto predicted = [&](const data::Products& fresh) { return look.eval(mlp(tensor(fresh.factors, "fresh pairs"))); };
+    auto predicted = [&](const data::LabelledPoints& fresh) {
+      return look.eval(mlp(tensor(fresh.points, "fresh pairs")));
+    };
     Findings found;
-    const data::Products shown = random_pairs(10, schedule.seed, "multiply.examples");
+    const data::LabelledPoints shown = random_pairs(10, schedule.seed, "multiply.examples");
     const Array answers = predicted(shown);
     for (int64_t i = 0; i < 10; ++i)
-      found.text += fmt::format("{:.6f} * {:.6f} = {:.6f}, we predict {:.6f}\n", shown.factors.at(2 * i),
-                                shown.factors.at(2 * i + 1), shown.products.at(i), answers.at(i));
-    const data::Products fresh = random_pairs(1000, schedule.seed, "multiply.test");
+      found.text += fmt::format("{:.6f} * {:.6f} = {:.6f}, we predict {:.6f}\n", shown.points.at(2 * i),
+                                shown.points.at(2 * i + 1), shown.labels.at(i), answers.at(i));
+    const data::LabelledPoints fresh = random_pairs(1000, schedule.seed, "multiply.test");
     const Array tested = predicted(fresh);
     double total = 0;
-    for (int64_t i = 0; i < tested.size(); ++i) total += std::fabs(tested.at(i) - fresh.products.at(i));
+    for (int64_t i = 0; i < tested.size(); ++i) total += std::fabs(tested.at(i) - fresh.labels.at(i));
     const double error = total / double(tested.size());
     found.numbers = {{"mean_absolute_error", error}};
     found.text += fmt::format("Mean absolute error on {} fresh pairs: {:.4f}\n", tested.size(), error);

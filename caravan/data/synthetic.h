@@ -1,7 +1,8 @@
-// Data that is made, not loaded.
+// Data that is made, not loaded. Everything is a function of the options, the seed among them.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "caravan/array/array.h"
 
@@ -21,10 +22,40 @@ struct HalfMoonsOptions {
 // the seed.
 LabelledPoints half_moons(const HalfMoonsOptions& options = {});
 
-struct Products { Array factors, products; };
-struct ProductsOptions { int64_t points = 0; uint64_t seed = 0; const char* stream = ""; };
-Products products(const ProductsOptions& o);
-struct DiscOptions { int64_t points = 0; double radius = 1.4, half_width = 2; uint64_t seed = 0; const char* stream = ""; };
-LabelledPoints disc(const DiscOptions& o);
+struct CirclesOptions {
+  int64_t points = 800;
+  double inner = 0.5;  // radius of the ring with label +1; the other, label -1, has radius 1
+  double noise = 0.1;  // as above
+  uint64_t seed = 0;
+};
+// Two rings around the origin, evenly filled and shuffled.
+LabelledPoints circles(const CirclesOptions& options = {});
+
+struct SpiralsOptions {
+  int64_t points = 800;
+  double turns = 1.5;   // of each arm, from the radius 0.1 to 1
+  double noise = 0.02;  // as above
+  uint64_t seed = 0;
+};
+// Two arms, one the other turned by half a circle; labels +1 and -1, shuffled.
+LabelledPoints spirals(const SpiralsOptions& options = {});
+
+struct DiscOptions {
+  int64_t points = 800;
+  double radius = 1.4, half_side = 2;  // of the disc, and of the square that the points fill
+  uint64_t seed = 0;
+  std::string stream = "disc.points";  // another name gives other points: to train, to test
+};
+// Points uniform in [-half_side, half_side)², label +1 in the disc around the origin, -1 outside.
+LabelledPoints disc(const DiscOptions& options = {});
+
+struct ProductsOptions {
+  int64_t points = 1000;
+  double largest = 3;
+  uint64_t seed = 0;
+  std::string stream = "multiply.pairs";  // as above
+};
+// Pairs x, y uniform in [0, largest)² and, as their labels, x * y in single precision.
+LabelledPoints products(const ProductsOptions& options = {});
 
 }  // namespace caravan::data

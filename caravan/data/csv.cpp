@@ -1,0 +1,132 @@
+#include "caravan/data/csv.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "caravan/base/error.h"
+#include "caravan/data/gzip.h"
+#include "caravan/data/json_text.h"
+
+namespace caravan::data {
+
+namespace {
+
+std::optional<double> number(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double out = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && stop == text.data() + text.size() ? std::optional(out) : std::nullopt;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view content, const std::string& file, const CsvOptions& options)
+      : rest_(content), file_(file), options_(options) {
+    if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);  // a byte order mark, as spreadsheets write it
+  }
+
+  Table run() {
+    Table out;
+    if (options_.header) {
+      if (rest_.empty()) refuse("it is empty, and its first row should have the names of the columns");
+      do out.names.push_back(field());
+      while (!row_ended_);
+    }
+    int64_t rows = 0, columns = int64_t(out.names.size());
+    std::vector<double> values;
+    while (!rest_.empty()) {
+      int64_t count = 0;
+      row_ended_ = false;
+      column_ = 1;
+      do {
+        const int64_t at = column_, line = line_;
+        const std::string text = field();
+        const std::optional<double> value = number(text);
+        if (!value)
+          refuse(fmt::format("line {}, column {}: {} is not a number that can be read", line, at, shown(text)) +
+                 (rows == 0 && !options_.header ? " (if the first row has names, set `header`)" : ""));
+        if (!can_hold(options_.dtype, *value))
+          refuse(fmt::format("line {}, column {}: {} does not fit {}", line, at, shown(text), name(options_.dtype)));
+        values.push_back(*value);
+        ++count;
+      } while (!row_ended_);
+      if (columns == 0) columns = count;
+      if (count != columns)
+        refuse(fmt::format("line {} has {} fields, and the rows before it have {}", line_ - 1, count, columns));
+      ++rows;
+    }
+    Shape shape;
+    shape.batch = {{rows}};
+    shape.output = {{columns}};
+    out.values = Array(shape, values, options_.dtype);
+    return out;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& problem) const {
+    throw ConfigError(fmt::format("`{}` is not a usable table: {}.", file_, problem));
+  }
+
+  // The next field; row_ended_ where its row ends with it.
+  std::string field() {
+    ++column_;
+    std::string out;
+    if (rest_.starts_with('"')) {
+      out = quoted();
+    } else {
+      const size_t end = rest_.find_first_of(std::string{options_.separator, '\r', '\n'});
+      out = rest_.substr(0, end);
+      rest_.remove_prefix(out.size());
+    }
+    row_ended_ = true;
+    if (rest_.starts_with(options_.separator)) {
+      rest_.remove_prefix(1);
+      row_ended_ = false;
+    } else if (rest_.starts_with("\r\n") || rest_.starts_with('\n')) {
+      rest_.remove_prefix(rest_.front() == '\r' ? 2 : 1);
+      ++line_;
+    } else if (!rest_.empty()) {
+      refuse(fmt::format("line {}, column {}: {} follows where a field should end", line_, column_ - 1,
+                         shown(rest_.substr(0, 1))));
+    } else {
+      ++line_;
+    }
+    return out;
+  }
+
+  std::string quoted() {
+    const int64_t line = line_;
+    std::string out;
+    for (rest_.remove_prefix(1); !rest_.empty(); rest_.remove_prefix(1)) {
+      if (rest_.front() == '\n') ++line_;
+      if (rest_.front() == '"') {
+        rest_.remove_prefix(1);
+        if (!rest_.starts_with('"')) return out;
+      }
+      out += rest_.front();
+    }
+    refuse(fmt::format("line {}, column {}: a quote is not closed", line, column_ - 1));
+  }
+
+  std::string_view rest_;
+  const std::string& file_;
+  const CsvOptions& options_;
+  int64_t line_ = 1, column_ = 1;
+  bool row_ended_ = false;
+};
+
+}  // namespace
+
+Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options) {
+  return Parser(content, file, options).run();
+}
+
+Table read_csv(const std::string& path, const CsvOptions& options) {
+  return parse_csv(read_unpacked(path), path, options);
+}
+
+}  // namespace caravan::data

