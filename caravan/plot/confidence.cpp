@@ -83,7 +83,7 @@ std::string svg(const Confidence& confidence) {
   Page page{.width = kSide, .height = std::round(kSide * up / across), .bottom = 74};
   const auto x = [&](double at) { return page.x((at - frame.left) / across); };
   const auto y = [&](double at) { return page.y((at - frame.bottom) / up); };
-  const auto dot = [&](double at_x, double at_y, const char* colour, double sure, bool wrong) {
+  const auto dot = [&](double at_x, double at_y, std::string_view colour, double sure, bool wrong) {
     page.body +=
         fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{:.2f}\" fill=\"{}\" fill-opacity=\"{:.2f}\"{}/>\n", at_x,
                     at_y, wrong ? 3.5 : 2 + 2 * sure, colour, 0.25 + 0.55 * sure,
@@ -103,7 +103,7 @@ std::string svg(const Confidence& confidence) {
   page.corners(frame);
   const double legend = page.y(0) + 52;
   double at = page.left;
-  const auto entry = [&](const char* colour, double sure, bool wrong, const std::string& name) {
+  const auto entry = [&](std::string_view colour, double sure, bool wrong, const std::string& name) {
     dot(at + 4, legend - 4, colour, sure, wrong);
     page.label(at + 14, legend, "start", name);
     at += 14 + 7 * double(columns(name)) + 16;

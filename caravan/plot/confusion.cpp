@@ -28,8 +28,8 @@ std::string percent(double part) {
 }
 
 // Between white and a colour `#rrggbb`.
-std::string tint(const char* colour, double part) {
-  const auto full = std::stoul(colour + 1, nullptr, 16);
+std::string tint(std::string_view colour, double part) {
+  const auto full = std::stoul(std::string(colour.substr(1)), nullptr, 16);
   const auto mixed = [&](int shift) { return 255 + std::lround(part * (double(full >> shift & 255) - 255)); };
   return fmt::format("#{:02x}{:02x}{:02x}", mixed(16), mixed(8), mixed(0));
 }

@@ -8,7 +8,7 @@
 
 namespace caravan::plot {
 
-void Page::label(double at_x, double at_y, const char* anchor, const std::string& text, const char* colour,
+void Page::label(double at_x, double at_y, const char* anchor, const std::string& text, std::string_view colour,
                  double size) {
   body += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"{}\"", at_x, at_y, anchor);
   if (colour != kInk) body += fmt::format(" fill=\"{}\"", colour);
@@ -16,12 +16,12 @@ void Page::label(double at_x, double at_y, const char* anchor, const std::string
   body += fmt::format(">{}</text>\n", escaped(text));
 }
 
-void Page::line(double x1, double y1, double x2, double y2, const char* colour) {
+void Page::line(double x1, double y1, double x2, double y2, std::string_view colour) {
   body += fmt::format("<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" stroke=\"{}\"/>\n", x1, y1, x2, y2,
                       colour);
 }
 
-void Page::box(double at_x, double at_y, double wide, double high, const std::string& colour) {
+void Page::box(double at_x, double at_y, double wide, double high, std::string_view colour) {
   body += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n", at_x, at_y,
                       wide, high, colour);
 }
