@@ -14,27 +14,6 @@ namespace {
 constexpr int64_t kLanes = 16, kRows = 4;  // of a block: so many accumulators fit into the registers
 constexpr int64_t kLeast = 8;              // a shorter loop without a loop inside is left to the compiler
 
-int64_t coefficient(const Term& term, Variable variable) {
-  for (const Term::Part& part : term.parts)
-    if (part.kind == Term::Part::Kind::iterator && part.which == variable) return part.coefficient;
-  return 0;
-}
-template <class Visit>
-void for_each_inner_access(const Block& block, Visit visit) {  // of the loops in the block
-  for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) for_each_access(f->body, visit);
-    if (auto* i = std::get_if<If>(&s)) for_each_inner_access(i->body, visit);
-  }
-}
-// In the loops inside, are neighbours of this loop neighbours in memory, or one element?
-bool unit_strides(const For& loop) {
-  bool all = true, any = false;
-  for_each_inner_access(loop.body, [&](const Access& a) {
-    const int64_t c = coefficient(*a.offset, loop.variable);
-    all = all && (c == 0 || c == 1), any = any || c == 1;
-  });
-  return all && any;
-}
 bool shares_reads(const For& loop) {
   bool shared = false;
   for_each_inner_access(loop.body, [&](const Access& a) {
@@ -88,7 +67,7 @@ class Vectorizer {
       const int64_t whole = loop.extent / kRows, rest = loop.extent % kRows;
       if (whole > 0) out.push_back(blocks(loop, 0, whole, kRows, LoopKind::unrolled));
       if (rest > 0) out.push_back(blocks(loop, whole * kRows, 1, rest, LoopKind::unrolled));
-    } else if (unit_strides(loop)) {
+    } else if (has_lanes(loop)) {
       int64_t from = 0;
       for (int64_t lanes = kLanes; lanes > 0; lanes /= 2) {  // powers of two, as the registers have
         const int64_t count = (loop.extent - from) / lanes;
