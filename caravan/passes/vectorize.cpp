@@ -37,6 +37,13 @@ int64_t registers(const Block& block) {
   return most;
 }
 
+// So many rows, or a few less if nothing is left over then.
+int64_t block_size(int64_t extent, int64_t most) {
+  for (int64_t rows = most; rows > most / 2; --rows)
+    if (extent % rows == 0) return rows;
+  return most;
+}
+
 // Is there a loop over lanes inside, as that of a split sum?
 bool contains_lanes(const Block& block) {
   return std::any_of(block.begin(), block.end(), [](const Statement& s) {
@@ -96,7 +103,7 @@ class Vectorizer {
       if (loop.extent >= kLeast && independent(loop.variable, loop.extent, loop.body)) loop.kind = LoopKind::vector;
       out.push_back(std::move(loop));
     } else if (const int64_t used = registers(loop.body); used > 0) {
-      const int64_t rows = std::min(kRows, kAccumulators / used);
+      const int64_t rows = block_size(loop.extent, std::min(kRows, kAccumulators / used));
       if (rows < 2 || !shares_reads(loop)) {
         out.push_back(std::move(loop));
         return out;
