@@ -354,11 +354,12 @@ class KernelPrinter {
       line(std::string(c_type(type(r))) + " " + reg(r) + "[" + std::to_string(elements) + "];");
     }
     vector_ = vector_type(run);
+    const bool one_by_one = adds_lanes(run);
     for (const Lane& lane : lanes_) {
       const std::string& v = variables_[size_t(lane.variable)];
       const bool by_vectors = vector_ && &lane == &lanes_.back();
       const int64_t step = by_vectors ? vector_->lanes : 1;
-      if (by_vectors || lane.kind == LoopKind::unrolled)
+      if (by_vectors || one_by_one || lane.kind == LoopKind::unrolled)
         line("#pragma GCC unroll " + std::to_string(lane.extent / step));
       else if (&lane == &lanes_.back())
         line("#pragma GCC unroll 1");  // or it would be unrolled before it could be vectorised
@@ -369,6 +370,15 @@ class KernelPrinter {
     for (const Statement* s : run) std::visit([&](const auto& x) { print(x); }, *s);
     for (size_t k = lanes_.size(); k-- > 0;) --depth_, line("}");
     vector_.reset(), varying_.clear();
+  }
+
+  // Does the run add up the lanes? A vectoriser would keep the order, at a cost that scalars do not have.
+  bool adds_lanes(const std::vector<const Statement*>& run) const {
+    return std::any_of(run.begin(), run.end(), [&](const Statement* s) {
+      auto* c = std::get_if<Combine>(s);
+      auto made = c ? made_.find(c->to) : made_.end();
+      return made != made_.end() && made->second.lanes.size() < lanes_.size();
+    });
   }
 
   // A run in an inner loop that only loads neighbours, adds, subtracts, multiplies and sums is written with the

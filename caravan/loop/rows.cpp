@@ -18,6 +18,12 @@ std::map<Variable, int64_t> extents_of(const Block& block) {
   return out;
 }
 
+int64_t coefficient(const Term& term, Variable variable) {
+  for (const Part& part : term.parts)
+    if (part.kind == Part::Kind::iterator && part.which == variable) return part.coefficient;
+  return 0;
+}
+
 RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, const std::map<Variable, int64_t>& inside) {
   RowOffset out;
   out.shared.assign(shared.size(), 0);
@@ -129,6 +135,15 @@ bool independent(Variable variable, int64_t extent, const Block& body) {
   std::set<Register> own, changed;
   accumulators(body, own, changed);
   return includes(own, changed) && writes_apart(variable, extent, body);
+}
+
+bool has_lanes(const For& loop) {
+  bool all = true, any = false;
+  for_each_inner_access(loop.body, [&](const Access& a) {
+    const int64_t c = coefficient(*a.offset, loop.variable);
+    all = all && (c == 0 || c == 1), any = any || c == 1;
+  });
+  return all && any;
 }
 
 bool side_by_side(const For& loop) {

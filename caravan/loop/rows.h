@@ -18,6 +18,8 @@ struct RowOffset {
 };
 RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, const std::map<Variable, int64_t>& inside);
 
+int64_t coefficient(const Term& term, Variable variable);
+
 // Do different iterations of the shared loops touch different elements? The offsets must be a mixed-radix number of
 // the shared variables with room for the rest.
 bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& extents);
@@ -28,6 +30,9 @@ bool overwrites_loads(const Block& block);
 // May the iterations of a loop over `variable` with this body run in any order, or at once? What it writes must lie
 // apart, and its accumulators must be its own.
 bool independent(Variable variable, int64_t extent, const Block& body);
+
+// In the loops inside, are neighbours of this loop neighbours in memory, or one element?
+bool has_lanes(const For& loop);
 
 // May they run side by side: each statement for all of them before the next, an inner loop entered once for all? What
 // is written must lie apart, accumulators from outside are only added to outside of inner loops (there the order

@@ -138,6 +138,12 @@ struct Changes {
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit) {
   for (const Statement& s : block) for_each_access(s, visit);
 }
+void for_each_inner_access(const Block& block, const std::function<void(const Access&)>& visit) {
+  for (const Statement& s : block) {
+    if (auto* f = std::get_if<For>(&s)) for_each_access(f->body, visit);
+    if (auto* i = std::get_if<If>(&s)) for_each_inner_access(i->body, visit);
+  }
+}
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit) {
   std::visit(Accesses{visit}, statement);
 }

@@ -15,6 +15,7 @@ struct Access {
 };
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit);
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit);
+void for_each_inner_access(const Block& block, const std::function<void(const Access&)>& visit);  // of the loops in it
 
 // Renames in place: every register through `reg`, every variable through `variable`, every buffer through `buffer`.
 // With `part`, every part of an index term is replaced by a term instead.

@@ -6,6 +6,7 @@
 
 #include "caravan/loop/rows.h"
 #include "caravan/loop/walk.h"
+#include "caravan/ops/op.h"
 
 namespace caravan::passes {
 
@@ -49,6 +50,22 @@ size_t loop_depth(const Block& block) {
     if (auto* i = std::get_if<If>(&s)) out = std::max(out, loop_depth(i->body));
   }
   return out;
+}
+
+bool has_split(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return has_split(i->body);
+    auto* f = std::get_if<For>(&s);
+    return f && (f->split || has_split(f->body));
+  });
+}
+bool calls_function(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return calls_function(i->body);
+    auto* define = std::get_if<Define>(&s);
+    auto* apply = define ? std::get_if<Apply>(&define->value) : nullptr;
+    return apply && !is_arithmetic(apply->op);
+  });
 }
 
 // What two kernels do to a buffer that both touch.
@@ -134,7 +151,7 @@ class Fuser {
     const std::map<BufferId, Meeting> meetings = meetings_of(a, loops_a, b);
     const auto inside_a = extents_of(a.body), inside_b = extents_of(b.body);
     for (size_t depth = most; depth > 0; --depth) {
-      if (!keeps_cost(loops_a, loops_b, depth)) continue;
+      if (!keeps_cost(loops_a, loops_b, depth) || !keeps_lanes(*loops_a[depth - 1], *loops_b[depth - 1])) continue;
       bool shares = !must_share, apart = true;
       for (const auto& [buffer, meeting] : meetings) {
         if (meeting.first.empty() || meeting.second.empty() || (!meeting.written && shares)) continue;
@@ -154,6 +171,13 @@ class Fuser {
   static bool keeps_cost(const std::vector<const For*>& loops_a, const std::vector<const For*>& loops_b, size_t depth) {
     if (depth == loops_a.size() && depth == loops_b.size()) return true;
     return loop_depth(loops_a[depth - 1]->body) <= 1 && loop_depth(loops_b[depth - 1]->body) <= 1;
+  }
+
+  // Where the rows of a reduction are neighbours in memory, many of them run at once, and a loop inside that runs along
+  // memory itself would end that. The rows of a split sum run one by one, and so would a function of theirs.
+  static bool keeps_lanes(const For& a, const For& b) {
+    if (!has_loop(b.body)) return !has_split(a.body) || !calls_function(b.body);
+    return !has_loop(a.body) || has_lanes(a) == has_lanes(b);
   }
 
   std::map<BufferId, Meeting> meetings_of(const Kernel& a, const std::vector<const For*>& loops_a,

@@ -13,6 +13,7 @@
 #include "caravan/passes/inline_producers.h"
 #include "caravan/passes/merge_equal.h"
 #include "caravan/passes/merge_values.h"
+#include "caravan/passes/pack_operands.h"
 #include "caravan/passes/parallelize.h"
 #include "caravan/passes/remove_unused.h"
 #include "caravan/passes/simplify.h"
@@ -44,6 +45,7 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"inline_producers", inline_producers},  // before loops exist: composing index maps is easy here
     {"simplify", simplify},                  // a factor of 1 that was a tensor of ones is seen now
     {"merge_equal", merge_equal},            // inlining makes equal things out of different ones
+    {"pack_operands", pack_operands},        // after them: its copies are to stay
     {"delay_updates", delay_updates},        // last: the order of accumulations is the order of kernels
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {

@@ -5,6 +5,15 @@ namespace caravan::passes {
 using ir::Term;
 using Part = Term::Part;
 
+int64_t stride(const ir::Program& program, ir::BufferId buffer, const std::vector<ir::Term>& map, int iterator) {
+  const std::vector<int64_t> sizes = program.buffers[size_t(buffer)].shape.sizes();
+  int64_t out = 0, step = 1;
+  for (size_t axis = map.size(); axis-- > 0; step *= sizes[axis])
+    for (const ir::Term::Part& part : map[axis].parts)
+      if (part.kind == ir::Term::Part::Kind::iterator && part.which == iterator) out += part.coefficient * step;
+  return out;
+}
+
 void drop_unread(ir::Accumulation& a) {
   std::vector<bool> used(a.operands.size(), false);
   std::vector<size_t> open;

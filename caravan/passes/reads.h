@@ -13,6 +13,9 @@ void for_each_read(const ir::Program& program, const ir::Accumulation& accumulat
   }
 }
 
+// How far apart in memory two neighbours along the iterator are.
+int64_t stride(const ir::Program& program, ir::BufferId buffer, const std::vector<ir::Term>& map, int iterator);
+
 // Drops the operands that neither the body nor an index that counts reads.
 void drop_unread(ir::Accumulation& accumulation);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caravan/ops/table.h"
+#include "caravan/passes/reads.h"
 
 namespace caravan::passes {
 
@@ -12,16 +13,6 @@ using Part = ir::Term::Part;
 namespace {
 
 constexpr int64_t kLeastWritten = 8, kLeastReduced = 32;
-
-// How far apart in memory two neighbours along the iterator are.
-int64_t stride(const ir::Program& program, ir::BufferId buffer, const std::vector<ir::Term>& map, int iterator) {
-  const std::vector<int64_t> sizes = program.buffers[size_t(buffer)].shape.sizes();
-  int64_t out = 0, step = 1;
-  for (size_t axis = map.size(); axis-- > 0; step *= sizes[axis])
-    for (const Part& part : map[axis].parts)
-      if (part.kind == Part::Kind::iterator && part.which == iterator) out += part.coefficient * step;
-  return out;
-}
 
 bool side_by_side(const ir::Program& program, const Accumulation& a, int iterator) {
   bool any = false;

@@ -11,30 +11,10 @@ using namespace loop;
 
 namespace {
 
-constexpr int64_t kLanes = 16, kRows = 4;  // of a block: so many accumulators fit into the registers
-constexpr int64_t kLeast = 8;              // a shorter loop without a loop inside is left to the compiler
+constexpr int64_t kLanes = 16, kRows = 4;             // of a block
+constexpr int64_t kRegister = 8, kAccumulators = 12;  // lanes of a register; so many leave some for operands
+constexpr int64_t kLeast = 8;                         // a shorter loop without a loop inside is left to the compiler
 
-int64_t coefficient(const Term& term, Variable variable) {
-  for (const Term::Part& part : term.parts)
-    if (part.kind == Term::Part::Kind::iterator && part.which == variable) return part.coefficient;
-  return 0;
-}
-template <class Visit>
-void for_each_inner_access(const Block& block, Visit visit) {  // of the loops in the block
-  for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) for_each_access(f->body, visit);
-    if (auto* i = std::get_if<If>(&s)) for_each_inner_access(i->body, visit);
-  }
-}
-// In the loops inside, are neighbours of this loop neighbours in memory, or one element?
-bool unit_strides(const For& loop) {
-  bool all = true, any = false;
-  for_each_inner_access(loop.body, [&](const Access& a) {
-    const int64_t c = coefficient(*a.offset, loop.variable);
-    all = all && (c == 0 || c == 1), any = any || c == 1;
-  });
-  return all && any;
-}
 bool shares_reads(const For& loop) {
   bool shared = false;
   for_each_inner_access(loop.body, [&](const Access& a) {
@@ -42,28 +22,70 @@ bool shares_reads(const For& loop) {
   });
   return shared;
 }
-bool contains(const Block& block, LoopKind kind) {  // a loop of this kind around another
-  return std::any_of(block.begin(), block.end(), [&](const Statement& s) {
-    if (auto* i = std::get_if<If>(&s)) return contains(i->body, kind);
+// How many registers the accumulators of vector loops around others take, with rows and all; 0: there are none.
+int64_t registers(const Block& block) {
+  int64_t most = 0;
+  for (const Statement& s : block) {
+    if (auto* i = std::get_if<If>(&s)) most = std::max(most, registers(i->body));
     auto* f = std::get_if<For>(&s);
-    return f && ((f->kind == kind && has_loop(f->body)) || contains(f->body, kind));
+    if (!f || !has_loop(f->body)) continue;
+    const int64_t inside = registers(f->body);
+    most = std::max(most, f->kind == LoopKind::vector     ? (f->extent + kRegister - 1) / kRegister
+                          : f->kind == LoopKind::unrolled ? f->extent * inside
+                                                          : inside);
+  }
+  return most;
+}
+
+// So many rows, or a few less if nothing is left over then.
+int64_t block_size(int64_t extent, int64_t most) {
+  for (int64_t rows = most; rows > most / 2; --rows)
+    if (extent % rows == 0) return rows;
+  return most;
+}
+
+// Is there a loop over lanes inside, as that of a split sum?
+bool contains_lanes(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return contains_lanes(i->body);
+    auto* f = std::get_if<For>(&s);
+    return f && ((has_loop(f->body) && has_lanes(*f) && side_by_side(*f)) || contains_lanes(f->body));
   });
+}
+
+// Of loops with nothing between them, a long one with lanes goes to the inside, if the innermost is short or has none.
+// Its iterations are independent, and those that belong to one of them keep their order.
+void sink_lanes(For& outermost) {
+  std::vector<For*> nest;
+  for (For* next = &outermost; next && next->kind == LoopKind::serial;) {
+    nest.push_back(next);
+    next = next->body.size() == 1 ? std::get_if<For>(&next->body[0]) : nullptr;
+  }
+  if (nest.empty() || !has_loop(nest.back()->body) || contains_lanes(nest.back()->body)) return;
+  auto long_lanes = [&](const For& loop) {
+    return loop.extent >= kLeast && has_lanes(For{loop.variable, loop.extent, loop.kind, nest.back()->body}) &&
+           independent(loop.variable, loop.extent, loop.body);
+  };
+  if (long_lanes(*nest.back())) return;
+  for (size_t k = nest.size() - 1; k-- > 0;) {
+    if (!long_lanes(*nest[k])) continue;
+    for (size_t at = k; at + 1 < nest.size(); ++at)
+      std::swap(nest[at]->variable, nest[at + 1]->variable), std::swap(nest[at]->extent, nest[at + 1]->extent);
+    return;
+  }
 }
 
 class Vectorizer {
  public:
   explicit Vectorizer(Kernel& kernel) : kernel_(kernel) {}
 
-  void run(Block& block, bool in_unrolled = false) {
+  void run(Block& block) {
     Block out;
     for (Statement& s : block) {
-      if (auto* i = std::get_if<If>(&s)) run(i->body, in_unrolled);
+      if (auto* i = std::get_if<If>(&s)) run(i->body);
       if (auto* f = std::get_if<For>(&s)) {
-        run(f->body, in_unrolled || f->kind == LoopKind::unrolled);
-        if (in_unrolled && contains(f->body, LoopKind::vector)) {  // there are rows enough
-          out.push_back(std::move(s));
-          continue;
-        }
+        sink_lanes(*f);
+        run(f->body);
         for (Statement& made : replaced(std::move(*f))) out.push_back(std::move(made));
       } else {
         out.push_back(std::move(s));
@@ -80,15 +102,16 @@ class Vectorizer {
     } else if (!has_loop(loop.body)) {
       if (loop.extent >= kLeast && independent(loop.variable, loop.extent, loop.body)) loop.kind = LoopKind::vector;
       out.push_back(std::move(loop));
-    } else if (contains(loop.body, LoopKind::vector)) {
-      if (contains(loop.body, LoopKind::unrolled) || !shares_reads(loop)) {
+    } else if (const int64_t used = registers(loop.body); used > 0) {
+      const int64_t rows = block_size(loop.extent, std::min(kRows, kAccumulators / used));
+      if (rows < 2 || !shares_reads(loop)) {
         out.push_back(std::move(loop));
         return out;
       }
-      const int64_t whole = loop.extent / kRows, rest = loop.extent % kRows;
-      if (whole > 0) out.push_back(blocks(loop, 0, whole, kRows, LoopKind::unrolled));
-      if (rest > 0) out.push_back(blocks(loop, whole * kRows, 1, rest, LoopKind::unrolled));
-    } else if (unit_strides(loop)) {
+      const int64_t whole = loop.extent / rows, rest = loop.extent % rows;
+      if (whole > 0) out.push_back(blocks(loop, 0, whole, rows, LoopKind::unrolled));
+      if (rest > 0) out.push_back(blocks(loop, whole * rows, 1, rest, LoopKind::unrolled));
+    } else if (has_lanes(loop)) {
       int64_t from = 0;
       for (int64_t lanes = kLanes; lanes > 0; lanes /= 2) {  // powers of two, as the registers have
         const int64_t count = (loop.extent - from) / lanes;
