@@ -33,7 +33,7 @@ std::span<const RecipeRow> recipe_rows() {
        .parts = multiply_small_parts},
       {.name = "multiply-large",
        .doc = "The same by a 2-100-100-1 network.",
-       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.002},
+       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.006},
        .lr_doc = falls,
        .make = multiply_large_recipe,
        .parts = multiply_large_parts},
