@@ -241,6 +241,7 @@ TEST(Npy, DamageIsRefused) {
        {header("'<f4'", "False", "(3,)"), "shape (3) of f4 needs 12 bytes, but 8 follow"},
        {header("'<f4'", "False", "(1,)"), "needs 4 bytes, but 8 follow"},
        {header("'<f4'", "False", "(4294967296, 4294967296)"), "needs more than can be counted bytes"},
+       {npy("{'descr': '<f4', 'fortran_order': True, 'shape': (4294967296, 536870912, 0)}", ""), "more than can be counted"},
        {header("'<f4'", "False", "(99999999999999999999,)"), "`shape` must have whole numbers"},
        {header("'<f4'", "False", "(-2,)"), "`shape` must have whole numbers, not `-2,), }`"},
        {header("'<f4'", "False", "(2.0,)"), "has `.0,), }` where `)` should be"},

@@ -127,6 +127,7 @@ TEST(Idx, DamageIsRefused) {
        {idx(0x0e, {0x20000000, 0x80000000}, "1"), "more bytes than can be counted"},
        {idx(0x08, {0xffffffff, 0x7fffffff}, ""), "but 0 bytes follow"},
        {idx(0x08, {0xffffffff, 0xffffffff, 0xffffffff, 0}, ""), "more bytes than can be counted"},
+       {idx(0x0e, {4294961920, 4, 235340032, 0, 7}, ""), "more bytes than can be counted"},
        {gzip(idx(0x08, {3}, "12")), "promises 3 elements"}});
   EXPECT_THROW(read_idx("/nowhere/at/all"), ConfigError);
 }

@@ -2,6 +2,11 @@
 #pragma once
 
 #include <caravan/caravan.h>
+#include <caravan/data/csv.h>
+#include <caravan/data/digits.h>
+#include <caravan/data/idx.h>
+#include <caravan/data/loader.h>
+#include <caravan/data/npy.h>
 #include <caravan/data/safetensors.h>
 #include <gtest/gtest.h>
 
@@ -67,3 +72,4 @@ void shows(Context& ctx, const T& value, const std::string& text, const char* fi
 
 using namespace caravan;
 using namespace caravan::nn;
+using namespace caravan::data;

@@ -8,6 +8,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/data/atomic_file.h"
+#include "caravan/data/element_count.h"
 #include "caravan/data/gzip.h"
 
 namespace caravan::data {
@@ -53,20 +54,16 @@ class Parser {
     const TypeRow& type = this->type();
     const std::vector<int64_t> sizes = this->sizes();
     const std::string_view elements = content_.substr(kMagicBytes + kSizeBytes * sizes.size());
-    int64_t n = 1, needed = 0;
-    bool countable = true;
-    for (const int64_t size : sizes) countable = countable && !__builtin_mul_overflow(n, size, &n);
-    countable = countable && !__builtin_mul_overflow(n, int64_t(8), &needed);  // the widest an array may need
-    needed = countable ? n * type.bytes : 0;
-    if (!countable || uint64_t(needed) > elements.size())
+    const std::optional<int64_t> count = element_count(sizes);
+    const int64_t needed = count ? *count * type.bytes : 0;
+    if (!count || uint64_t(needed) > elements.size())
       refuse(fmt::format("its header promises {} elements of {}, {}, but {} bytes follow; it is truncated or damaged",
                          fmt::join(sizes, "×"), type.name,
-                         countable ? fmt::format("{} bytes", needed) : "more bytes than can be counted",
-                         elements.size()));
+                         count ? fmt::format("{} bytes", needed) : "more bytes than can be counted", elements.size()));
     if (uint64_t(needed) < elements.size())
       refuse(fmt::format("{} elements of {} need {} bytes, but {} more follow", fmt::join(sizes, "×"), type.name,
                          needed, elements.size() - uint64_t(needed)));
-    return array(type, sizes, elements, n);
+    return array(type, sizes, elements, *count);
   }
 
  private:

@@ -10,6 +10,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/data/atomic_file.h"
+#include "caravan/data/element_count.h"
 #include "caravan/data/gzip.h"
 #include "caravan/data/json_text.h"
 #include "caravan/data/zip.h"
@@ -175,16 +176,13 @@ class Parser {
   }
 
   int64_t elements(const Header& header) const {
-    int64_t n = 1, needed = 0;
-    bool countable = true;
-    for (const int64_t size : header.sizes) countable = countable && !__builtin_mul_overflow(n, size, &n);
-    countable = countable && !__builtin_mul_overflow(n, int64_t(8), &needed);  // the widest an array may need
-    needed = countable ? n * header.type->bytes : 0;
-    if (!countable || uint64_t(needed) != elements_.size())
+    const std::optional<int64_t> count = element_count(header.sizes);
+    const int64_t needed = count ? *count * header.type->bytes : 0;
+    if (!count || uint64_t(needed) != elements_.size())
       refuse(fmt::format("shape ({}) of {} needs {} bytes, but {} follow the header", fmt::join(header.sizes, ", "),
-                         header.type->code, countable ? std::to_string(needed) : "more than can be counted",
+                         header.type->code, count ? std::to_string(needed) : "more than can be counted",
                          elements_.size()));
-    return n;
+    return *count;
   }
 
   // The first axis is innermost in the file; counts through the array in C order.
