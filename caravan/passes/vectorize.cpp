@@ -39,8 +39,17 @@ int64_t registers(const Block& block) {
   return most;
 }
 
+bool has_rows(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return has_rows(i->body);
+    auto* f = std::get_if<For>(&s);
+    return f && (f->kind == LoopKind::unrolled || has_rows(f->body));
+  });
+}
+
 // So many rows, or a few less if nothing is left over then.
 int64_t block_size(int64_t extent, int64_t most) {
+  most = std::min(most, extent);
   for (int64_t rows = most; rows > most / 2; --rows)
     if (extent % rows == 0) return rows;
   return most;
@@ -107,7 +116,8 @@ class Vectorizer {
       out.push_back(std::move(loop));
     } else if (const int64_t used = registers(loop.body); used > 0) {
       const int64_t rows = block_size(loop.extent, std::min(kRows, registers_ / (used * rows_around)));
-      if (rows < 2 || !shares_reads(loop)) {
+      const bool doubled = rows > 1 && loop.extent % rows != 0 && has_rows(loop.body);  // text for what is left over
+      if (rows < 2 || doubled || !shares_reads(loop)) {
         out.push_back(std::move(loop));
         return out;
       }

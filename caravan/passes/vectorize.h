@@ -6,7 +6,8 @@
 //   Of loops with nothing between them the innermost is taken; if that is short, the next that is long goes inside.
 // * Loops around that, if their iterations share what they read (the rows of a product, of one side and of the other),
 //   are cut into blocks too, each an unrolled loop: what is read once serves all. Then, while there are registers,
-//   blocks of one row are taken together.
+//   blocks of one row are taken together. Only the first of these loops may leave iterations over, or the text would
+//   double with each.
 #pragma once
 
 #include "caravan/loop/loop.h"
