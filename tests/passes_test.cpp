@@ -23,6 +23,7 @@
 #include "caravan/passes/inline_producers.h"
 #include "caravan/passes/merge_equal.h"
 #include "caravan/passes/merge_values.h"
+#include "caravan/passes/pack_operands.h"
 #include "caravan/passes/parallelize.h"
 #include "caravan/passes/pipeline.h"
 #include "caravan/passes/remove_unused.h"
@@ -727,6 +728,41 @@ std::vector<std::string> order_of(const ir::Program& program) {
   for (const ir::Accumulation& a : program.accumulations) out.push_back(program.buffers[size_t(a.target)].name);
   return out;
 }
+TEST(PackOperands, BeforeAndAfter) {
+  expect_rows(pack_operands, {
+      {"a short sum, many rows: the weights are copied with the written axis last", [] { return observe(einsum("b,k; o,k => b,o", leaf("x", "16,3"), leaf("w", "8,3")).named("y")); },
+       "y[b, o] += x[b, k] * w[o, k]   for b < 16, o < 8, k < 3\n", R"(
+packed w 3[i0, i1] += w[i1, i0]   for i0 < 3, i1 < 8
+y[b, o] += x[b, k] * packed w 3[k, o]   for b < 16, o < 8, k < 3
+)"},
+      {"a window: one copy for both that read it so",
+       [] {
+         Tensor w = leaf("w", "8,3");
+         return observe({einsum("i+k; o,k => i,o", leaf("x", "20"), w).named("y"), einsum("i+k; o,k => i,o", leaf("z", "20"), w).named("v")});
+       },
+       R"(
+y[i, o] += x[i + k] * w[o, k]   for i < 18, o < 8, k < 3
+v[i, o] += z[i + k] * w[o, k]   for i < 18, o < 8, k < 3
+)", R"(
+packed w 5[i0, i1] += w[i1, i0]   for i0 < 3, i1 < 8
+y[i, o] += x[i + k] * packed w 5[k, o]   for i < 18, o < 8, k < 3
+v[i, o] += z[i + k] * packed w 5[k, o]   for i < 18, o < 8, k < 3
+)"},
+  });
+}
+TEST(PackOperands, MustRefuse) {
+  expect_refused(pack_operands, {
+      {"few rows", [] { return observe(einsum("b,k; o,k => b,o", leaf("x", "15,3"), leaf("w", "8,3"))); }},
+      {"a written axis too short for lanes", [] { return observe(einsum("b,k; o,k => b,o", leaf("x", "64,3"), leaf("w", "7,3"))); }},
+      {"no sum", [] { return observe(einsum("b; o,k => b,k,o", leaf("x", "64"), leaf("w", "8,3"))); }},
+      {"another operand that cannot be packed", [] { return observe(einsum("b,2*o+k; o,k => b,o", leaf("x", "64,17"), leaf("w", "8,3"))); }},
+      {"neighbours already", [] { return observe(einsum("b,k; k,o => b,o", leaf("x", "64,3"), leaf("w", "3,8"))); }},
+      {"an index tensor", [] { return observe(gather(leaf("t", "3->9"), tensor(Array(parse_shape("64|"), std::vector<double>(64, 1), DType::i32)))); }},
+  });
+  const ir::Program split = split_sums(remove_unused(copy_leaves(to_ir(observe(einsum("b,k; o,k => b,o", leaf("x", "64,32"), leaf("w", "8,32")))))));
+  EXPECT_EQ(body_of(pack_operands(split)), body_of(split)) << "a split sum";
+}
+
 TEST(DelayUpdates, BeforeAndAfter) {
   struct Row {
     const char* name;
@@ -988,6 +1024,18 @@ TEST(Fuse, MustRefuse) {
       {"a sum that must be complete", [] { return observe(leaf("b", "4") * sum(leaf("a", "4"))); }, {}},
       {"offsets through an index tensor", [] { return observe(gather(einsum("v,d=>v->d", exp(leaf("t", "3,2"))), tensor(Array::vector({2, 0, 1}, DType::i32)))); }, {}},
   });
+}
+loop::Module split_lowered(const Program& program) { return lower::lower(split_sums(remove_unused(copy_leaves(to_ir(program))))); }
+TEST(Fuse, KeepsLanes) {
+  auto kernels = [](const loop::Module& module) { return fuse(module).kernels.size(); };
+  Tensor d = leaf("d", "9"), w = leaf("w", "9,12");
+  auto down = [&] { return einsum("o; o,k => k", d, w); };
+  EXPECT_EQ(kernels(lowered(observe(relu(down())))), 1u) << "what is computed for each row";
+  EXPECT_EQ(kernels(lowered(observe(exp(down())))), 1u) << "a function of rows that run at once";
+  EXPECT_EQ(kernels(lowered(observe(einsum("k; j => k,j", down(), leaf("x", "20"))))), 2u) << "a loop along memory in a row of a sum across it";
+  auto along = [&] { return einsum("o,k; k => o", leaf("v", "9,64"), leaf("x", "64")); };
+  EXPECT_EQ(kernels(split_lowered(observe(relu(along())))), 1u) << "arithmetic on the rows of a split sum";
+  EXPECT_EQ(kernels(split_lowered(observe(exp(along())))), 2u) << "a function of them";
 }
 TEST(Fuse, MustNotMoveANewValueBeforeAReaderOfTheOldOne) {  // or it could not be stored in place
   Tensor w = leaf("w", "3"), g = exp(leaf("a", "3")).named("g");
@@ -1352,7 +1400,6 @@ TEST(SplitSums, MustRefuseWhatIsNotASumOverAReducedIterator) {
   }
 }
 
-loop::Module split_lowered(const Program& program) { return lower::lower(split_sums(remove_unused(copy_leaves(to_ir(program))))); }
 struct SplitRow {
   const char* name;
   std::function<Program()> program;
@@ -1398,6 +1445,35 @@ kernel y
       r3 += r4
     y[i] = r3
 )"},
+      {"lanes go around all loops of the sum", [] { return observe(einsum("i,k,j => i", leaf("a", "3,2,32")).named("y")); }, R"(
+kernel y
+  for i < 3:
+    r1:f32 := 0
+    for j_lane < 8:
+      r2:f32 := 0
+      for k < 2:
+        for j < 4:
+          r3:f32 = a[64*i + 32*k + 8*j + j_lane]
+          r2 += r3
+      r1 += r2
+    y[i] = r1
+)"},
+      {"but not with a rest, which would be a condition in those loops", [] { return observe(einsum("i,k,j => i", leaf("a", "3,2,33")).named("y")); }, R"(
+kernel y
+  for i < 3:
+    r1:f32 := 0
+    for k < 2:
+      for j_lane < 8:
+        r2:f32 := 0
+        for j < 4:
+          r3:f32 = a[66*i + 33*k + 8*j + j_lane]
+          r2 += r3
+        if -j_lane >= 0:
+          r4:f32 = a[66*i + 33*k + j_lane + 32]
+          r2 += r4
+        r1 += r2
+    y[i] = r1
+)"},
       {"under a condition", [] { return observe(einsum("i<1+j; j => i", leaf("a", "40"), leaf("b", "40")).named("y")); }, R"(
 kernel y
   for i < 3:
@@ -1435,54 +1511,76 @@ kernel y
       r2:f32 = add(r0, r1)
       y[9*o0 + o1] = r2
 )"},
-      {"a product: blocks of lanes in blocks of rows, and what is left over of both", [] { return observe(einsum("i,k; k,j => i,j", leaf("a", "6,5"), leaf("b", "5,20")).named("y")); }, R"(
+      {"a product: blocks of lanes in blocks of rows, of as many as leave none over", [] { return observe(einsum("i,k; k,j => i,j", leaf("a", "6,5"), leaf("b", "5,20")).named("y")); }, R"(
 kernel y
-  for i_row < 4 unrolled:
-    for j_in < 16 vector:
-      r12:f32 := 0
-      for k < 5:
-        r13:f32 = a[k + 5*i_row]
-        r14:f32 = b[20*k + j_in]
-        r15:f32 = mul(r13, r14)
-        r12 += r15
-      y[j_in + 20*i_row] = r12
-    for j_in < 4 vector:
-      r16:f32 := 0
-      for k < 5:
-        r17:f32 = a[k + 5*i_row]
-        r18:f32 = b[20*k + j_in + 16]
-        r19:f32 = mul(r17, r18)
-        r16 += r19
-      y[j_in + 20*i_row + 16] = r16
-  for i_row < 2 unrolled:
-    for j_in < 16 vector:
+  for i_block < 2 unrolled:
+    for i_row < 3 unrolled:
+      for j_in < 16 vector:
+        r20:f32 := 0
+        for k < 5:
+          r21:f32 = a[k + 5*i_row + 15*i_block]
+          r22:f32 = b[20*k + j_in]
+          r23:f32 = mul(r21, r22)
+          r20 += r23
+        y[j_in + 20*i_row + 60*i_block] = r20
+      for j_in < 4 vector:
+        r24:f32 := 0
+        for k < 5:
+          r25:f32 = a[k + 5*i_row + 15*i_block]
+          r26:f32 = b[20*k + j_in + 16]
+          r27:f32 = mul(r25, r26)
+          r24 += r27
+        y[j_in + 20*i_row + 60*i_block + 16] = r24
+)"},
+      {"what is left over of both", [] { return observe(einsum("i,k; k,j => i,j", leaf("a", "11,5"), leaf("b", "5,9")).named("y")); }, R"(
+kernel y
+  for i_block < 2 unrolled:
+    for i_row < 4 unrolled:
+      for j_in < 8 vector:
+        r28:f32 := 0
+        for k < 5:
+          r29:f32 = a[k + 5*i_row + 20*i_block]
+          r30:f32 = b[9*k + j_in]
+          r31:f32 = mul(r29, r30)
+          r28 += r31
+        y[j_in + 9*i_row + 36*i_block] = r28
+      for j_in < 1:
+        r32:f32 := 0
+        for k < 5:
+          r33:f32 = a[k + 5*i_row + 20*i_block]
+          r34:f32 = b[9*k + j_in + 8]
+          r35:f32 = mul(r33, r34)
+          r32 += r35
+        y[j_in + 9*i_row + 36*i_block + 8] = r32
+  for i_row < 3 unrolled:
+    for j_in < 8 vector:
       r20:f32 := 0
       for k < 5:
-        r21:f32 = a[k + 5*i_row + 20]
-        r22:f32 = b[20*k + j_in]
+        r21:f32 = a[k + 5*i_row + 40]
+        r22:f32 = b[9*k + j_in]
         r23:f32 = mul(r21, r22)
         r20 += r23
-      y[j_in + 20*i_row + 80] = r20
-    for j_in < 4 vector:
+      y[j_in + 9*i_row + 72] = r20
+    for j_in < 1:
       r24:f32 := 0
       for k < 5:
-        r25:f32 = a[k + 5*i_row + 20]
-        r26:f32 = b[20*k + j_in + 16]
+        r25:f32 = a[k + 5*i_row + 40]
+        r26:f32 = b[9*k + j_in + 8]
         r27:f32 = mul(r25, r26)
         r24 += r27
-      y[j_in + 20*i_row + 96] = r24
+      y[j_in + 9*i_row + 80] = r24
 )"},
       {"one row: its blocks are taken together", [] { return observe(einsum("k; k,j => j", leaf("a", "5"), leaf("b", "5,64")).named("y")); }, R"(
 kernel y
-  for j_row < 4 unrolled:
+  for j_block < 4 unrolled:
     for j_in < 16 vector:
       r8:f32 := 0
       for k < 5:
         r9:f32 = a[k]
-        r10:f32 = b[64*k + j_in + 16*j_row]
+        r10:f32 = b[64*k + j_in + 16*j_block]
         r11:f32 = mul(r9, r10)
         r8 += r11
-      y[j_in + 16*j_row] = r8
+      y[j_in + 16*j_block] = r8
 )"},
       {"a split sum: lanes of the sum, rows share what they read", [] { return observe(einsum("i,j; j => i", leaf("a", "4,32"), leaf("b", "32")).named("y")); }, R"(
 kernel y
@@ -1497,6 +1595,33 @@ kernel y
         r13 += r16
       r12 += r13
     y[i_row] = r12
+)"},
+      {"rows of both sides", [] { return observe(einsum("i,j; k,j => k,i", leaf("a", "2,32"), leaf("b", "2,32")).named("y")); }, R"(
+kernel y
+  for k_row < 2 unrolled:
+    for i_row < 2 unrolled:
+      r17:f32 := 0
+      for j_lane_in < 8 vector:
+        r18:f32 := 0
+        for j < 4:
+          r19:f32 = a[8*j + j_lane_in + 32*i_row]
+          r20:f32 = b[8*j + j_lane_in + 32*k_row]
+          r21:f32 = mul(r19, r20)
+          r18 += r21
+        r17 += r18
+      y[i_row + 2*k_row] = r17
+)"},
+      {"the innermost loop is short: lanes of another", [] { return observe(einsum("b,o; b,k => o,k", leaf("a", "5,8"), leaf("b", "5,3")).named("y")); }, R"(
+kernel y
+  for k_row < 3 unrolled:
+    for o_in < 8 vector:
+      r8:f32 := 0
+      for b < 5:
+        r9:f32 = a[8*b + o_in]
+        r10:f32 = b[3*b + k_row]
+        r11:f32 = mul(r9, r10)
+        r8 += r11
+      y[3*o_in + k_row] = r8
 )"},
   });
 }
@@ -1563,7 +1688,7 @@ TEST(Parallelize, MustRefuse) {
 TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
   const std::vector<std::string> all = names();
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
-  for (const char* name : {"simplify", "merge_equal", "inline_producers", "delay_updates", "fuse", "forward_stores", "hoist", "merge_values", "update_in_place", "parallelize"})
+  for (const char* name : {"simplify", "merge_equal", "inline_producers", "pack_operands", "delay_updates", "fuse", "forward_stores", "hoist", "merge_values", "update_in_place", "parallelize"})
     EXPECT_NE(std::find(all.begin(), all.end(), name), all.end()) << name;
   try {
     run(to_ir(observe(leaf("a", "2") + 1)), {.off = {"unroll"}});

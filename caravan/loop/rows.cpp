@@ -84,16 +84,34 @@ void accumulators(const Block& block, std::set<Register>& own, std::set<Register
   }
 }
 
+// Do different iterations of the loop touch different elements? Those of one iteration lie together, or the loops
+// inside are digits of the offset beside it (y[k + 3*o] in a loop over k < 3 around one over o).
+bool elements_apart(Variable variable, int64_t extent, const std::vector<const Term*>& terms,
+                    const std::map<Variable, int64_t>& inside) {
+  auto apart_over = [&](const std::vector<Variable>& variables, const std::vector<int64_t>& extents) {
+    std::vector<RowOffset> offsets;
+    for (const Term* term : terms) offsets.push_back(row_offset(*term, variables, inside));
+    return apart(offsets, extents);
+  };
+  std::vector<Variable> variables = {variable};
+  std::vector<int64_t> extents = {extent};
+  if (apart_over(variables, extents)) return true;
+  for (const auto& [within, count] : inside)
+    if (coefficient(*terms[0], within) != 0) variables.push_back(within), extents.push_back(count);
+  return variables.size() > 1 && apart_over(variables, extents);
+}
+
 // Does what the loop writes lie apart?
 bool writes_apart(Variable variable, int64_t extent, const Block& body) {
   const std::map<Variable, int64_t> inside = extents_of(body);
-  std::map<ir::BufferId, std::vector<RowOffset>> touched;
+  std::map<ir::BufferId, std::vector<const Term*>> touched;
   std::set<ir::BufferId> written;
   for_each_access(body, [&](const Access& a) {
-    touched[a.buffer].push_back(row_offset(*a.offset, {variable}, inside));
+    touched[a.buffer].push_back(a.offset);
     if (a.write) written.insert(a.buffer);
   });
-  return std::all_of(written.begin(), written.end(), [&](ir::BufferId id) { return apart(touched.at(id), {extent}); });
+  return std::all_of(written.begin(), written.end(),
+                     [&](ir::BufferId id) { return elements_apart(variable, extent, touched.at(id), inside); });
 }
 
 bool includes(const std::set<Register>& all, const std::set<Register>& some) {

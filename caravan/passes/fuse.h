@@ -7,9 +7,10 @@
 // same iteration of the shared loops in both, so the offsets depend on the shared variables in the same way and the
 // rest of the offset stays within one row. Promises the same bits and the same stores. Refuses rows that do not line
 // up; offsets through index tensors; to leave more than one loop of either within a shared row (a product would be
-// streamed again for each), unless both share all their outer loops; to move a state's new value before a reader of the
-// old one or beside one of other rows (it could not be stored in place any more); and kernels of more than
-// kMostAccumulations.
+// streamed again for each), unless both share all their outer loops; rows that run at once, being neighbours in memory,
+// with rows that have such neighbours inside; a function of the rows of a split sum, which run one by one; to move a
+// state's new value before a reader of the old one or beside one of other rows (it could not be stored in place any
+// more); and kernels of more than kMostAccumulations.
 #pragma once
 
 #include "caravan/loop/loop.h"

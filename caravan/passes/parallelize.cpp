@@ -12,12 +12,13 @@ namespace {
 
 // About the time of a scalar operation each: handing over a chunk costs a few hundred of them.
 constexpr int64_t kEnough = 100'000, kChunk = 25'000, kMostChunks = 64;
+constexpr int64_t kAtOnce = 8;  // lanes of a vector loop
 
 int64_t cost(const Block& block) {
   int64_t out = 0;
   for (const Statement& s : block) {
     if (auto* f = std::get_if<For>(&s))
-      out += f->extent * cost(f->body);
+      out += (f->kind == LoopKind::vector ? (f->extent + kAtOnce - 1) / kAtOnce : f->extent) * cost(f->body);
     else if (auto* i = std::get_if<If>(&s))
       out += 1 + cost(i->body);
     else

@@ -20,10 +20,14 @@ class Splitter {
       if (auto* i = std::get_if<If>(&s)) run(i->body);
       auto* f = std::get_if<For>(&s);
       if (!f) continue;
-      if (const For* split = split_of_one_sum(*f))
-        s = lanes(std::move(*f), accumulated(split->body));
-      else
+      const For* split = split_of_one_sum(*f);
+      if (!split) {
         run(f->body);
+        continue;
+      }
+      const Variable lane = add_variable(kernel_, kernel_.variables[size_t(split->variable)] + "_lane");
+      const Accumulated sum = accumulated(split->body);
+      s = lanes(std::move(*f), lane, sum);
     }
   }
 
@@ -64,17 +68,14 @@ class Splitter {
       for (const Statement& inside : f->body) for_each_reset(inside, visit);
   }
 
-  Statement lanes(For loop, Accumulated sum) {
+  Statement lanes(For loop, Variable lane, Accumulated sum) {
     CARAVAN_CHECK(sum.to >= 0, "`" + kernel_.name + "` has a split loop without a sum");
-    const Variable lane = add_variable(kernel_, "lane");
     const Register partial = add_register(kernel_, kernel_.registers[size_t(sum.to)]);
     For out{lane, kLanes, LoopKind::serial, {}};
     out.body.push_back(Reset{partial, 0});
-    Block body;
-    body.push_back(std::move(loop));
-    replace_sum(body, sum.to, partial);
-    in_lanes(body, lane);
-    for (Statement& s : body) out.body.push_back(std::move(s));
+    out.body.push_back(std::move(loop));
+    replace_sum(out.body, sum.to, partial);
+    in_lanes(out.body, lane);
     out.body.push_back(Combine{sum.to, sum.accumulator, partial});
     return out;
   }
@@ -89,7 +90,6 @@ class Splitter {
         out.push_back(std::move(s));
         continue;
       }
-      kernel_.variables[size_t(lane)] = kernel_.variables[size_t(f->variable)] + "_lane";
       const int64_t rounds = f->extent / kLanes, rest = f->extent % kLanes;
       auto body_at = [&](const Term& index) {
         Block body = copied(kernel_, f->body);

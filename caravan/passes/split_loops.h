@@ -8,6 +8,7 @@
 //                                                      if 3 - l >= 0:
 //                                                        p += w[100*i + l + 96] * y[l + 96]
 //                                                      r += p
+// Where a sum has other loops around the split one, the lanes go around all of them, if nothing is left over.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -11,9 +11,11 @@ using namespace loop;
 
 namespace {
 
-constexpr int64_t kLanes = 16, kRows = 4;             // of a block
-constexpr int64_t kRegister = 8, kAccumulators = 12;  // lanes of a register; so many leave some for operands
-constexpr int64_t kLeast = 8;                         // a shorter loop without a loop inside is left to the compiler
+constexpr int64_t kLanes = 16, kRows = 4;  // of a block
+constexpr int64_t kLeast = 8;              // a shorter loop without a loop inside is left to the compiler
+// Accumulators, in registers of so many lanes: few hide the latency of an addition; many more also that of memory, even
+// where some are spilled.
+constexpr int64_t kRegister = 8, kFew = 8, kMany = 24;
 
 bool shares_reads(const For& loop) {
   bool shared = false;
@@ -37,8 +39,17 @@ int64_t registers(const Block& block) {
   return most;
 }
 
+bool has_rows(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return has_rows(i->body);
+    auto* f = std::get_if<For>(&s);
+    return f && (f->kind == LoopKind::unrolled || has_rows(f->body));
+  });
+}
+
 // So many rows, or a few less if nothing is left over then.
 int64_t block_size(int64_t extent, int64_t most) {
+  most = std::min(most, extent);
   for (int64_t rows = most; rows > most / 2; --rows)
     if (extent % rows == 0) return rows;
   return most;
@@ -77,16 +88,17 @@ void sink_lanes(For& outermost) {
 
 class Vectorizer {
  public:
-  explicit Vectorizer(Kernel& kernel) : kernel_(kernel) {}
+  Vectorizer(Kernel& kernel, int64_t registers, const char* rows)
+      : kernel_(kernel), registers_(registers), rows_(rows) {}
 
-  void run(Block& block) {
+  void run(Block& block, int64_t rows_around = 1) {
     Block out;
     for (Statement& s : block) {
-      if (auto* i = std::get_if<If>(&s)) run(i->body);
+      if (auto* i = std::get_if<If>(&s)) run(i->body, rows_around);
       if (auto* f = std::get_if<For>(&s)) {
         sink_lanes(*f);
-        run(f->body);
-        for (Statement& made : replaced(std::move(*f))) out.push_back(std::move(made));
+        run(f->body, f->kind == LoopKind::unrolled ? rows_around * f->extent : rows_around);
+        for (Statement& made : replaced(std::move(*f), rows_around)) out.push_back(std::move(made));
       } else {
         out.push_back(std::move(s));
       }
@@ -95,7 +107,7 @@ class Vectorizer {
   }
 
  private:
-  Block replaced(For loop) {
+  Block replaced(For loop, int64_t rows_around) {
     Block out;
     if (loop.kind != LoopKind::serial || loop.extent < 2 || !side_by_side(loop)) {
       out.push_back(std::move(loop));
@@ -103,8 +115,9 @@ class Vectorizer {
       if (loop.extent >= kLeast && independent(loop.variable, loop.extent, loop.body)) loop.kind = LoopKind::vector;
       out.push_back(std::move(loop));
     } else if (const int64_t used = registers(loop.body); used > 0) {
-      const int64_t rows = block_size(loop.extent, std::min(kRows, kAccumulators / used));
-      if (rows < 2 || !shares_reads(loop)) {
+      const int64_t rows = block_size(loop.extent, std::min(kRows, registers_ / (used * rows_around)));
+      const bool doubled = rows > 1 && loop.extent % rows != 0 && has_rows(loop.body);  // text for what is left over
+      if (rows < 2 || doubled || !shares_reads(loop)) {
         out.push_back(std::move(loop));
         return out;
       }
@@ -127,7 +140,7 @@ class Vectorizer {
   // Iterations from, from + 1, ... as `count` blocks of `width`.
   Statement blocks(const For& loop, int64_t from, int64_t count, int64_t width, LoopKind kind) {
     const Variable within =
-        add_variable(kernel_, kernel_.variables[size_t(loop.variable)] + (kind == LoopKind::unrolled ? "_row" : "_in"));
+        add_variable(kernel_, kernel_.variables[size_t(loop.variable)] + (kind == LoopKind::unrolled ? rows_ : "_in"));
     Term index = Term::number(from) + Term::iterator(within);
     if (count > 1) index = index + Term::iterator(loop.variable, width);
     For inner{within, width, width > 1 ? kind : LoopKind::serial, copied(kernel_, loop.body)};
@@ -139,6 +152,8 @@ class Vectorizer {
   }
 
   Kernel& kernel_;
+  int64_t registers_;  // for the accumulators of a block
+  const char* rows_;   // what variables of unrolled loops end in
 };
 
 }  // namespace
@@ -146,8 +161,8 @@ class Vectorizer {
 Module vectorize(const Module& module) {
   Module out = module;
   for (Kernel& kernel : out.kernels) {
-    Vectorizer(kernel).run(kernel.body);
-    Vectorizer(kernel).run(kernel.body);  // where no rows share what they read, blocks of one row do
+    Vectorizer(kernel, kFew, "_row").run(kernel.body);
+    Vectorizer(kernel, kMany, "_block").run(kernel.body);  // blocks of one row are taken together
   }
   return out;
 }
