@@ -165,7 +165,7 @@ class KernelPrinter {
   // Numbered names are the same for kernels that differ in nothing but which buffers they are about.
   enum class Names : uint8_t { own, numbered };
 
-  // With a prefix the text is plain: it has no pragmas and no vectors, and leaves the names with the prefix alone.
+  // With a prefix the text is plain: without pragmas and vectors, and no name of its own starts with the prefix.
   KernelPrinter(const Module& module, const Kernel& kernel, Names names, const std::string& prefix = "")
       : module_(module),
         kernel_(kernel),
@@ -229,7 +229,7 @@ class KernelPrinter {
   bool is_plain() const { return !prefix_.empty(); }
   std::string free_name(const std::string& own) const {
     const std::string name = identifier(own);
-    return is_plain() && name.starts_with(prefix_ + "_") ? name + "_" : name;
+    return is_plain() && (name.starts_with(prefix_ + "_") || name.starts_with("caravan_")) ? "v_" + name : name;
   }
   void name_totals(const Block& block, std::set<std::string>& taken) {
     for (const Statement& s : block) {
@@ -669,7 +669,9 @@ class KernelPrinter {
       texts_[size_t(d.to)] = text;
       return;
     }
-    line("const " + (vector ? vector_->name() : c_type(type(d.to))) + " " + reg(d.to) + " = " + bare(text) + ";");
+    // As an int a byte can be compared with 0 and no compiler finds that odd.
+    const char* scalar = is_plain() && bytes(type(d.to)) == 1 ? "int" : c_type(type(d.to));
+    line("const " + (vector ? vector_->name() : scalar) + " " + reg(d.to) + " = " + bare(text) + ";");
     texts_[size_t(d.to)] = reg(d.to);
   }
   void print(const Reset& r) {
