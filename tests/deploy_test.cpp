@@ -243,7 +243,7 @@ TEST_P(Ops, AreC99) {
   for (const OpRow& op : op_rows()) {
     const Tensor x = input("x", {.output = {3}, .dtype = dtype});
     std::vector<Operand> operands;
-    for (int k = 0; k < op.arity; ++k) operands.push_back(dtype == DType::boolean ? x : x + number(k, dtype));
+    for (int k = 0; k < op.arity; ++k) operands.push_back(dtype != DType::boolean ? x + number(k, dtype) : k == 0 ? x : tensor(Array::vector({1, 0, k - 1.}, dtype)));
     const Tensor y = pointwise(op.op, operands);
     const std::string name = "op_" + std::string(op.name);
     ctx.write(x, Array::vector({0, 1, 2}, DType::f64).cast(dtype));
