@@ -19,6 +19,7 @@ struct Parsed {
   OpsOptions ops;
   InspectOptions inspect;
   TrainOptions train;
+  EvalOptions eval;
   ParityOptions parity;
   DoctorOptions doctor;
   Call call;
@@ -105,21 +106,37 @@ void add_device_settings(CLI::App& command, Parsed& parsed) {
   parsed.add_setting(command, "threads", "INT", "At most so many run a step; the results are the same [all]");
 }
 
+void add_data_setting(CLI::App& command, Parsed& parsed) {
+  parsed.add_setting(command, "data", "DIR", "Folder of the data set; without it the usual places are looked at");
+}
+
 void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   TrainOptions& o = parsed.train;
   CLI::App& command = add_command(
       train, row.name, row.doc,
       fmt::format("  caravan train {0}\n  caravan train {0} --epochs 10 --seed 3\n  caravan train {0} --quiet --json\n"
-                  "  caravan train {0} --plot pictures --dump stages",
+                  "  caravan train {0} --plot pictures --dump stages\n"
+                  "  caravan train {0} --save {0}.safetensors\n"
+                  "  caravan train {0} --resume {0}.safetensors --save {0}.safetensors",
                   row.name));
-  CLI::Option* epochs = command.add_option("--epochs", o.wishes.epochs,
-                                           fmt::format("Passes over the {} points [{}]", row.points, row.epochs));
+  const Defaults& d = row.defaults;
+  CLI::Option* epochs = command.add_option(
+      "--epochs", o.wishes.epochs,
+      fmt::format("Passes over the {} {} [{}]", d.points, row.data.empty() ? "points" : "images", d.epochs));
   command.add_option("--steps", o.wishes.steps, "Training steps, instead of epochs")->excludes(epochs);
-  command.add_option("--batch", o.wishes.batch, fmt::format("Points in a step [{}]", row.batch));
-  command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, row.lr));
+  command.add_option("--batch", o.wishes.batch,
+                     fmt::format("{} in a step [{}]", row.data.empty() ? "Points" : "Images", d.batch));
+  command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, d.lr));
+  command.add_option("--optimizer", o.wishes.optimizer,
+                     fmt::format("{} [{}]", fmt::join(optimizer_names(), ", "), d.optimizer));
+  if (!row.paper_doc.empty()) command.add_flag("--paper", o.wishes.paper, row.paper_doc);
+  if (!row.data.empty()) add_data_setting(command, parsed);
   parsed.add_setting(command, "seed", "INT", "Of the data and the initial values [1]");
   add_device_settings(command, parsed);
-  command.add_option("--plot", o.plot, "Folder for SVG files: loss, log loss, learning rate, decision boundary")
+  command.add_option("--save", o.save, "Checkpoint: written at the end, at Ctrl-C and every minute")->type_name("FILE");
+  command.add_option("--resume", o.resume, "Go on from a checkpoint, as if it had never stopped")->type_name("FILE");
+  command.add_option("--until", o.until, "Stop after this step of the run, to go on later")->type_name("STEP");
+  command.add_option("--plot", o.plot, "Folder for pictures: loss, learning rate, and what the model does")
       ->type_name("DIR");
   add_stage_options(command, o.passes_off, o.dump, o.trace);
   command.add_flag("--check-numbers", o.check_numbers,
@@ -139,6 +156,21 @@ void add_train(CLI::App& app, Parsed& parsed) {
                   "  caravan train linear\n  caravan train moons --seed 3\n  caravan train moons --help");
   command.require_subcommand(1);
   for (const RecipeRow& row : recipe_rows()) add_recipe(command, row, parsed);
+}
+
+void add_eval(CLI::App& app, Parsed& parsed) {
+  EvalOptions& o = parsed.eval;
+  CLI::App& command = add_command(app, "eval", "What a saved model can do",
+                                  "  caravan eval mnist-mlp.safetensors\n"
+                                  "  caravan eval mnist-mlp.safetensors --data fashion --quiet --json\n"
+                                  "  caravan eval circle.safetensors --plot pictures");
+  command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->required();
+  add_data_setting(command, parsed);
+  add_device_settings(command, parsed);
+  command.add_option("--plot", o.plot, "Folder for pictures of what the model does")->type_name("DIR");
+  command.add_flag("--quiet", o.quiet, "No text");
+  command.add_flag("--json", o.json, "End with one line of JSON");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return eval_command(o, s); }; });
 }
 
 void add_parity(CLI::App& app, Parsed& parsed) {
@@ -218,6 +250,7 @@ Call parse_command_line(int argc, const char* const* argv) {
   add_ops(app, parsed);
   add_inspect(app, parsed);
   add_train(app, parsed);
+  add_eval(app, parsed);
   add_parity(app, parsed);
   add_doctor(app, parsed);
   try {

@@ -12,7 +12,7 @@
 
 namespace caravan::app {
 
-enum ExitCode : int { kDone = 0, kCheckFailed = 1, kWrongInput = 2, kMachineFailed = 3 };
+enum ExitCode : int { kDone = 0, kCheckFailed = 1, kWrongInput = 2, kMachineFailed = 3, kInterrupted = 130 };
 
 struct EinsumOptions {
   std::string spec;
@@ -44,12 +44,19 @@ int inspect_command(const InspectOptions& options, const Settings& settings);
 struct TrainOptions {
   std::string recipe;
   Wishes wishes;
-  std::string plot, dump;  // folders; empty: none
-  std::string trace;       // a file; empty: none
+  std::string plot, dump;           // folders; empty: none
+  std::string trace, save, resume;  // files; empty: none
+  std::optional<int64_t> until;     // a step to stop at
   std::vector<std::string> passes_off;
   bool check_numbers = false, debug_kernels = false, quiet = false, json = false;
 };
 int train_command(const TrainOptions& options, const Settings& settings);
+
+struct EvalOptions {
+  std::string file, plot;
+  bool quiet = false, json = false;
+};
+int eval_command(const EvalOptions& options, const Settings& settings);
 
 struct ParityOptions {
   std::vector<std::string> files;

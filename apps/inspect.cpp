@@ -14,7 +14,7 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   const bool only_files = options.stage.empty() && !(options.dump.empty() && options.trace.empty());
   const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
-  const Recipe recipe = make_recipe(options.recipe, {}, settings.seed());
+  const Recipe recipe = find_recipe(options.recipe).make({{}, settings.seed(), settings.data()});
   const Stages stages(recipe, options.passes_off);
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));

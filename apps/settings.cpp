@@ -25,6 +25,8 @@ std::string default_cache() {
   return base + "/caravan";
 }
 
+constexpr const char* kNotGiven = "";  // a default of no value at all
+
 struct Row {
   std::string name, variable, otherwise;
   int64_t low = 0, high = 0;  // of a whole number; both 0 for text
@@ -33,12 +35,9 @@ struct Row {
 std::vector<Row> rows() {
   const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
   return {
-      {"device", "CARAVAN_DEVICE", "auto"},
-      {"threads", "CARAVAN_THREADS", std::to_string(cores), 1, 1024},
-      {"cache", "CARAVAN_CACHE", default_cache()},
-      {"log", "CARAVAN_LOG", "0", 0, 9},
-      {"data", "CARAVAN_DATA", "data"},
-      {"seed", "CARAVAN_SEED", "1", 0, INT64_MAX},
+      {"device", "CARAVAN_DEVICE", "auto"},        {"threads", "CARAVAN_THREADS", std::to_string(cores), 1, 1024},
+      {"cache", "CARAVAN_CACHE", default_cache()}, {"log", "CARAVAN_LOG", "0", 0, 9},
+      {"data", "CARAVAN_DATA", kNotGiven},         {"seed", "CARAVAN_SEED", "1", 0, INT64_MAX},
   };
 }
 
@@ -105,10 +104,15 @@ Settings Settings::resolve(const CommandLine& command_line) {
     else if (auto written = file.find(row.name); written != file.end())
       setting = {written->second, "caravan.toml"};
     else
-      setting = {row.otherwise, "default"};
-    check(row, setting);
+      setting = {row.otherwise, row.otherwise == kNotGiven ? "not given" : "default"};
+    if (setting.source != "not given") check(row, setting);
   }
   return out;
+}
+
+data::Places Settings::data() const {
+  const Setting& given = all_.at("data");
+  return data::usual_places(given.value, given.source == "command line" ? "--data" : given.source);
 }
 
 int64_t Settings::whole(const std::string& name) const { return *whole_number(all_.at(name).value); }

@@ -5,11 +5,13 @@
 #include <map>
 #include <string>
 
+#include "caravan/data/places.h"
+
 namespace caravan::app {
 
 struct Setting {
   std::string value;
-  std::string source;  // "command line", "CARAVAN_SEED", "caravan.toml", "default"
+  std::string source;  // "command line", "CARAVAN_SEED", "caravan.toml", "default", "not given"
 };
 
 class Settings {
@@ -21,7 +23,7 @@ class Settings {
 
   std::string device() const { return all_.at("device").value; }
   std::string cache() const { return all_.at("cache").value; }  // folder of compiled kernels
-  std::string data() const { return all_.at("data").value; }    // folder of data sets
+  data::Places data() const;                                    // where data sets are looked for
   int64_t threads() const { return whole("threads"); }
   int64_t log() const { return whole("log"); }
   uint64_t seed() const { return uint64_t(whole("seed")); }

@@ -5,15 +5,16 @@
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 
 #include "apps/commands.h"
 #include "apps/progress.h"
 #include "apps/stages.h"
+#include "apps/training.h"
 #include "caravan/base/error.h"
+#include "caravan/plot/plot.h"
 #include "caravan/runtime/devices.h"
-#include "caravan/runtime/nonfinite.h"
+#include "caravan/train/checkpoint.h"
 
 namespace caravan::app {
 
@@ -35,98 +36,12 @@ Prepared prepare(const Recipe& recipe, const ContextOptions& options) {
   return {ctx, step, seconds_since(start)};
 }
 
-struct Run {
-  std::vector<double> reports;     // losses of each stretch of `schedule.report` steps, the last one perhaps unfinished
-  std::vector<double> last_epoch;  // losses of the last steps, at most an epoch's, in no particular order
-  double loss = 0;                 // of the last step
-  double seconds = 0;
-  bool stopped = false;  // by a number that is not finite
-
-  double epoch_loss() const { return std::accumulate(last_epoch.begin(), last_epoch.end(), 0.0); }
-};
-
-// Looks at every step's loss and new state, and names the operation that made the first number that is not finite.
-// Slow: the state is copied before each step, so that the step can be run again.
-class NumberCheck {
- public:
-  NumberCheck(const Recipe& recipe, const Context& ctx, const ContextOptions& options)
-      : recipe_(recipe), ctx_(ctx), options_(options) {
-    keep();
-  }
-
-  // After a step; true: the report is printed.
-  bool found(const IndexValues& at, double loss) {
-    bool finite = std::isfinite(loss);
-    std::map<std::string, Array> before;
-    before.swap(before_);
-    keep();
-    for (const auto& [name, value] : before_)
-      for (double v : value.values()) finite = finite && std::isfinite(v);
-    if (finite) return false;
-    Context again(options_);
-    again.write(before);
-    const std::optional<Nonfinite> first = find_nonfinite(recipe_.program, again, at);
-    std::cerr << fmt::format("caravan: at step {} ", at[1].second);
-    if (first)
-      std::cerr << *first;
-    else
-      std::cerr << "a number is not finite that is finite when every intermediate value is kept.\n";
-    return true;
-  }
-
- private:
-  void keep() {
-    for (const std::string& name : ctx_.names()) before_.emplace(name, ctx_.read(name));
-  }
-
-  const Recipe& recipe_;
-  Context ctx_;
-  ContextOptions options_;
-  std::map<std::string, Array> before_;
-};
-
-Run run_steps(const Recipe& recipe, Routine step, bool quiet, NumberCheck* check) {
-  const Schedule& schedule = recipe.schedule;
-  const int64_t per_epoch = schedule.steps_per_epoch(), steps = schedule.steps, report = schedule.report;
-  const int64_t reports = (steps + report - 1) / report;
-  const bool by_epoch = schedule.by_epoch();
-  Progress progress(reports, 10, quiet);
-  Run out;
-  out.last_epoch.resize(size_t(std::min(per_epoch, steps)));
-  out.reports.reserve(size_t(reports));
-  IndexValues at = recipe.at(0);  // kept, because a step may take less time than an allocation
-  int64_t& batch = at[0].second;
-  int64_t& count = at[1].second;
-  const auto start = std::chrono::steady_clock::now();
-  while (count < steps) {
-    const int64_t end = std::min(count + report, steps), first = count;
-    double total = 0;
-    for (; count < end; ++count) {
-      batch = count % per_epoch;
-      step.run(at);
-      out.loss = step.read(recipe.loss).item();
-      out.last_epoch[size_t(batch)] = out.loss;
-      total += out.loss;
-      if (check && check->found(at, out.loss)) {
-        out.stopped = true;
-        return out;
-      }
-    }
-    out.reports.push_back(by_epoch ? total : total / double(end - first));
-    const int64_t done = int64_t(out.reports.size());
-    progress.at(done, by_epoch ? fmt::format("epoch {} of {}: loss {:.4g}", done, reports, total)
-                               : fmt::format("step {} of {}: loss {:.4g}", count, steps, out.reports.back()));
-  }
-  out.seconds = seconds_since(start);
-  return out;
-}
-
 // The recipe's rate at the beginning of each report.
-std::vector<double> learning_rates(const Recipe& recipe) {
+std::vector<double> learning_rates(const Recipe& recipe, int64_t steps) {
   Context ctx({.device = "interp"});
   Routine rate = ctx.compile(observe(recipe.lr));
   std::vector<double> out;
-  for (int64_t s = 0; s < recipe.schedule.steps; s += recipe.schedule.report) {
+  for (int64_t s = 0; s < steps; s += recipe.schedule.report) {
     rate.run(recipe.at(s));
     out.push_back(rate.read(recipe.lr).item());
   }
@@ -136,74 +51,127 @@ std::vector<double> learning_rates(const Recipe& recipe) {
 struct Curves {
   plot::Curve rate, loss, log_loss;
 };
-Curves curves(const Recipe& recipe, const Run& run) {
+Curves curves(const Recipe& recipe, const History& history) {
   const bool by_epoch = recipe.schedule.by_epoch();
   const std::string unit = by_epoch ? "epoch" : "step";
   const std::string summed =
-      by_epoch ? "summed over an epoch" : fmt::format("mean of {} steps", recipe.schedule.report);
+      by_epoch ? "summed over an epoch" : fmt::format("moving average with weight {}", recipe.schedule.ewma);
   const int64_t each = by_epoch ? 1 : recipe.schedule.report;
-  return {{"Learning rate", unit, learning_rates(recipe), plot::Axis::linear, each},
-          {"Loss, " + summed, unit, run.reports, plot::Axis::linear, each},
-          {"Log loss, " + summed, unit, run.reports, plot::Axis::logarithmic, each}};
+  return {{"Learning rate", unit, learning_rates(recipe, history.step), plot::Axis::linear, each},
+          {"Loss, " + summed, unit, history.reports, plot::Axis::linear, each},
+          {"Log loss, " + summed, unit, history.reports, plot::Axis::logarithmic, each}};
 }
 
-// The same state in the interpreter, where looking at it needs no compilation.
-Context interpreted(const Context& ctx) {
-  Context out({.seed = ctx.seed(), .device = "interp"});
-  copy_states(ctx, out);
-  return out;
-}
-
-void show(const Recipe& recipe, const Run& run, Context& look) {
-  const Curves c = curves(recipe, run);
+void show(const Recipe& recipe, const History& history, const Findings& found) {
+  const Curves c = curves(recipe, history);
   for (const plot::Curve* curve : {&c.rate, &c.loss, &c.log_loss}) std::cout << '\n' << plot::text(*curve);
-  std::cout << '\n';
-  if (recipe.boundary) std::cout << plot::text(recipe.boundary(look, 72, 22));
-  if (recipe.after) recipe.after(std::cout, look);
+  std::cout << '\n' << found.text;
 }
 
-void write_plots(const OutputFolder& folder, const Recipe& recipe, const Run& run, Context& look) {
-  const Curves c = curves(recipe, run);
+void write_plots(const OutputFolder& folder, const Recipe& recipe, const History& history, const Findings& found) {
+  const Curves c = curves(recipe, history);
   folder.write("learning_rate.svg", plot::svg(c.rate));
   folder.write("loss.svg", plot::svg(c.loss));
   folder.write("log_loss.svg", plot::svg(c.log_loss));
-  if (recipe.boundary) folder.write("boundary.svg", plot::svg(recipe.boundary(look, 144, 80)));
+  if (found.pictures)
+    for (const Picture& picture : found.pictures()) folder.write(picture.file, picture.content);
+}
+
+// A run that is continued keeps what it was begun with; only its end may move.
+void check_resumed(const TrainOptions& options, const Settings& settings, const ModelFile& file) {
+  const Wishes &wishes = options.wishes, &kept = file.request.wishes;
+  auto refuse = [&](const char* option, const auto& value) {
+    throw ConfigError(fmt::format("{} was begun with {} {}; a run that is continued keeps it, so leave it out.",
+                                  file.path, option, value));
+  };
+  if (file.recipe != options.recipe)
+    throw ConfigError(fmt::format("{0} is of the recipe {1}: `caravan train {1} --resume {0}` continues it.", file.path,
+                                  file.recipe));
+  if (wishes.batch && wishes.batch != kept.batch) refuse("--batch", *kept.batch);
+  if (wishes.lr && wishes.lr != kept.lr) refuse("--lr", *kept.lr);
+  if (wishes.optimizer && wishes.optimizer != kept.optimizer) refuse("--optimizer", *kept.optimizer);
+  if (wishes.paper && !kept.paper) throw ConfigError(fmt::format("{} was not begun with --paper.", file.path));
+  const Setting& seed = settings.all().at("seed");
+  if (seed.source == "command line" && settings.seed() != file.request.seed) refuse("--seed", file.request.seed);
+}
+
+// What is asked for, and where it begins.
+struct Start {
+  Request request;
+  History history;
+  std::optional<ModelFile> file;
+};
+Start start_of(const TrainOptions& options, const Settings& settings) {
+  const data::Places places = settings.data();
+  if (options.resume.empty()) return {{options.wishes, settings.seed(), places}, {}, {}};
+  ModelFile file = read_model(options.resume, places);
+  check_resumed(options, settings, file);
+  Request request = file.request;
+  if (options.wishes.epochs) request.wishes.steps.reset(), request.wishes.epochs = options.wishes.epochs;
+  if (options.wishes.steps) request.wishes.steps = options.wishes.steps;
+  const History history = file.history;
+  return {request, history, std::move(file)};
+}
+
+// Where a run is kept that nobody asked to save, when it is interrupted.
+std::string rescue_path(const Settings& settings, const std::string& recipe) {
+  return settings.cache() + "/interrupted/" + recipe + ".safetensors";
+}
+
+ContextOptions context_options(const TrainOptions& options, const Settings& settings, uint64_t seed) {
+  ContextOptions out;
+  out.seed = seed;
+  out.device = settings.device();
+  out.cache = settings.cache();
+  out.threads = int(settings.threads());
+  out.passes_off = options.passes_off;
+  if (options.debug_kernels) {
+    if (out.device == "auto") out.device = "cpu";
+    if (!out.device.starts_with("cpu"))
+      throw ConfigError(
+          fmt::format("--debug-kernels is for compiled code; `{}` compiles none: use --device cpu.", out.device));
+    out.compiler_flags = {"-g", "-O0"};
+  }
+  return out;
 }
 
 }  // namespace
 
 int train_command(const TrainOptions& options, const Settings& settings) {
-  const Recipe recipe = make_recipe(options.recipe, options.wishes, settings.seed());
-  const Schedule& schedule = recipe.schedule;
+  const Start start = start_of(options, settings);
+  const RecipeRow& row = find_recipe(options.recipe);
+  Recipe recipe = row.make(start.request);
+  Schedule& schedule = recipe.schedule;
+  if (start.file) {
+    schedule.report = start.file->report;
+    if (schedule.steps < start.history.step)
+      throw ConfigError(fmt::format("{} has done {} steps, which is more than {}.", start.file->path,
+                                    start.history.step, schedule.steps));
+  }
+  const int64_t until = options.until.value_or(schedule.steps);
+  if (until < start.history.step || until > schedule.steps)
+    throw ConfigError(
+        fmt::format("--until is {}; it must be a step from {} to {}.", until, start.history.step, schedule.steps));
   const Stages stages(recipe, options.passes_off);
-  ContextOptions wanted;
-  wanted.seed = settings.seed();
-  wanted.device = settings.device();
-  wanted.cache = settings.cache();
-  wanted.threads = int(settings.threads());
-  wanted.passes_off = options.passes_off;
+  ContextOptions wanted = context_options(options, settings, start.request.seed);
   std::optional<Progress> compiling;
   wanted.compiling = [&](int done, int total) {
     if (done == 0) compiling.emplace(total, 4, options.quiet);
     compiling->at(done, fmt::format("compiling {}/{}", done, total));
     if (done == total) compiling.reset();
   };
-  if (options.debug_kernels) {
-    if (wanted.device == "auto") wanted.device = "cpu";
-    if (!wanted.device.starts_with("cpu"))
-      throw ConfigError(
-          fmt::format("--debug-kernels is for compiled code; `{}` compiles none: use --device cpu.", wanted.device));
-    wanted.compiler_flags = {"-g", "-O0"};
-  }
   Context{wanted};  // refuses a device that does not exist, before anything is written
   std::optional<OutputFolder> plots;
   if (!options.plot.empty()) plots.emplace(options.plot, "--plot");
   std::optional<OutputFile> trace;
   if (!options.trace.empty()) trace.emplace(options.trace, "--trace");
+  if (!options.save.empty()) OutputFile(options.save, "--save");
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
   if (settings.log() >= 1) std::cerr << stages.pass_log();
+  if (recipe.stand_in) std::cerr << stand_in_message(row, recipe);
 
   auto [ctx, step, compile_seconds] = prepare(recipe, wanted);
+  if (start.file) load_checkpoint(start.file->states, start.file->path, ctx);
   const bool compiled = ctx.device() != "interp";
   const RoutineReport report = step.report();
   if (options.debug_kernels) std::cout << fmt::format("The C of a step: {}\n", fmt::join(report.sources, " "));
@@ -212,45 +180,71 @@ int train_command(const TrainOptions& options, const Settings& settings) {
     std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n",
                              chosen.why_interpreted);
 
-  if (!options.quiet && recipe.before) {
+  if (!options.quiet && recipe.before && start.history.step == 0) {
     Context look = interpreted(ctx);
     recipe.before(std::cout, look);
   }
+  if (!options.quiet && start.file)
+    std::cout << fmt::format("Going on from step {} of {}\n", start.history.step, schedule.steps);
   std::optional<NumberCheck> check;
   if (options.check_numbers) check.emplace(recipe, ctx, wanted);
-  const Run run = run_steps(recipe, step, options.quiet, check ? &*check : nullptr);
-  if (run.stopped) return kCheckFailed;
-  Context look = interpreted(ctx);
-  if (!options.quiet) {
-    show(recipe, run, look);
-    std::cout << fmt::format("\n{} steps in {:.3g} s on {}, loss of the last epoch {:.4g}\n", schedule.steps,
-                             run.seconds, ctx.device(), run.epoch_loss());
+  Training training(recipe, ctx, step, start.history);
+  training.check = check ? &*check : nullptr;
+  auto save_to = [&, ctx = ctx](const std::string& path) {
+    write_model(path, row.name, {schedule, training.history, start.request.wishes.paper, recipe.data}, ctx);
+  };
+  if (!options.save.empty()) training.save = [&] { save_to(options.save); };
+  const Training::End end = training.run(until, options.quiet);
+  const History& history = training.history;
+  if (end == Training::End::not_finite) return kCheckFailed;
+  if (end == Training::End::interrupted || !options.save.empty()) {
+    const std::string path = options.save.empty() ? rescue_path(settings, row.name) : options.save;
+    if (options.save.empty()) OutputFile(path, "CARAVAN_CACHE");
+    save_to(path);
+    if (end == Training::End::interrupted) {
+      std::cerr << fmt::format("caravan: stopped after step {} of {}; `caravan train {} --resume {}` goes on.\n",
+                               history.step, schedule.steps, row.name, path);
+      return kInterrupted;
+    }
   }
-  if (plots) write_plots(*plots, recipe, run, look);
-  if (trace) trace->write(traced(recipe, ctx, schedule.steps - 1, options.passes_off));
+
+  const Findings found = recipe.examine(ctx);
+  if (!options.quiet) {
+    show(recipe, history, found);
+    std::cout << fmt::format("\n{} steps in {:.3g} s on {}, loss of the last epoch {:.4g}, moving average {:.4g}\n",
+                             history.step - start.history.step, training.seconds, ctx.device(), history.epoch_loss(),
+                             history.ewma);
+    if (!options.save.empty()) std::cout << fmt::format("Saved as {}\n", options.save);
+  }
+  if (plots) write_plots(*plots, recipe, history, found);
+  if (trace) trace->write(traced(recipe, ctx, std::max<int64_t>(history.step, 1) - 1, options.passes_off));
   if (options.json) {
     nlohmann::ordered_json out{{"recipe", options.recipe},
                                {"device", ctx.device()},
                                {"threads", compiled ? settings.threads() : 1},
-                               {"seed", settings.seed()},
-                               {"steps", schedule.steps},
-                               {"seconds", run.seconds},
-                               {"steps_per_second", double(schedule.steps) / run.seconds},
-                               {"loss", run.loss},
-                               {"epoch_loss", run.epoch_loss()},
+                               {"seed", schedule.seed},
+                               {"steps", history.step},
+                               {"seconds", training.seconds},
+                               {"steps_per_second", double(history.step - start.history.step) / training.seconds},
+                               {"loss", history.loss},
+                               {"epoch_loss", history.epoch_loss()},
+                               {"ewma_loss", history.ewma},
                                {"compile_seconds", compile_seconds}};
     if (compiled) out["peak_bytes"] = report.arena_bytes;
     if (options.debug_kernels) out["source"] = report.sources;
     out["batch"] = schedule.batch;
     out["lr"] = schedule.lr;
-    for (const auto& [name, value] : recipe.results(look)) out[name] = value;
+    out["optimizer"] = schedule.optimizer;
+    if (!row.data.empty()) out["data"] = recipe.data, out["stand_in"] = recipe.stand_in;
+    if (!history.accuracies.empty()) out["epoch_accuracies"] = history.accuracies;
+    for (const auto& [name, value] : found.numbers) out[name] = value;
     std::cout << out.dump() << '\n';
   }
-  if (std::isfinite(run.loss)) return kDone;
+  if (std::isfinite(history.loss)) return kDone;
   std::cerr << fmt::format(
       "caravan: training diverged: the last loss is {}; try a rate below --lr {}, or --check-numbers, which names "
       "the operation that made the first such number.\n",
-      run.loss, schedule.lr);
+      history.loss, schedule.lr);
   return kCheckFailed;
 }
 

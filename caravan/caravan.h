@@ -14,4 +14,5 @@
 #include "caravan/runtime/trace.h"
 #include "caravan/tensor/program.h"
 #include "caravan/tensor/tensor.h"
+#include "caravan/train/checkpoint.h"
 #include "caravan/train/optimizer.h"

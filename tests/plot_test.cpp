@@ -4,81 +4,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <regex>
+
+#include "svg.h"
 
 namespace caravan::plot {
 namespace {
-
-using std::string;
-
-#define EXPECT_CONTAINS(text, phrase) EXPECT_NE((text).find(phrase), string::npos) << (text)
-
-size_t count(const string& text, const string& phrase) {
-  size_t n = 0;
-  for (size_t at = text.find(phrase); at != string::npos; at = text.find(phrase, at + phrase.size())) ++n;
-  return n;
-}
-
-// Long attribute values cut short: std::regex takes a stack frame for every character.
-string shortened(const string& xml) {
-  string out;
-  bool tag = false;
-  for (size_t at = 0; at < xml.size(); ++at) {
-    if (xml[at] == '<') tag = true;
-    if (xml[at] == '>') tag = false;
-    const size_t end = tag && xml[at] == '"' ? xml.find('"', at + 1) : string::npos;
-    if (end == string::npos || end - at < 60 || std::count(xml.begin() + long(at), xml.begin() + long(end), '<') > 0) {
-      out += xml[at];
-      continue;
-    }
-    out += "\"long\"";
-    at = end;
-  }
-  return out;
-}
-
-// Every tag is closed in order, attributes are quoted, no bare & or <, one root. Empty when so, else what is wrong.
-string mistake(const string& whole) {
-  const string xml = shortened(whole);
-  static const std::regex kOpen(R"(<([a-z]+)((\s+[A-Za-z0-9:-]+="[^"<]*")*)\s*(/?)>)"), kClose(R"(</([a-z]+)>)"),
-      kText(R"([^<&]*(&(amp|lt|gt|quot);[^<&]*)*)");
-  std::vector<string> open;
-  bool rooted = false;
-  for (auto at = xml.cbegin(); at != xml.cend();) {
-    const auto flags = std::regex_constants::match_continuous;
-    std::smatch m;
-    if (*at != '<') {
-      const auto end = std::find(at, xml.cend(), '<');
-      if (!std::regex_match(at, end, kText)) return "bad text " + string(at, end);
-      if (open.empty() && !std::regex_match(at, end, std::regex(R"(\s*)"))) return "text outside the root";
-      at = end;
-    } else if (std::regex_search(at, xml.cend(), m, kClose, flags)) {
-      if (open.empty() || open.back() != m[1]) return "unexpected </" + m[1].str() + ">";
-      open.pop_back();
-      at = m[0].second;
-    } else if (std::regex_search(at, xml.cend(), m, kOpen, flags)) {
-      if (open.empty() && rooted) return "a second root <" + m[1].str() + ">";
-      rooted = true;
-      if (m[4].length() == 0) open.push_back(m[1]);
-      at = m[0].second;
-    } else {
-      return "not a tag: " + string(at, xml.cend()).substr(0, 60);
-    }
-  }
-  return !open.empty() ? "<" + open.back() + "> is not closed" : rooted ? "" : "no root";
-}
-
-// The numbers of an attribute of every element of one kind.
-std::vector<double> numbers(const string& whole, const string& element, const string& attribute) {
-  const string svg = shortened(whole);
-  std::vector<double> out;
-  const std::regex pattern("<" + element + R"([^>]*\s)" + attribute + R"lit(="([-0-9.]+)")lit");
-  for (std::sregex_iterator i(svg.begin(), svg.end(), pattern), end; i != end; ++i) out.push_back(std::stod((*i)[1]));
-  return out;
-}
 
 Array points(const std::vector<double>& xy) {
   Shape shape;
@@ -200,6 +132,20 @@ TEST(Plot, TextIsEscaped) {
   EXPECT_CONTAINS(picture, "a &lt; b &amp; &quot;c&quot;");
 }
 
+TEST(Plot, WhatXmlCannotHoldIsReplaced) {
+  const std::pair<string, string> rows[] = {
+      {"é € 😀", "é € 😀"},
+      {string("a\0b\x01", 4), "a\uFFFDb\uFFFD"},
+      {"cut \xC3", "cut \uFFFD"},
+      {"\xFF\xC0\xAF", "\uFFFD\uFFFD\uFFFD"},        // no first byte; an overlong slash
+      {"\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"},        // half a surrogate pair
+      {"\xEF\xBF\xBF", "\uFFFD\uFFFD\uFFFD"},        // U+FFFF
+      {"\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"},  // beyond U+10FFFF
+  };
+  for (const auto& [title, shown] : rows)
+    EXPECT_CONTAINS(svg(Curve{title, "", {1}}), "<title>" + shown + "</title>");
+}
+
 TEST(Plot, ATextScatterShowsClassesOnShadedCells) {
   EXPECT_EQ(text(halves(10, 5)),
             "Halves: o and x are the two classes, dots are where the model says x\n\n"
@@ -227,6 +173,49 @@ TEST(Plot, AnSvgScatterHasEveryPointAndTheBoundaryBetweenThem) {
   const string d = picture.substr(from, picture.find('"', from) - from);
   EXPECT_EQ(count(d, "M"), 5u) << d;  // one piece between each two of six rows
   EXPECT_EQ(count(d, fmt::format("{:.2f} ", left + width / 2)), 10u) << d;
+}
+
+TEST(Plot, ALongRunIsDrawnFromMeansOverStepsInThousands) {
+  Curve curve{"Loss", "step", {}};
+  for (int i = 0; i < 300'000; ++i) curve.values.push_back(3 - i * 1e-5 + (i % 2 ? 5 : -5));  // the mean falls from 3 to 0
+  const string picture = svg(curve);
+  EXPECT_EQ(mistake(picture), "");
+  EXPECT_LT(picture.size(), 20'000u);
+  for (const char* tick : {">50,000<", ">100,000<", ">300,000<", ">0<", ">1<", ">2<"}) EXPECT_CONTAINS(picture, tick);
+  for (const char* single : {">-2<", ">4<", ">-5<", ">5<"}) EXPECT_EQ(picture.find(single), string::npos) << single;
+
+  const string drawn = text(curve, 30, 4);
+  EXPECT_CONTAINS(drawn, "\n            1                 step 300,000\n");
+  EXPECT_EQ(count(drawn, "•"), 30u) << drawn;
+}
+
+TEST(Plot, ACurveHasWholeNumbersBelowAtTheirPlaces) {
+  const string picture = svg(Curve{"Loss", "epoch", {5, 4, 3, 2}});
+  std::vector<double> at;
+  for (int k = 1; k <= 4; ++k) {
+    std::smatch found;
+    const std::regex label(fmt::format(R"lit(<text x="([0-9.]+)" y="330.00" text-anchor="middle">{}<)lit", k));
+    ASSERT_TRUE(std::regex_search(picture, found, label)) << k << '\n' << picture;
+    at.push_back(std::stod(found[1]));
+  }
+  EXPECT_EQ(at, numbers(picture, "circle", "cx"));
+  EXPECT_CONTAINS(svg(Curve{"Loss", "epoch", {5}, Axis::linear, 7}), ">7</text>");
+}
+
+TEST(Plot, ALogarithmicAxisOfOneDecadeHasTicks) {
+  const string picture = svg(Curve{"Loss", "epoch", {0.15, 3}, Axis::logarithmic});
+  for (const char* tick : {">0.2<", ">0.5<", ">1<", ">2<"}) EXPECT_CONTAINS(picture, tick);
+  for (const char* outside : {">0.1<", ">5<"}) EXPECT_EQ(picture.find(outside), string::npos) << picture;
+}
+
+TEST(Plot, PointsThatAreNotNumbersAreLeftOut) {
+  Scatter scatter = halves(4, 4);
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  scatter.points = points({nan, 0.5, 0.5, nan, infinity, 0.5, 0.1, 0.1});
+  EXPECT_EQ(numbers(svg(scatter), "circle", "cx").size(), 1u);
+  EXPECT_EQ(svg(scatter).find("nan"), string::npos) << svg(scatter);
+  const string drawn = text(scatter), cells = drawn.substr(drawn.find("\n\n"));
+  EXPECT_EQ(count(cells, "o") + count(cells, "x"), 1u) << drawn;
 }
 
 TEST(Plot, PointsOutsideTheFrameAreLeftOut) {

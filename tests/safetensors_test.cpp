@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <random>
 
 #include "caravan/base/error.h"
+#include "temporary_folder.h"
 
 namespace caravan::data {
 namespace {
@@ -28,19 +28,6 @@ string refusal(const string& content) {
   }
   return "";
 }
-
-struct Folder {
-  Folder() {
-    string pattern = testing::TempDir() + "caravan.XXXXXX";
-    if (!mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder");
-    path = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  size_t files() const {
-    return size_t(std::distance(std::filesystem::directory_iterator(path), std::filesystem::directory_iterator()));
-  }
-  string path;
-};
 
 StoredTensor random_tensor(StoredType type, std::vector<int64_t> sizes, std::mt19937& random) {
   int64_t bytes_needed = bytes(type);
@@ -244,7 +231,7 @@ TEST(Safetensors, WritingRefusesWhatCannotBeReadBack) {
 }
 
 TEST(Safetensors, FilesAreReplacedWholeAndNothingElseIsLeft) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const string path = folder.path + "/a.safetensors";
   write_safetensors(path, one_of_each(1));
   write_safetensors(path, one_of_each(2));
@@ -259,7 +246,7 @@ TEST(Safetensors, FilesAreReplacedWholeAndNothingElseIsLeft) {
 }
 
 TEST(Safetensors, PathsThatAreNoFilesAreRefused) {
-  const Folder folder;
+  const TemporaryFolder folder;
   EXPECT_THROW(read_safetensors(folder.path), ConfigError);
   EXPECT_THROW(read_safetensors(folder.path + "/none"), ConfigError);
   EXPECT_THROW(write_safetensors(folder.path, {}), ConfigError);

@@ -31,18 +31,24 @@ Points noisy_line(int64_t n, uint64_t seed) {
   return out;
 }
 
+struct Line {
+  Tensor w = param("w", 0.0), b = param("b", 0.0);
+  Tensor operator()(const Tensor& x) const { return x * w + b; }
+};
+
 }  // namespace
 
-Recipe linear_recipe(const Schedule& schedule) {
+Recipe linear_recipe(const Request& request) {
+  const Schedule schedule = app::schedule(request, find_recipe("linear").defaults);
   const Points points = noisy_line(schedule.points, schedule.seed);
   Index batch("batch", schedule.steps_per_epoch()), step("step");
   Tensor x = points.x.batches(schedule.batch)[batch].named("x"), y = points.y.batches(schedule.batch)[batch].named("y");
 
-  Tensor w = param("w", 0.0), b = param("b", 0.0);
-  Tensor loss = (sum(square(x * w + b - y)) / schedule.batch).named("loss");
+  const Line line;
+  Tensor loss = (sum(square(line(x) - y)) / schedule.batch).named("loss");
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
-  Recipe out{schedule, loss, train_step(loss, sgd({.lr = lr})), batch, step, lr};
+  Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
   out.before = [=](std::ostream& to, Context& ctx) {
     to << fmt::format(
         "The first batch of {} points, before training. Each node with its operands, value and gradient:\n\n",
@@ -52,14 +58,18 @@ Recipe linear_recipe(const Schedule& schedule) {
     show_backward(to, loss, ctx, {{batch, 0}});
     to << '\n';
   };
-  out.after = [=](std::ostream& to, Context& ctx) {
-    to << fmt::format("     learned     true\nw {:10.4f} {:8.4f}\nb {:10.4f} {:8.4f}\n", ctx.read(w).item(), kTrueW,
-                      ctx.read(b).item(), kTrueB);
-  };
-  out.results = [=](Context& ctx) -> std::map<std::string, double> {
-    return {{"w", ctx.read(w).item()}, {"b", ctx.read(b).item()}, {"true_w", kTrueW}, {"true_b", kTrueB}};
+  out.examine = [=](Context& ctx) {
+    const double w = ctx.read(line.w).item(), b = ctx.read(line.b).item();
+    Findings found;
+    found.numbers = {{"w", w}, {"b", b}, {"true_w", kTrueW}, {"true_b", kTrueB}};
+    found.text = fmt::format("     learned     true\nw {:10.4f} {:8.4f}\nb {:10.4f} {:8.4f}\n", w, kTrueW, b, kTrueB);
+    return found;
   };
   return out;
+}
+
+std::vector<Part> linear_parts(const Request&) {
+  return {{"line", Shape{}, [line = Line()](const Tensor& x) { return std::vector<Part::Layer>{{"y", line(x)}}; }}};
 }
 
 }  // namespace caravan::app

@@ -11,13 +11,63 @@
 namespace caravan::app {
 
 std::span<const RecipeRow> recipe_rows() {
-  static const std::array<RecipeRow, 3> kRows = {{
-      {"linear", "A line y = x w + b through noisy points: the graph, its backward pass, and w and b recovered.", 100,
-       4, 20, 0.1, "Learning rate at the start; it falls to 0", true, linear_recipe},
-      {"moons", "Two half moons told apart by a 2-16-16-1 network with hinge loss.", 800, 10, 80, 0.1,
-       "Learning rate at the end; it falls from twice as much", true, moons_recipe},
-      {"multiply-small", "The product of two numbers by a 2-5-1 network, one random pair at a time.", 200'000, 1, 1,
-       0.01, "Learning rate at the start; it falls to 0", false, multiply_small_recipe},
+  const char* falls = "Learning rate at the start; it falls to 0";
+  static const std::array<RecipeRow, 8> kRows = {{
+      {.name = "linear",
+       .doc = "A line y = x w + b through noisy points: the graph, its backward pass, and w and b recovered.",
+       .defaults = {.points = 100, .batch = 4, .epochs = 20, .lr = 0.1, .by_epoch = true},
+       .lr_doc = falls,
+       .make = linear_recipe,
+       .parts = linear_parts},
+      {.name = "moons",
+       .doc = "Two half moons told apart by a 2-16-16-1 network with hinge loss.",
+       .defaults = {.points = 800, .batch = 10, .epochs = 80, .lr = 0.1, .weight_decay = 1e-4, .by_epoch = true},
+       .lr_doc = "Learning rate at the end; it falls from twice as much",
+       .make = moons_recipe,
+       .parts = moons_parts},
+      {.name = "multiply-small",
+       .doc = "The product of two numbers by a 2-5-1 network, one random pair at a time.",
+       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.01},
+       .lr_doc = falls,
+       .make = multiply_small_recipe,
+       .parts = multiply_small_parts},
+      {.name = "multiply-large",
+       .doc = "The same by a 2-100-100-1 network.",
+       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.002},
+       .lr_doc = falls,
+       .make = multiply_large_recipe,
+       .parts = multiply_large_parts},
+      {.name = "circle",
+       .doc = "Points inside and outside a circle told apart by a 2-100-100-2 tanh network, one at a time.",
+       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.01},
+       .lr_doc = falls,
+       .make = circle_recipe,
+       .parts = circle_parts},
+      {.name = "mnist-mlp",
+       .doc = "Handwritten digits by a 784-100-100-100-10 tanh network, one image at a time; with --batch of more than "
+              "1 by 784-512-512-10, ReLU and momentum.",
+       .defaults = {.points = 60'000, .batch = 1, .epochs = 5, .lr = 0.01, .completed = true, .ewma = 0.001},
+       .lr_doc = falls,
+       .data = "mnist",
+       .paper_doc =
+           "The run of the Camelax paper: rate 1e-4, in the order of the file, with its accuracies beside ours",
+       .make = mnist_mlp_recipe,
+       .parts = mnist_mlp_parts},
+      {.name = "mnist-conv",
+       .doc = "Handwritten digits by two convolutions with pools and two dense layers.",
+       .defaults = {.points = 60'000, .batch = 64, .epochs = 5, .lr = 2e-3, .optimizer = "adam", .completed = true},
+       .lr_doc = falls,
+       .data = "mnist",
+       .make = mnist_conv_recipe,
+       .parts = mnist_conv_parts},
+      {.name = "mnist-autoencoder",
+       .doc =
+           "Handwritten digits through sixteen numbers and back (784-64-32-16-32-64-784), with a head that reads them.",
+       .defaults = {.points = 60'000, .batch = 32, .epochs = 20, .lr = 2e-3, .optimizer = "adam", .completed = true},
+       .lr_doc = falls,
+       .data = "mnist",
+       .make = mnist_autoencoder_recipe,
+       .parts = mnist_autoencoder_parts},
   }};
   return kRows;
 }
@@ -31,30 +81,66 @@ const RecipeRow& find_recipe(const std::string& name) {
   throw ConfigError(fmt::format("there is no recipe `{}`; there are: {}.", name, known));
 }
 
-Recipe make_recipe(const std::string& name, const Wishes& wishes, uint64_t seed) {
-  const RecipeRow& row = find_recipe(name);
+Schedule schedule(const Request& request, const Defaults& defaults) {
+  const Wishes& wishes = request.wishes;
   auto positive = [](const char* option, int64_t value) {
     if (value < 1) throw ConfigError(fmt::format("{} is {}; it must be at least 1.", option, value));
     return value;
   };
   Schedule out;
-  out.seed = seed;
-  out.points = row.points;
-  out.batch = positive("--batch", wishes.batch.value_or(row.batch));
-  if (row.points % out.batch != 0)
-    throw ConfigError(fmt::format("--batch {} does not divide the {} points of {}.", out.batch, row.points, name));
+  out.seed = request.seed;
+  out.points = defaults.points;
+  out.weight_decay = defaults.weight_decay;
+  out.ewma = defaults.ewma;
+  out.batch = positive("--batch", wishes.batch.value_or(defaults.batch));
+  if (out.batch > out.points)
+    throw ConfigError(fmt::format("--batch {} is more than the {} points there are.", out.batch, out.points));
+  if (!defaults.completed && out.points % out.batch != 0)
+    throw ConfigError(fmt::format("--batch {} does not divide the {} points.", out.batch, out.points));
   if (wishes.epochs && wishes.steps) throw ConfigError("--epochs and --steps exclude each other.");
   if (wishes.epochs) positive("--epochs", *wishes.epochs);
   constexpr int64_t kMost = 1'000'000'000;
-  const int64_t epochs = wishes.epochs.value_or(row.epochs);
+  const int64_t epochs = wishes.epochs.value_or(defaults.epochs);
   if (epochs > kMost / out.steps_per_epoch())
     throw ConfigError(fmt::format("--epochs {} is more than {} steps.", epochs, kMost));
   out.steps = positive("--steps", wishes.steps.value_or(epochs * out.steps_per_epoch()));
   if (out.steps > kMost) throw ConfigError(fmt::format("--steps {} is more than {}.", out.steps, kMost));
-  out.report = row.by_epoch ? out.steps_per_epoch() : std::max<int64_t>(1, out.steps / 100);
-  out.lr = wishes.lr.value_or(row.lr);
+  out.report = defaults.by_epoch ? out.steps_per_epoch() : std::max<int64_t>(1, out.steps / 100);
+  out.lr = wishes.lr.value_or(defaults.lr);
   if (!std::isfinite(out.lr) || out.lr <= 0) throw ConfigError(fmt::format("--lr is {}; it must be positive.", out.lr));
-  return row.make(out);
+  out.optimizer = wishes.optimizer.value_or(defaults.optimizer);
+  chosen_optimizer(out, number(out.lr, DType::f32));
+  return out;
+}
+
+std::span<const std::string> optimizer_names() {
+  static const std::array<std::string, 7> kNames = {"sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "lion"};
+  return kNames;
+}
+
+Optimizer chosen_optimizer(const Schedule& schedule, const Tensor& lr) {
+  const std::string& name = schedule.optimizer;
+  const double decay = schedule.weight_decay;
+  if (name == "sgd") return sgd({.lr = lr, .weight_decay = decay});
+  if (name == "momentum") return sgd({.lr = lr, .momentum = 0.9, .weight_decay = decay});
+  if (name == "nesterov") return sgd({.lr = lr, .momentum = 0.9, .nesterov = true, .weight_decay = decay});
+  if (name == "adam") return adam({.lr = lr, .weight_decay = decay});
+  if (name == "adamw") return adamw({.lr = lr, .weight_decay = decay});
+  if (name == "rmsprop") return rmsprop({.lr = lr, .weight_decay = decay});
+  if (name == "lion") return lion({.lr = lr, .weight_decay = decay});
+  throw ConfigError(
+      fmt::format("there is no optimizer `{}`; there are: {}.", name, fmt::join(optimizer_names(), ", ")));
+}
+
+std::string stand_in_message(const RecipeRow& row, const Recipe& recipe) {
+  return fmt::format("caravan: {0} is not here, so {1} stand in for it; `caravan data get {0}` fetches it.\n", row.data,
+                     recipe.data);
+}
+
+Context interpreted(const Context& ctx) {
+  Context out({.seed = ctx.seed(), .device = "interp"});
+  copy_states(ctx, out);
+  return out;
 }
 
 }  // namespace caravan::app

@@ -1,4 +1,5 @@
-// A recipe is a model with its data and its training step. `train` runs it, `inspect` shows its stages.
+// A recipe is a model with its data and its training step. `train` runs it, `inspect` shows its stages, `eval`,
+// `export` and `serve` use the model that came out.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "caravan/plot/plot.h"
+#include "caravan/data/places.h"
 #include "caravan/runtime/context.h"
+#include "caravan/train/optimizer.h"
 
 namespace caravan::app {
 
@@ -18,15 +21,50 @@ namespace caravan::app {
 struct Wishes {
   std::optional<int64_t> epochs, steps, batch;
   std::optional<double> lr;
+  std::optional<std::string> optimizer;
+  bool paper = false;  // the published set-up, where there is one
+};
+
+struct Request {
+  Wishes wishes;
+  uint64_t seed = 0;
+  data::Places places;  // where data may be
 };
 
 struct Schedule {
   int64_t points = 0, batch = 0, steps = 0;
   int64_t report = 0;  // steps of one value of the loss curve: an epoch, or a hundredth of the run
   double lr = 0;
+  std::string optimizer;
+  double weight_decay = 0;
+  double ewma = 0.01;  // weight of the newest loss in the moving average
   uint64_t seed = 0;
-  int64_t steps_per_epoch() const { return points / batch; }
+  int64_t steps_per_epoch() const { return (points + batch - 1) / batch; }
   bool by_epoch() const { return report == steps_per_epoch(); }
+};
+
+// What a recipe does where nothing is wished.
+struct Defaults {
+  int64_t points = 0, batch = 0, epochs = 0;
+  double lr = 0;
+  std::string optimizer = "sgd";
+  double weight_decay = 0;
+  bool by_epoch = false;   // the loss curve has the sums of epochs; otherwise a moving average, a hundred times
+  bool completed = false;  // a last batch that is not full is completed with the first points; otherwise refused
+  double ewma = 0.01;
+};
+Schedule schedule(const Request& request, const Defaults& defaults);  // ConfigError where a wish cannot be met
+Optimizer chosen_optimizer(const Schedule& schedule, const Tensor& lr);
+std::span<const std::string> optimizer_names();
+
+struct Picture {
+  std::string file, content;  // "confusion.svg"
+};
+// What a trained model can do.
+struct Findings {
+  std::map<std::string, double> numbers;           // for --json
+  std::string text;                                // for a reader: tables, predictions beside the truth
+  std::function<std::vector<Picture>()> pictures;  // drawn when asked for
 };
 
 struct Recipe {
@@ -34,32 +72,61 @@ struct Recipe {
   Tensor loss;      // the mean over a batch
   Program program;  // one training step, which observes the loss
   Index batch, step;
-  Tensor lr;  // of `step`
-  // What to show, and the numbers that only this recipe has. The Context holds the state in question; pictures of the
-  // plane are drawn with so many columns and rows of cells.
-  std::function<void(std::ostream&, Context&)> before{}, after{};
-  std::function<plot::Scatter(Context&, int, int)> boundary{};
-  std::function<std::map<std::string, double>(Context&)> results{};
+  Tensor lr;              // of `step`
+  std::string data{};     // where the points come from; empty: made for this run
+  bool stand_in = false;  // they are not what the recipe is meant for
+
+  std::function<void(std::ostream&, Context&)> before{};
+  std::function<Findings(Context&)> examine{};
+  std::function<double(Context&)> accuracy{};      // on points it has not seen, after every epoch
+  std::vector<std::optional<double>> published{};  // accuracy after each epoch elsewhere
 
   IndexValues at(int64_t s) const { return {{batch, s % schedule.steps_per_epoch()}, {step, s}}; }
 };
 
+// A model as a function of one input, without its data: what is exported and served.
+struct Part {
+  struct Layer {
+    std::string name;
+    Tensor value;
+  };
+  std::string name;
+  Shape input;                                                  // of one example
+  std::function<std::vector<Layer>(const Tensor& x)> layers{};  // what each gives; the last is the answer
+  bool probabilities = false;                                   // the answer is one for each class
+};
+
 struct RecipeRow {
   std::string name, doc;
-  int64_t points = 0, batch = 0, epochs = 0;
-  double lr = 0;
-  std::string lr_doc;    // what the rate means
-  bool by_epoch = true;  // the loss curve; otherwise the run is divided into a hundred
-  Recipe (*make)(const Schedule& schedule) = nullptr;
+  Defaults defaults;
+  std::string lr_doc;       // what the rate means
+  std::string data{};       // the data set it needs; empty: none
+  std::string paper_doc{};  // empty: there is no published set-up
+  Recipe (*make)(const Request& request) = nullptr;
+  std::vector<Part> (*parts)(const Request& request) = nullptr;  // the whole model first
 };
 std::span<const RecipeRow> recipe_rows();
 const RecipeRow& find_recipe(const std::string& name);  // ConfigError naming those there are
 
-// Throws ConfigError where a wish cannot be met.
-Recipe make_recipe(const std::string& name, const Wishes& wishes, uint64_t seed);
+std::string stand_in_message(const RecipeRow& row, const Recipe& recipe);  // a line that says how to have the real data
 
-Recipe linear_recipe(const Schedule& schedule);
-Recipe moons_recipe(const Schedule& schedule);
-Recipe multiply_small_recipe(const Schedule& schedule);
+Context interpreted(const Context& ctx);  // the same states, where looking needs no compilation
+
+Recipe linear_recipe(const Request& request);
+std::vector<Part> linear_parts(const Request& request);
+Recipe moons_recipe(const Request& request);
+std::vector<Part> moons_parts(const Request& request);
+Recipe multiply_small_recipe(const Request& request);
+std::vector<Part> multiply_small_parts(const Request& request);
+Recipe multiply_large_recipe(const Request& request);
+std::vector<Part> multiply_large_parts(const Request& request);
+Recipe circle_recipe(const Request& request);
+std::vector<Part> circle_parts(const Request& request);
+Recipe mnist_mlp_recipe(const Request& request);
+std::vector<Part> mnist_mlp_parts(const Request& request);
+Recipe mnist_conv_recipe(const Request& request);
+std::vector<Part> mnist_conv_parts(const Request& request);
+Recipe mnist_autoencoder_recipe(const Request& request);
+std::vector<Part> mnist_autoencoder_parts(const Request& request);
 
 }  // namespace caravan::app

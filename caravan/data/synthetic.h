@@ -21,4 +21,10 @@ struct HalfMoonsOptions {
 // the seed.
 LabelledPoints half_moons(const HalfMoonsOptions& options = {});
 
+struct Products { Array factors, products; };
+struct ProductsOptions { int64_t points = 0; uint64_t seed = 0; const char* stream = ""; };
+Products products(const ProductsOptions& o);
+struct DiscOptions { int64_t points = 0; double radius = 1.4, half_width = 2; uint64_t seed = 0; const char* stream = ""; };
+LabelledPoints disc(const DiscOptions& o);
+
 }  // namespace caravan::data

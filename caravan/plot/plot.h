@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ struct Frame {
   int width = 1, height = 1;
   double x(int column) const { return left + (right - left) * (column + 0.5) / width; }
   double y(int row) const { return top - (top - bottom) * (row + 0.5) / height; }
-  Array centres() const;  // of the cells, row by row: width*height|2
+  std::optional<size_t> cell(double x, double y) const;  // that holds a point, counted row by row; none outside
+  std::string lines(const std::string& cells) const;     // a character for each cell, as indented lines
+  Array centres() const;                                 // of the cells, row by row: width*height|2
 };
 
 // Points of two classes over the plane that a model divides.

@@ -17,6 +17,13 @@ std::vector<double> thinned(const std::vector<double>& values, int columns) {
   return out;
 }
 
+std::string grouped(int64_t number) {
+  std::string out = std::to_string(number);
+  if (number < 10'000) return out;
+  for (size_t at = out.size(); at > 3;) out.insert(at -= 3, ",");
+  return out;
+}
+
 bool drawable(double value) { return std::fabs(value) <= 1e300; }
 
 Scale::Scale(const std::vector<double>& values, Axis axis) : axis_(axis) {
@@ -49,18 +56,25 @@ double Scale::value(double position) const {
   return axis_ == Axis::logarithmic ? std::pow(10, shown) : shown;
 }
 
-std::vector<double> Scale::ticks() const {
+std::vector<double> Scale::ticks(double about) const {
   const bool decades = axis_ == Axis::logarithmic && high_ - low_ >= 2;  // then the ticks are powers of ten
+  if (axis_ == Axis::logarithmic && !decades && high_ - low_ >= 0.5) {   // 1, 2 and 5 are about as far from each other
+    std::vector<double> out;
+    for (double power = std::floor(low_); power <= high_; ++power)
+      for (double digit : {1, 2, 5})
+        if (const double tick = digit * std::pow(10, power); at(tick) >= -1e-9 && at(tick) <= 1 + 1e-9)
+          out.push_back(tick);
+    return out;
+  }
   const double low = decades ? low_ : value(0), high = decades ? high_ : value(1);
-  constexpr double kAbout = 5;
-  const double exact = (high - low) / kAbout, power = std::pow(10, std::floor(std::log10(exact)));
+  const double exact = (high - low) / about, power = std::pow(10, std::floor(std::log10(exact)));
   double step = power;
   for (double factor : {2, 5, 10})
     if (step < exact) step = factor * power;
   if (decades) step = std::max(1.0, std::round(step));
   std::vector<double> out;
   for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k)
-    out.push_back(decades ? std::pow(10, k * step) : k * step);
+    out.push_back(decades ? std::pow(10, k * step) : k * step + 0.0);  // never -0
   return out;
 }
 

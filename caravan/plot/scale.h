@@ -11,15 +11,17 @@ namespace caravan::plot {
 // The means of `columns` equal stretches; shorter lists stay as they are.
 std::vector<double> thinned(const std::vector<double>& values, int columns);
 
+std::string grouped(int64_t number);  // 300,000; numbers below 10,000 as they are
+
 bool drawable(double value);  // finite, and no difference of two of them overflows
 
 class Scale {
  public:
   Scale(const std::vector<double>& values, Axis axis);  // of those that are drawable
   bool empty() const { return empty_; }
-  double at(double value) const;        // 0 at the bottom, 1 at the top
-  double value(double position) const;  // its inverse
-  std::vector<double> ticks() const;    // a few round values in the range, rising
+  double at(double value) const;                      // 0 at the bottom, 1 at the top
+  double value(double position) const;                // its inverse
+  std::vector<double> ticks(double about = 5) const;  // about so many round values in the range, rising
 
  private:
   bool empty_ = true;

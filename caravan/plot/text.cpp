@@ -29,30 +29,20 @@ std::string text(const Curve& curve, int width, int height) {
   }
   std::string line;
   for (int c = 0; c < width; ++c) line += "─";
-  const std::string first = std::to_string(curve.x_step),
-                    last = fmt::format("{} {}", curve.x_label, int64_t(curve.values.size()) * curve.x_step);
+  const std::string first = grouped(curve.x_step),
+                    last = fmt::format("{} {}", curve.x_label, grouped(int64_t(curve.values.size()) * curve.x_step));
   return out + fmt::format("{:>10} └{}\n{:>12}{}{:>{}}\n", "", line, "", first, last, width - int(first.size()));
 }
 
 std::string text(const Scatter& scatter) {
   const Frame& frame = scatter.frame;
-  std::vector<std::string> rows(size_t(frame.height), std::string(size_t(frame.width), ' '));
-  for (int r = 0; r < frame.height; ++r)
-    for (int c = 0; c < frame.width; ++c)
-      if (scatter.scores.at(int64_t(r) * frame.width + c) < 0) rows[size_t(r)][size_t(c)] = '.';
-  for (int64_t i = 0; i < scatter.labels.size(); ++i) {
-    const double x = scatter.points.at(2 * i), y = scatter.points.at(2 * i + 1);
-    const int c = int(std::floor((x - frame.left) / (frame.right - frame.left) * frame.width));
-    const int r = int(std::floor((frame.top - y) / (frame.top - frame.bottom) * frame.height));
-    if (c >= 0 && c < frame.width && r >= 0 && r < frame.height)
-      rows[size_t(r)][size_t(c)] = scatter.labels.at(i) > 0 ? 'o' : 'x';
-  }
-  std::string out = scatter.title + ": o and x are the two classes, dots are where the model says x\n\n";
-  for (const std::string& row : rows) {
-    const std::string shown = row.substr(0, row.find_last_not_of(' ') + 1);
-    out += (shown.empty() ? "" : "  ") + shown + "\n";
-  }
-  return out;
+  std::string cells(size_t(frame.width) * size_t(frame.height), ' ');
+  for (size_t k = 0; k < cells.size(); ++k)
+    if (scatter.scores.at(int64_t(k)) < 0) cells[k] = '.';
+  for (int64_t i = 0; i < scatter.labels.size(); ++i)
+    if (const auto cell = frame.cell(scatter.points.at(2 * i), scatter.points.at(2 * i + 1)))
+      cells[*cell] = scatter.labels.at(i) > 0 ? 'o' : 'x';
+  return scatter.title + ": o and x are the two classes, dots are where the model says x\n\n" + frame.lines(cells);
 }
 
 }  // namespace caravan::plot

@@ -1,0 +1,44 @@
+// caravan eval: what a saved model can do.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/model_file.h"
+#include "apps/output_folder.h"
+#include "caravan/train/checkpoint.h"
+
+namespace caravan::app {
+
+int eval_command(const EvalOptions& options, const Settings& settings) {
+  const ModelFile file = read_model(options.file, settings.data());
+  const RecipeRow& row = find_recipe(file.recipe);
+  const Recipe recipe = row.make(file.request);
+  Context ctx({.seed = file.request.seed,
+               .device = settings.device(),
+               .threads = int(settings.threads()),
+               .cache = settings.cache()});
+  ctx.compile(observe(recipe.loss));  // so that the Context has the model's states
+  load_checkpoint(file.states, file.path, ctx, {.allow_unexpected = true});  // the moments of its optimiser
+  std::optional<OutputFolder> plots;
+  if (!options.plot.empty()) plots.emplace(options.plot, "--plot");
+  if (recipe.stand_in) std::cerr << stand_in_message(row, recipe);
+
+  const Findings found = recipe.examine(ctx);
+  if (!options.quiet)
+    std::cout << fmt::format("{}, {} of {} steps\n\n{}", file.recipe, file.history.step, recipe.schedule.steps,
+                             found.text);
+  if (plots && found.pictures)
+    for (const Picture& picture : found.pictures()) plots->write(picture.file, picture.content);
+  if (options.json) {
+    nlohmann::ordered_json out{
+        {"recipe", file.recipe}, {"device", ctx.device()}, {"seed", file.request.seed}, {"steps", file.history.step}};
+    if (!row.data.empty()) out["data"] = recipe.data, out["stand_in"] = recipe.stand_in;
+    for (const auto& [name, value] : found.numbers) out[name] = value;
+    std::cout << out.dump() << '\n';
+  }
+  return kDone;
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,154 @@
+#include "apps/model_file.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "apps/commands.h"
+#include "caravan/base/error.h"
+#include "caravan/train/checkpoint.h"
+
+namespace caravan::app {
+
+namespace {
+
+constexpr const char* kFormat = "caravan recipe 1";
+constexpr const char* kReports = "run/reports";
+constexpr const char* kAccuracies = "run/accuracies";
+constexpr const char* kSums = "run/sums";
+
+data::StoredTensor numbers(const std::vector<double>& values) {
+  return data::stored(Array::vector(values, DType::f64));
+}
+
+// What a file says of a run, taken out piece by piece.
+class Reader {
+ public:
+  Reader(const std::string& path, data::Tensors& tensors) : path_(path), tensors_(tensors) {}
+
+  const std::string& text(const std::string& key) const {
+    const auto at = tensors_.metadata.find(key);
+    if (at == tensors_.metadata.end()) refuse("it says no `" + key + "`");
+    return at->second;
+  }
+  template <class Number>
+  Number number(const std::string& key) const {
+    const std::string& written = text(key);
+    Number out{};
+    const auto [stop, error] = std::from_chars(written.data(), written.data() + written.size(), out);
+    if (error != std::errc() || stop != written.data() + written.size())
+      refuse(fmt::format("its `{}` is `{}`", key, written));
+    return out;
+  }
+  int64_t whole(const std::string& key, int64_t low) const {
+    const auto out = number<int64_t>(key);
+    if (out < low) refuse(fmt::format("its `{}` is {}", key, out));
+    return out;
+  }
+  std::vector<double> values(const std::string& name) {
+    const data::StoredTensor* found = tensors_.find(name);
+    if (!found) refuse("it has no `" + name + "`");
+    if (found->type != data::StoredType::f64 || found->sizes.size() != 1) refuse("its `" + name + "` is no list");
+    std::vector<double> out = tensors_.array(name).values();
+    tensors_.list.erase(name);
+    return out;
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw ConfigError(fmt::format(
+        "{} is not a checkpoint of a recipe: {}; `caravan train RECIPE --save FILE` writes one.", path_, why));
+  }
+
+ private:
+  const std::string& path_;
+  data::Tensors& tensors_;
+};
+
+}  // namespace
+
+void write_model(const std::string& path, const std::string& recipe, const ModelRun& run, const Context& ctx) {
+  const Schedule& s = run.schedule;
+  const History& h = run.history;
+  data::Tensors out = checkpoint(ctx);
+  out.list[kReports] = numbers(h.reports);
+  out.list[kAccuracies] = numbers(h.accuracies);
+  out.list[kSums] = numbers({h.stretch, h.epoch, h.last_epoch, h.ewma, h.loss});
+  out.metadata = {{"format", kFormat},
+                  {"caravan", version()},
+                  {"recipe", recipe},
+                  {"step", std::to_string(h.step)},
+                  {"steps", std::to_string(s.steps)},
+                  {"report", std::to_string(s.report)},
+                  {"batch", std::to_string(s.batch)},
+                  {"lr", fmt::format("{}", s.lr)},
+                  {"optimizer", s.optimizer},
+                  {"seed", std::to_string(s.seed)},
+                  {"paper", run.paper ? "1" : "0"},
+                  {"data", run.data}};
+  data::write_safetensors(path, out);
+}
+
+ModelFile read_model(const std::string& path, const data::Places& places) {
+  ModelFile out;
+  out.path = path;
+  out.states = data::read_safetensors(path);
+  Reader in(path, out.states);
+  if (in.text("format") != kFormat) in.refuse(fmt::format("its format is `{}`, not `{}`", in.text("format"), kFormat));
+  out.recipe = in.text("recipe");
+  find_recipe(out.recipe);
+  out.request = {{.steps = in.whole("steps", 1),
+                  .batch = in.whole("batch", 1),
+                  .lr = in.number<double>("lr"),
+                  .optimizer = in.text("optimizer"),
+                  .paper = in.text("paper") == "1"},
+                 in.number<uint64_t>("seed"),
+                 places};
+  out.data = in.text("data");
+  out.report = in.whole("report", 1);
+  History& h = out.history;
+  h.step = in.whole("step", 0);
+  h.reports = in.values(kReports);
+  h.accuracies = in.values(kAccuracies);
+  const std::vector<double> sums = in.values(kSums);
+  if (sums.size() != 5) in.refuse(fmt::format("its `{}` has {} numbers", kSums, sums.size()));
+  h.stretch = sums[0], h.epoch = sums[1], h.last_epoch = sums[2], h.ewma = sums[3], h.loss = sums[4];
+  out.states.metadata.clear();
+  return out;
+}
+
+namespace {
+
+Part chosen(const ModelFile& file, const std::string& name) {
+  std::string known;
+  for (Part& part : find_recipe(file.recipe).parts(file.request)) {
+    if (name.empty() || part.name == name) return part;
+    known += (known.empty() ? "" : ", ") + part.name;
+  }
+  throw ConfigError(fmt::format("{} has no part `{}`; there are: {}.", file.path, name, known));
+}
+
+Tensor input_of(const Shape& example, int64_t n) {
+  Extents outputs;
+  for (const Axis& axis : example.output) outputs.emplace_back(axis.size);
+  return caravan::input("input", {.batch = {n}, .input = Extents{}, .output = outputs});
+}
+
+}  // namespace
+
+LoadedPart::LoadedPart(const ModelFile& file, const std::string& part, int64_t n, const ContextOptions& options)
+    : part_(chosen(file, part)), ctx_(options), input_(input_of(part_.input, n)), layers_(part_.layers(input_)) {
+  std::vector<Tensor> values;
+  for (const Part::Layer& layer : layers_) values.push_back(layer.value);
+  routine_ = ctx_.compile(observe(values));
+  load_checkpoint(file.states, file.path, ctx_, {.allow_unexpected = true});  // the moments of its optimiser
+}
+
+std::vector<Array> LoadedPart::run(const Array& x) {
+  ctx_.write(input_, x);
+  routine_->run();
+  std::vector<Array> out;
+  for (const Part::Layer& layer : layers_) out.push_back(routine_->read(layer.value));
+  return out;
+}
+
+}  // namespace caravan::app

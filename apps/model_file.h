@@ -1,0 +1,66 @@
+// A checkpoint of a recipe: its states, how it was asked for, how far it is, and the losses it has shown.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/recipes/recipe.h"
+#include "caravan/data/safetensors.h"
+
+namespace caravan::app {
+
+// What a run has shown so far. It goes into the file, so that a run which is continued ends like one never stopped.
+struct History {
+  int64_t step = 0;                // done
+  std::vector<double> reports;     // of each stretch of `schedule.report` steps: a sum or a moving average
+  std::vector<double> accuracies;  // after each epoch, where the recipe measures it
+  double stretch = 0, epoch = 0;   // sums of the losses of the stretch and the epoch that are not finished
+  double last_epoch = std::numeric_limits<double>::quiet_NaN();  // sum of the last one that is
+  double ewma = 0;                                               // moving average of the losses
+  double loss = 0;                                               // of the last step
+  double epoch_loss() const { return last_epoch == last_epoch ? last_epoch : epoch; }
+};
+
+struct ModelRun {
+  Schedule schedule;
+  History history;
+  bool paper = false;
+  std::string data;  // where the points came from
+};
+
+struct ModelFile {
+  std::string path, recipe;
+  Request request;  // every wish but epochs is filled in; its places are the caller's
+  History history;
+  int64_t report = 0;  // the schedule's
+  std::string data;
+  data::Tensors states;  // parameters, moments, running statistics
+};
+
+// The file appears complete, or not at all and the old one stays.
+void write_model(const std::string& path, const std::string& recipe, const ModelRun& run, const Context& ctx);
+ModelFile read_model(const std::string& path, const data::Places& places);  // ConfigError where it is not such a file
+
+// A part of a trained model, ready to run on inputs `n | ...`, n at a time.
+class LoadedPart {
+ public:
+  LoadedPart(const ModelFile& file, const std::string& part, int64_t n,
+             const ContextOptions& options);  // "": the whole
+  std::vector<Array> run(const Array& x);     // one for each layer
+
+  const Part& part() const { return part_; }
+  const std::vector<Part::Layer>& layers() const { return layers_; }
+  const Tensor& input() const { return input_; }
+  Context& context() { return ctx_; }
+
+ private:
+  Part part_;
+  Context ctx_;
+  Tensor input_;
+  std::vector<Part::Layer> layers_;
+  std::optional<Routine> routine_;
+};
+
+}  // namespace caravan::app

@@ -1,0 +1,66 @@
+#include "apps/recipes/classify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace caravan::app {
+
+int64_t Predictions::said(size_t i) const {
+  const std::vector<float>& p = probabilities[i];
+  return std::max_element(p.begin(), p.end()) - p.begin();
+}
+double Predictions::confidence(size_t i) const {
+  return *std::max_element(probabilities[i].begin(), probabilities[i].end());
+}
+double Predictions::accuracy() const { return 1 - double(wrong().size()) / double(probabilities.size()); }
+std::vector<size_t> Predictions::wrong() const {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < probabilities.size(); ++i)
+    if (said(i) != truth(i)) out.push_back(i);
+  std::stable_sort(out.begin(), out.end(), [&](size_t a, size_t b) { return confidence(a) > confidence(b); });
+  return out;
+}
+Predictions predict(Context& ctx, const Model& model, const Array& inputs, const Array& labels) {
+  constexpr int64_t kAtOnce = 100;
+  const int64_t count = labels.size(), batches = (count + kAtOnce - 1) / kAtOnce;
+  std::vector<int64_t> rows(size_t(batches * kAtOnce));  // the last batch is completed with the first examples
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = int64_t(i) % count;
+  const Array padded = int64_t(rows.size()) == count ? inputs : inputs.take(rows);
+  Index at("test_batch", batches);
+  Tensor answer = model(padded.batches(kAtOnce)[at]);
+  Routine routine = ctx.compile(observe(answer));
+  Predictions out{inputs, labels, {}};
+  for (int64_t b = 0; b < batches; ++b) {
+    routine.run({{at, b}});
+    const Array values = routine.read(answer);
+    const int64_t classes = values.size() / kAtOnce;
+    for (int64_t i = 0; i < kAtOnce && b * kAtOnce + i < count; ++i) {
+      std::vector<float>& p = out.probabilities.emplace_back();
+      for (int64_t c = 0; c < classes; ++c) p.push_back(float(values.at(i * classes + c)));
+    }
+  }
+  return out;
+}
+
+plot::Confusion confusion(const Predictions& predictions, std::vector<std::string> classes) {
+  const size_t count = predictions.probabilities[0].size();
+  for (size_t c = classes.size(); c < count; ++c) classes.push_back(std::to_string(c));
+  plot::Confusion out{"Truth (down) and what was said (across)", std::move(classes),
+                      std::vector<int64_t>(count * count)};
+  for (size_t i = 0; i < predictions.probabilities.size(); ++i)
+    ++out.counts[size_t(predictions.truth(i)) * count + size_t(predictions.said(i))];
+  return out;
+}
+
+std::string examples_text(const Predictions& predictions, size_t count) {
+  std::string truth, said, sure;
+  for (size_t i = 0; i < std::min(count, predictions.probabilities.size()); ++i) {
+    truth += fmt::format("{:>5}", predictions.truth(i));
+    said += fmt::format("{:>5}", predictions.said(i));
+    sure += fmt::format("{:>4.0f}%", 100 * predictions.confidence(i));
+  }
+  return fmt::format("truth{}\nsaid {}\nsure {}\n", truth, said, sure);
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,80 @@
+#include "apps/recipes/digits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "caravan/data/loader.h"
+#include "caravan/plot/sheet.h"
+
+namespace caravan::app {
+
+Tensor pixels(const Tensor& images) { return cast(images, DType::f32) / 255.0; }
+Tensor flattened(const Tensor& x) { return einsum("... | h, w, c => ... | h&w&c", x); }
+
+DigitBatches digit_batches(const data::LabelledImages& train, const Schedule& schedule, const Index& batch,
+                           bool shuffled) {
+  const int64_t count = train.labels.size();
+  std::vector<int64_t> order = shuffled ? data::permutation(count, schedule.seed) : std::vector<int64_t>();
+  if (order.empty())
+    for (int64_t i = 0; i < count; ++i) order.push_back(i);
+  const int64_t completed = schedule.steps_per_epoch() * schedule.batch;
+  for (int64_t i = 0; int64_t(order.size()) < completed; ++i) order.push_back(order[size_t(i)]);
+  return {pixels(train.images.take(order).batches(schedule.batch)[batch]).named("x"),
+          cast(train.labels.take(order).batches(schedule.batch)[batch], DType::i32).named("labels")};
+}
+
+namespace {
+
+plot::Sheet sheet_of(const Predictions& p, const std::vector<size_t>& which, const std::string& title) {
+  std::vector<int64_t> rows;
+  plot::Sheet out;
+  out.title = title;
+  for (const size_t i : which) {
+    rows.push_back(int64_t(i));
+    out.captions.push_back(p.said(i) == p.truth(i) ? fmt::format("{}", p.truth(i))
+                                                   : fmt::format("{} not {}", p.said(i), p.truth(i)));
+  }
+  out.images = p.inputs.take(rows);
+  return out;
+}
+
+std::vector<size_t> first(size_t count, size_t of) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < std::min(count, of); ++i) out.push_back(i);
+  return out;
+}
+
+}  // namespace
+
+void add_digit_findings(Recipe& recipe, const data::Digits& digits, const Model& probabilities,
+                        const MoreFindings& more) {
+  recipe.data = digits.source;
+  recipe.stand_in = digits.drawn;
+  const Model model = [probabilities](const Tensor& images) { return probabilities(pixels(images)); };
+  const data::LabelledImages test = digits.test;
+  recipe.accuracy = [=](Context& ctx) { return predict(ctx, model, test.images, test.labels).accuracy(); };
+  recipe.examine = [=](Context& ctx) {
+    const Predictions p = predict(ctx, model, test.images, test.labels);
+    std::vector<size_t> wrong = p.wrong();
+    Findings found;
+    found.numbers = {{"test_accuracy", p.accuracy()}};
+    found.text = fmt::format("{}\nThe first test images:\n{}\n{} of {} test images are read right, {:.2f} %\n",
+                             plot::text(confusion(p)), examples_text(p, 16), p.probabilities.size() - wrong.size(),
+                             p.probabilities.size(), 100 * p.accuracy());
+    found.pictures = [=]() -> std::vector<Picture> {
+      const plot::Sheet samples = sheet_of(p, first(100, p.probabilities.size()), "Test images and what is read");
+      std::vector<Picture> out = {{"samples.png", plot::png(samples)}};
+      out.push_back({"confusion.svg", plot::svg(confusion(p))});
+      if (!wrong.empty()) {
+        std::vector<size_t> shown(wrong.begin(), wrong.begin() + std::min<ptrdiff_t>(100, ptrdiff_t(wrong.size())));
+        out.push_back({"misread.png", plot::png(sheet_of(p, shown, "Misread, the most confident first"))});
+      }
+      return out;
+    };
+    if (more) more(found, p, ctx);
+    return found;
+  };
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,55 @@
+// Handwritten digits by dense layers: one image at a time as in the Camelax paper, or in batches.
+#include "apps/recipes/digits.h"
+#include "apps/recipes/layers.h"
+
+namespace caravan::app {
+
+namespace {
+
+// A batch of one is the paper's network; more is a wider one, which needs them.
+bool one_at_a_time(const Wishes& wishes) { return wishes.batch.value_or(1) == 1; }
+
+struct Network {
+  nn::Mlp mlp;
+  explicit Network(const Wishes& wishes)
+      : mlp("mlp", one_at_a_time(wishes) ? nn::MlpOptions{.widths = {100, 100, 100, 10}, .activation = nn::Tanh()}
+                                         : nn::MlpOptions{.widths = {512, 512, 10}, .activation = nn::Relu()}) {}
+  Tensor operator()(const Tensor& x) const { return mlp(flattened(x)); }
+};
+
+Defaults defaults(const Wishes& wishes, int64_t points) {
+  Defaults out = find_recipe("mnist-mlp").defaults;
+  out.points = points;
+  if (wishes.paper) out.lr = 1e-4;
+  if (!one_at_a_time(wishes)) out.epochs = 10, out.lr = 0.05, out.optimizer = "momentum", out.ewma = 0.01;
+  return out;
+}
+
+}  // namespace
+
+Recipe mnist_mlp_recipe(const Request& request) {
+  const bool paper = request.wishes.paper;
+  const data::Digits digits = data::find_digits(request.places, request.seed);
+  const Schedule schedule = app::schedule(request, defaults(request.wishes, digits.train.labels.size()));
+  Index batch("batch", schedule.steps_per_epoch()), step("step");
+  const auto [x, labels] = digit_batches(digits.train, schedule, batch, !paper);
+
+  const Network network(request.wishes);
+  Tensor loss = nn::cross_entropy(network(x), labels).named("loss");
+  Tensor lr = paper ? step * 0 + schedule.lr : linear_decay(step, double(schedule.steps), schedule.lr);
+
+  Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
+  add_digit_findings(out, digits, [=](const Tensor& images) { return nn::softmax(network(images)); });
+  if (paper) out.published = {0.83, {}, 0.91, {}, 0.9324};
+  return out;
+}
+
+std::vector<Part> mnist_mlp_parts(const Request& request) {
+  return {{"classifier", parse_shape(kDigitShape),
+           [network = Network(request.wishes)](const Tensor& x) {
+             return with_probabilities(layers_of(network.mlp, flattened(x)));
+           },
+           true}};
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,136 @@
+#include "apps/training.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <iostream>
+#include <utility>
+
+#include "caravan/runtime/nonfinite.h"
+
+namespace caravan::app {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// Ctrl-C ends the run after the step it is in; a second one ends the program.
+class Interruption {
+ public:
+  Interruption()
+      : before_(std::signal(SIGINT, [](int) {
+          interrupted = 1;
+          std::signal(SIGINT, SIG_DFL);
+        })) {}
+  ~Interruption() { std::signal(SIGINT, before_); }
+
+ private:
+  void (*before_)(int);
+};
+
+}  // namespace
+
+NumberCheck::NumberCheck(const Recipe& recipe, const Context& ctx, const ContextOptions& options)
+    : recipe_(recipe), ctx_(ctx), options_(options) {
+  keep();
+}
+
+void NumberCheck::keep() {
+  for (const std::string& name : ctx_.names()) before_.emplace(name, ctx_.read(name));
+}
+
+bool NumberCheck::found(const IndexValues& at, double loss) {
+  bool finite = std::isfinite(loss);
+  std::map<std::string, Array> before;
+  before.swap(before_);
+  keep();
+  for (const auto& [name, value] : before_)
+    for (double v : value.values()) finite = finite && std::isfinite(v);
+  if (finite) return false;
+  Context again(options_);
+  again.write(before);
+  const std::optional<Nonfinite> first = find_nonfinite(recipe_.program, again, at);
+  std::cerr << fmt::format("caravan: at step {} ", at[1].second);
+  if (first)
+    std::cerr << *first;
+  else
+    std::cerr << "a number is not finite that is finite when every intermediate value is kept.\n";
+  return true;
+}
+
+Training::End Training::run(int64_t until, bool quiet) {
+  constexpr double kSecondsBetweenSaves = 60;
+  const Schedule& schedule = recipe_.schedule;
+  const int64_t reports = (schedule.steps + schedule.report - 1) / schedule.report;
+  const int64_t per_epoch = schedule.steps_per_epoch();
+  Interruption interruption;
+  Progress progress(reports, 10, quiet);
+  auto saved = Clock::now();
+  while (history.step < until) {
+    const int64_t to_report = schedule.report - history.step % schedule.report,
+                  to_epoch = per_epoch - history.step % per_epoch;
+    if (!stretch(std::min({history.step + to_report, history.step + to_epoch, until}))) return End::not_finite;
+    if (history.step % per_epoch == 0) end_epoch(progress, quiet);
+    if (history.step % schedule.report == 0 || history.step == schedule.steps) end_report(progress, reports);
+    if (interrupted && history.step < until) return End::interrupted;
+    if (save && seconds_since(saved) > kSecondsBetweenSaves) save(), saved = Clock::now();
+  }
+  return until < schedule.steps ? End::until : End::finished;
+}
+
+bool Training::stretch(int64_t stop) {
+  const double weight = recipe_.schedule.ewma;
+  const int64_t per_epoch = recipe_.schedule.steps_per_epoch();
+  const auto start = Clock::now();
+  IndexValues at = recipe_.at(history.step);  // kept, because a step may take less time than an allocation
+  int64_t& batch = at[0].second;
+  int64_t& count = at[1].second;
+  while (count < stop && !interrupted) {
+    batch = count % per_epoch;
+    step_.run(at);
+    const double loss = step_.read(recipe_.loss).item();
+    history.loss = loss;
+    history.ewma = count == 0 ? loss : (1 - weight) * history.ewma + weight * loss;
+    history.stretch += loss;
+    history.epoch += loss;
+    if (check && check->found(at, loss)) return false;
+    history.step = ++count;
+  }
+  seconds += seconds_since(start);
+  return true;
+}
+
+void Training::end_epoch(Progress& progress, bool quiet) {
+  history.last_epoch = std::exchange(history.epoch, 0);
+  if (!recipe_.accuracy) return;
+  history.accuracies.push_back(recipe_.accuracy(ctx_));
+  if (quiet) return;
+  progress.clear();
+  std::cout << epoch_line(recipe_, history.accuracies, history.accuracies.size() - 1) << '\n';
+}
+
+void Training::end_report(Progress& progress, int64_t reports) {
+  const Schedule& schedule = recipe_.schedule;
+  const double sum = std::exchange(history.stretch, 0);
+  history.reports.push_back(schedule.by_epoch() ? sum : history.ewma);
+  const int64_t done = int64_t(history.reports.size());
+  progress.at(done, schedule.by_epoch()
+                        ? fmt::format("epoch {} of {}: loss {:.4g}", done, reports, sum)
+                        : fmt::format("step {} of {}: loss {:.4g}", history.step, schedule.steps, history.ewma));
+}
+
+std::string epoch_line(const Recipe& recipe, const std::vector<double>& accuracies, size_t epoch) {
+  std::string out =
+      fmt::format("epoch {}: {:.2f} % of the test images are read right", epoch + 1, 100 * accuracies[epoch]);
+  if (epoch < recipe.published.size())
+    out += recipe.published[epoch] ? fmt::format("; the paper has {:.4g} %", 100 * *recipe.published[epoch])
+                                   : "; the paper does not say";
+  return out;
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,56 @@
+// A recipe's steps from where its history is to an end: its last step, one asked for, Ctrl-C, or a NaN.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "apps/model_file.h"
+#include "apps/progress.h"
+
+namespace caravan::app {
+
+// Looks at every step's loss and new state, and names the operation that made the first number that is not finite.
+// Slow: the state is copied before each step, so that the step can be run again.
+class NumberCheck {
+ public:
+  NumberCheck(const Recipe& recipe, const Context& ctx, const ContextOptions& options);
+  bool found(const IndexValues& at, double loss);  // after a step; true: the report is printed
+
+ private:
+  void keep();
+
+  const Recipe& recipe_;
+  Context ctx_;
+  ContextOptions options_;
+  std::map<std::string, Array> before_;
+};
+
+class Training {
+ public:
+  enum class End : uint8_t { finished, until, interrupted, not_finite };
+
+  Training(const Recipe& recipe, const Context& ctx, const Routine& step, History history)
+      : history(std::move(history)), recipe_(recipe), ctx_(ctx), step_(step) {}
+
+  History history;
+  double seconds = 0;            // of this run, in steps
+  std::function<void()> save{};  // called now and then
+  NumberCheck* check = nullptr;
+
+  End run(int64_t until, bool quiet);
+
+ private:
+  bool stretch(int64_t stop);  // false: not finite
+  void end_epoch(Progress& progress, bool quiet);
+  void end_report(Progress& progress, int64_t reports);
+
+  const Recipe& recipe_;
+  Context ctx_;
+  Routine step_;
+};
+
+// "epoch 3: 97.12 % of the test images are right (the paper: 91 %)"
+std::string epoch_line(const Recipe& recipe, const std::vector<double>& accuracies, size_t epoch);
+
+}  // namespace caravan::app

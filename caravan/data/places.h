@@ -1,0 +1,55 @@
+// Where data sets are, and what is known of each.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caravan::data {
+
+struct DatasetFile {
+  std::string_view name;
+  std::string_view sha256;  // of its content, unpacked
+};
+
+enum class Packager : uint8_t { none, npm, debian };
+
+// How a data set is had: files under `folder` of a package.
+struct Package {
+  Packager packager = Packager::none;
+  std::string_view name, version, folder;
+};
+
+struct Dataset {
+  std::string_view name, what;
+  std::string_view folder;  // its name within a place
+  std::span<const DatasetFile> files;
+  Package package;
+  std::string_view instead;  // where no package has it: what there is
+};
+std::span<const Dataset> datasets();
+const Dataset& dataset(std::string_view name);  // ConfigError naming those there are
+
+// A folder that was given is the only one looked at, so that what is trained on is never a surprise.
+struct Places {
+  std::string given;                 // the data set's own folder, or one that holds it; empty: none was given
+  std::string given_by;              // "--data", "CARAVAN_DATA", "caravan.toml"
+  std::vector<std::string> usual{};  // each holds a folder for every data set, the first is looked at first
+};
+// The usual ones: `shared/data` beside the checkout, the system's, the user's cache.
+Places usual_places(std::string given = "", std::string given_by = "");
+std::string data_cache();  // the user's: $XDG_CACHE_HOME/caravan/data, or ~/.cache/caravan/data
+
+// A file by its name, or as NAME.gz, or with `.idx` for `-idx`.
+std::optional<std::string> find_file(const std::string& folder, std::string_view name);
+
+// The first folder that has all files of a data set. A folder that was given may hold another set of the same files:
+// Fashion-MNIST stands in for MNIST.
+std::optional<std::string> find_dataset(std::string_view name, const Places& places);
+
+// Which places were looked at, and what to do.
+std::string missing_message(std::string_view name, const Places& places);
+
+}  // namespace caravan::data

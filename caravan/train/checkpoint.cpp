@@ -1,0 +1,85 @@
+#include "caravan/train/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include "caravan/base/error.h"
+
+namespace caravan {
+
+namespace {
+
+std::string described(const data::StoredTensor& tensor) {
+  std::string type(name(tensor.type));
+  if (const auto precision = dtype(tensor.type)) type = name(*precision);
+  return fmt::format("{} [{}]", type, fmt::join(tensor.sizes, ", "));
+}
+
+std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
+
+void save(const std::string& path, data::Tensors tensors, const About& about) {
+  tensors.metadata = about;
+  data::write_safetensors(path, tensors);
+}
+
+}  // namespace
+
+data::Tensors checkpoint(const Context& ctx) {
+  data::Tensors out;
+  for (const std::string& name : ctx.names()) out.list.emplace(name, data::stored(ctx.read(name)));
+  return out;
+}
+data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states) {
+  data::Tensors out;
+  for (const Tensor& state : states) out.list.emplace(state.name(), data::stored(ctx.read(state)));
+  return out;
+}
+
+void save_checkpoint(const std::string& path, const Context& ctx, const About& about) {
+  save(path, checkpoint(ctx), about);
+}
+void save_checkpoint(const std::string& path, const Context& ctx, const About& about,
+                     const std::vector<Tensor>& states) {
+  save(path, checkpoint(ctx, states), about);
+}
+
+LoadReport compare(const data::Tensors& file, const Context& ctx) {
+  LoadReport out;
+  for (const std::string& name : ctx.names()) {
+    const data::StoredTensor* found = file.find(name);
+    if (!found) {
+      out.missing.push_back(name);
+      continue;
+    }
+    const std::string in_file = described(*found), in_context = described(data::stored(ctx.read(name)));
+    if (in_file != in_context) out.misshapen.push_back({name, in_file, in_context});
+  }
+  for (const auto& [name, tensor] : file.list)
+    if (!ctx.has(name)) out.unexpected.push_back(name);
+  return out;
+}
+
+std::string LoadReport::to_string() const {
+  std::string out;
+  if (!missing.empty()) out += fmt::format("\n  missing ({}): {}", missing.size(), listed(missing));
+  if (!unexpected.empty()) out += fmt::format("\n  unexpected ({}): {}", unexpected.size(), listed(unexpected));
+  for (const Misfit& m : misshapen)
+    out += fmt::format("\n  misshapen: {} is {}, the program has {}", m.name, m.in_file, m.in_context);
+  return out.empty() ? "everything fits" : out.substr(1);
+}
+
+void load_checkpoint(const data::Tensors& tensors, const std::string& file, Context& ctx, const LoadOptions& options) {
+  LoadReport report = compare(tensors, ctx);
+  if (options.allow_missing) report.missing.clear();
+  if (options.allow_unexpected) report.unexpected.clear();
+  if (!report.fits())
+    throw ConfigError(fmt::format("{} does not fit the program; nothing was loaded:\n{}", file, report.to_string()));
+  std::map<std::string, Array> values;
+  for (const std::string& name : ctx.names())
+    if (tensors.find(name)) values.emplace(name, tensors.array(name).reshaped(ctx.read(name).shape()));
+  ctx.write(values);
+}
+void load_checkpoint(const std::string& path, Context& ctx, const LoadOptions& options) {
+  load_checkpoint(data::read_safetensors(path), path, ctx, options);
+}
+
+}  // namespace caravan

@@ -1,0 +1,53 @@
+// Checkpoints: the states of a Context by name in a safetensors file, with texts that say what they belong to.
+//
+//     save_checkpoint("run.safetensors", ctx, {{"step", "300"}});
+//     ...
+//     Routine step = other.compile(program);                             // the program says which states there are
+//     load_checkpoint("run.safetensors", other);                         // all of them, or none and a list of why
+//     save_checkpoint("encoder.safetensors", ctx, {}, parameters(encoder));   // a part of them
+//
+// Numbers are stored as they are, so going on from a checkpoint is going on, bit for bit.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "caravan/data/safetensors.h"
+#include "caravan/runtime/context.h"
+
+namespace caravan {
+
+using About = std::map<std::string, std::string>;
+
+data::Tensors checkpoint(const Context& ctx);                                     // all its states
+data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states);  // these
+
+// The file appears complete, or not at all and the old one stays.
+void save_checkpoint(const std::string& path, const Context& ctx, const About& about = {});
+void save_checkpoint(const std::string& path, const Context& ctx, const About& about,
+                     const std::vector<Tensor>& states);
+
+// What keeps a file from filling a Context. Sizes and precisions must be equal.
+struct LoadReport {
+  struct Misfit {
+    std::string name, in_file, in_context;  // "f32 [16, 2]"
+  };
+  std::vector<std::string> missing;     // states of the Context that the file lacks
+  std::vector<std::string> unexpected;  // tensors of the file that the Context lacks
+  std::vector<Misfit> misshapen;
+
+  bool fits() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
+  std::string to_string() const;  // every name, one line for each kind
+};
+LoadReport compare(const data::Tensors& file, const Context& ctx);
+
+struct LoadOptions {
+  bool allow_missing = false, allow_unexpected = false;  // a part of a model; a model without its optimiser
+};
+// Writes the states that both have. ConfigError with the report where something else differs; nothing is changed then.
+void load_checkpoint(const std::string& path, Context& ctx, const LoadOptions& options = {});
+void load_checkpoint(const data::Tensors& tensors, const std::string& file, Context& ctx,
+                     const LoadOptions& options = {});
+
+}  // namespace caravan

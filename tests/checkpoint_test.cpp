@@ -1,0 +1,156 @@
+// Checkpoints: every state comes back bit for bit, and what does not fit is listed whole and changes nothing.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "caravan/caravan.h"
+#include "caravan/data/atomic_file.h"
+#include "this_device.h"
+
+namespace caravan {
+namespace {
+
+using nn::Mlp;
+
+class Checkpoint : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/checkpoint_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string file(const std::string& name) const { return folder_ + "/" + name; }
+  std::string folder_;
+};
+
+struct Problem {
+  Index batch{"batch", 8}, step{"step"};
+  Mlp mlp{"mlp", {.widths = {6, 3}, .activation = nn::Tanh()}};
+  Tensor loss;
+  Problem() {
+    Tensor x = normal("x", {.batch = {8, 5}, .output = {4}})[batch], y = normal("y", {.batch = {8, 5}, .output = {3}})[batch];
+    Tensor noisy = nn::Dropout("drop", 0.3)(x, nn::training({.step = step}));  // the random step counts too
+    loss = nn::mse(mlp(noisy), y);
+  }
+};
+
+std::map<std::string, Optimizer> optimizers(const Problem& p) {
+  Tensor lr = linear_decay(p.step, 40, 0.05);
+  return {{"sgd", sgd({.lr = lr, .weight_decay = 1e-3})},
+          {"momentum", sgd({.lr = lr, .momentum = 0.9})},
+          {"nesterov", sgd({.lr = lr, .momentum = 0.9, .nesterov = true})},
+          {"adam", adam({.lr = lr})},
+          {"adamw", adamw({.lr = lr, .weight_decay = 0.01})},
+          {"rmsprop", rmsprop({.lr = lr, .momentum = 0.5})},
+          {"lion", lion({.lr = lr})}};
+}
+
+std::string bits(const Context& ctx) { return data::safetensors_content(checkpoint(ctx)); }
+
+TEST_F(Checkpoint, GoingOnIsNeverHavingStopped) {
+  const Problem p;
+  for (const auto& [name, optimizer] : optimizers(p)) {
+    const Program program = train_step(p.loss, optimizer) & averages(parameters(p.mlp), 0.9);
+    auto run = [&](Context& ctx, int64_t from, int64_t to) {
+      Routine step = ctx.compile(program);
+      for (int64_t s = from; s < to; ++s) step.run({{p.batch, s % 8}, {p.step, s}});
+    };
+    Context whole(here(3));
+    run(whole, 0, 40);
+    for (const int64_t stop : {1, 17, 39}) {
+      Context first(here(3));
+      run(first, 0, stop);
+      save_checkpoint(file(name), first, {{"step", std::to_string(stop)}});
+      Context second(here(3));
+      second.compile(program);
+      load_checkpoint(file(name), second);
+      EXPECT_EQ(bits(second), bits(first)) << name;
+      run(second, stop, 40);
+      EXPECT_EQ(bits(second), bits(whole)) << name << " stopped at " << stop;
+    }
+    EXPECT_EQ(data::read_safetensors(file(name)).metadata.at("step"), "39");
+  }
+}
+
+TEST_F(Checkpoint, ListsEverythingThatDoesNotFitAndChangesNothing) {
+  Context saved(here(1)), other(here(2));
+  Tensor x = tensor({1, 2, 3});
+  saved.compile(observe(Mlp("a", {.widths = {4, 2}})(x)) & observe(Mlp("b", {.widths = {2}})(x)));
+  other.compile(observe(Mlp("a", {.widths = {5, 2}})(x)) & observe(Mlp("c", {.widths = {2}})(x)));
+  save_checkpoint(file("saved"), saved);
+  const LoadReport report = compare(data::read_safetensors(file("saved")), other);
+  EXPECT_EQ(report.missing, (std::vector<std::string>{"c.0.bias", "c.0.weight"}));
+  EXPECT_EQ(report.unexpected, (std::vector<std::string>{"b.0.bias", "b.0.weight"}));
+  ASSERT_EQ(report.misshapen.size(), 3u);
+  EXPECT_EQ(report.misshapen[0].name, "a.0.bias");
+  EXPECT_EQ(report.misshapen[1].in_file, "f32 [4, 3]");
+  EXPECT_EQ(report.misshapen[1].in_context, "f32 [5, 3]");
+
+  const std::string before = bits(other);
+  try {
+    load_checkpoint(file("saved"), other);
+    FAIL() << "it fits";
+  } catch (const ConfigError& error) {
+    for (const char* part : {"nothing was loaded", "missing (2): c.0.bias, c.0.weight", "unexpected (2): b.0.bias, b.0.weight",
+                             "a.0.weight is f32 [4, 3], the program has f32 [5, 3]"})
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(bits(other), before);
+}
+
+TEST_F(Checkpoint, APartIsSavedAndLoadedOnItsOwn) {
+  Tensor x = tensor({1, 2, 3});
+  const Mlp encoder("encoder", {.widths = {2}}), decoder("decoder", {.widths = {3}});
+  Context ctx(here(1));
+  ctx.compile(observe(decoder(encoder(x))));
+  save_checkpoint(file("encoder"), ctx, {}, parameters(encoder));
+
+  Context alone(here(2));
+  Routine encode = alone.compile(observe(encoder(x)));
+  load_checkpoint(file("encoder"), alone);
+  EXPECT_EQ(alone.eval(encoder(x)).values(), ctx.eval(encoder(x)).values());
+
+  Context both(here(2));
+  both.compile(observe(decoder(encoder(x))));
+  const Array decoder_weight = both.read("decoder.0.weight");
+  EXPECT_THROW(load_checkpoint(file("encoder"), both), ConfigError);
+  load_checkpoint(file("encoder"), both, {.allow_missing = true});
+  EXPECT_EQ(both.read("encoder.0.weight").values(), ctx.read("encoder.0.weight").values());
+  EXPECT_EQ(both.read("decoder.0.weight").values(), decoder_weight.values());
+}
+
+TEST_F(Checkpoint, PrecisionsAreKeptAndMustAgree) {
+  Tensor half = param("half", {.output = {3}, .init = normal_init(), .dtype = DType::bf16});
+  Tensor count = state("count", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i32});
+  Context ctx(here(1)), again(here(2));
+  const Program program = observe(half) & assign(count, count + 3);
+  ctx.run(program);
+  save_checkpoint(file("typed"), ctx);
+  again.compile(program);
+  load_checkpoint(file("typed"), again);
+  EXPECT_EQ(bits(again), bits(ctx));
+  Context wide(here(2));
+  wide.compile(observe(param("half", {.output = {3}})) & observe(count));
+  EXPECT_THROW(load_checkpoint(file("typed"), wide), ConfigError);
+}
+
+TEST_F(Checkpoint, ABrokenFileIsRefusedAndAFailedSaveKeepsTheOldOne) {
+  Context ctx(here(1));
+  ctx.compile(observe(Mlp("m", {.widths = {2}})(tensor({1, 2}))));
+  save_checkpoint(file("good"), ctx);
+  const std::string content = data::read_file(file("good")), before = bits(ctx);
+  for (size_t size = 0; size < content.size(); size += 7) {
+    data::write_file(file("cut"), content.substr(0, size));
+    EXPECT_THROW(load_checkpoint(file("cut"), ctx), ConfigError) << size;
+  }
+  EXPECT_EQ(bits(ctx), before);
+  EXPECT_THROW(save_checkpoint(file("none/such/file"), ctx), ConfigError);
+  EXPECT_THROW(load_checkpoint(file("absent"), ctx), ConfigError);
+}
+
+}  // namespace
+}  // namespace caravan
