@@ -13,6 +13,8 @@
 #include <sstream>
 
 #include "caravan/caravan.h"
+#include "caravan/data/digits.h"
+#include "caravan/data/safetensors.h"
 #include "caravan/ops/op.h"
 #include "caravan/tensor/graph.h"
 
@@ -265,34 +267,90 @@ TEST_P(Ops, AreC99) {
 INSTANTIATE_TEST_SUITE_P(All, Ops, testing::Values(DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64),
                          [](const auto& test) { return std::string(name(test.param)); });
 
-// ---------------------------------------------------------------- a thousand images
+// ---------------------------------------------------------------- the command
 
-struct Net {
-  Linear fc1{"fc1", {.output = {100}}}, fc2{"fc2", {.output = {100}}}, fc3{"fc3", {.output = {100}}}, head{"head", {.output = {10}}};
-  Tensor operator()(const Tensor& x) const { return head(tanh(fc3(tanh(fc2(tanh(fc1(x))))))); }
-};
-struct ConvNet {
-  Conv2d conv1{"conv1", {.channels = 8, .kernel = 3}}, conv2{"conv2", {.channels = 16, .kernel = 3}};
-  Linear head{"head", {.output = {10}}};
-  Tensor operator()(const Tensor& x) const { return head(MaxPool2d{}(relu(conv2(MaxPool2d{}(relu(conv1(x))))))); }
-};
-class Images : public Deploy {
+#ifdef CARAVAN_COMMAND
+class ExportCommand : public Deploy {
  protected:
-  template <class Model>
-  void check(const Model& model, const Extents& one) {
-    Context ctx({.seed = 3});
-    const Tensor x = input("image", {.batch = {1}, .output = one}), all = input("images", {.batch = {1000}, .output = one});
-    std::mt19937 random(4);
-    const Array images = random_array(ctx.shape(all), DType::f32, random, 0, 1);
-    ctx.write(all, images), ctx.write(x, Array(ctx.shape(x)));
-    const std::vector<double> expected = ctx.eval(model(all)).values();
-    const Ran run = program(to_c99(ctx, x, model(x)), text_of({images}));
-    ASSERT_EQ(run.status, 0) << run.error;
-    expect_near(run.numbers(), expected, 1e-5, "1000 images");
+  Ran caravan(const std::string& arguments) const { return shell("cd '" + folder_.string() + "' && '" CARAVAN_COMMAND "' " + arguments); }
+  void train(const std::string& recipe, const std::string& options) const {
+    const Ran ran = caravan("train " + recipe + " --quiet --seed 2 --save model.safetensors " + options);
+    ASSERT_EQ(ran.status, 0) << ran.error;
+  }
+  // What the library computes with the weights of the checkpoint.
+  std::vector<double> expected(const Tensor& x, const Array& value, const Tensor& y) const {
+    Context ctx;
+    ctx.write(x, value);
+    ctx.eval(y);
+    const data::Tensors saved = data::read_safetensors(path("model.safetensors"));
+    for (const std::string& name : ctx.names())
+      if (name != x.name()) ctx.write(name, saved.array(name).reshaped(ctx.read(name).shape()));
+    return ctx.eval(y).values();
+  }
+  // A thousand test images through the program `digits`.
+  void check_digits(const std::function<Tensor(const Tensor&)>& model) const {
+    ASSERT_TRUE(compiles("-DDIGITS_MAIN digits.c -o digits -lm"));
+    std::vector<int64_t> rows(1000);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = int64_t(i);
+    const Array images = data::drawn_digits(1, 1000, 5).test.images.take(rows).cast(DType::f32).map([](double v) { return v / 255; });
+    const Tensor x = input("images", {.batch = {1000}, .output = {28, 28, 1}});
+    const Ran ran = shell(path("digits"), text_of({images}));
+    ASSERT_EQ(ran.status, 0) << ran.error;
+    expect_near(ran.numbers(), expected(x, images, softmax(model(x))), 1e-5, "1000 images");
+    double sure = 0;
+    for (double p : ran.numbers()) sure = std::max(sure, p);
+    EXPECT_GT(sure, 0.2) << "it has learnt something";
   }
 };
-TEST_F(Images, OfADenseNetwork) { check(Net(), {784}); }
-TEST_F(Images, OfAConvolutionalNetwork) { check(ConvNet(), {28, 28, 1}); }
+TEST_F(ExportCommand, ADenseNetworkOfDigits) {
+  train("mnist-mlp", "--steps 200");
+  const Ran ran = caravan("export model.safetensors --c digits.c --header digits.h");
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  EXPECT_EQ(ran.out, "digits.c: " + std::to_string(contents(path("digits.c")).size()) + " bytes\ndigits.h: " + std::to_string(contents(path("digits.h")).size()) + " bytes\n");
+  EXPECT_TRUE(contents(path("digits.c")).starts_with("/* classifier of the recipe mnist-mlp, after 200 steps of training")) << contents(path("digits.c")).substr(0, 200);
+  check_digits([](const Tensor& x) { return Mlp("mlp", {.widths = {100, 100, 100, 10}, .activation = Tanh()})(einsum("... | h, w, c => ... | h&w&c", x)); });
+}
+TEST_F(ExportCommand, AConvolutionalNetworkOfDigits) {
+  train("mnist-conv", "--steps 12");
+  ASSERT_EQ(caravan("export model.safetensors --c digits.c --quiet").out, "");
+  check_digits([](const Tensor& x) {
+    const MaxPool2d pool;
+    Tensor y = pool(relu(Conv2d("conv2", {.channels = 64})(pool(relu(Conv2d("conv1", {.channels = 32})(x))))));
+    return Linear("dense2", {.output = {10}})(relu(Linear("dense1", {.output = {128}})(einsum("... | h, w, c => ... | h&w&c", y))));
+  });
+}
+TEST_F(ExportCommand, APartWithItsWeightsBeside) {
+  train("mnist-autoencoder", "--steps 3");
+  ASSERT_EQ(caravan("export model.safetensors --c c/code.c --weights c/code.bin --part encoder --name net").status, 0);
+  ASSERT_TRUE(compiles("-DNET_MAIN c/code.c -o code -lm"));
+  const Ran ran = shell(path("code") + " " + path("c/code.bin"), text_of({Array(parse_shape("784"))}));
+  EXPECT_EQ(ran.numbers().size(), 16u) << ran.error;
+}
+TEST_F(ExportCommand, RefusesInOneSentenceAndWritesNothing) {
+  train("linear", "--steps 1");
+  write("no_model.safetensors", "");
+  const struct {
+    std::string arguments, phrase;
+  } kWrong[] = {
+      {"export model.safetensors", "--c is required"},
+      {"export nothing.safetensors --c out.c", "nothing.safetensors"},
+      {"export no_model.safetensors --c out.c", "no_model.safetensors"},
+      {"export model.safetensors --c 2.c", "`2` cannot start the names of a C file"},
+      {"export model.safetensors --c out.c --name a-b", "`a-b` cannot start the names of a C file"},
+      {"export model.safetensors --c out.c --part head", "has no part `head`; there are: "},
+      {"export model.safetensors --c out.c --header out.c", "`out.c` cannot be two files at once"},
+      {"export model.safetensors --c model.safetensors", "`model.safetensors` cannot be two files at once"},
+      {"export model.safetensors --c out.c --header .", "--header `.` is a folder"},
+  };
+  for (const auto& [arguments, phrase] : kWrong) {
+    const Ran ran = caravan(arguments);
+    EXPECT_EQ(ran.status, 2) << arguments;
+    EXPECT_NE(ran.error.find(phrase), std::string::npos) << arguments << ": " << ran.error;
+    EXPECT_EQ(std::count(ran.error.begin(), ran.error.end(), '\n'), 1) << ran.error;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("out.c")));
+}
+#endif
 
 // ---------------------------------------------------------------- the program and its input
 
@@ -444,6 +502,13 @@ TEST_F(Deploy, WeightsThatAreNotItsOwnAreRefused) {
 }
 
 // ---------------------------------------------------------------- what is refused
+
+// The page shows the file that the example prints.
+TEST(DeployPage, ShowsTheExample) {
+  const std::string page = contents("docs/export.md"), text = contents("examples/export.expected");
+  ASSERT_GT(text.size(), 1000u);
+  EXPECT_NE(page.find("```c\n" + text + "```\n"), std::string::npos);
+}
 
 template <class Error>
 void expect_refused(const std::function<void()>& f, const std::vector<std::string>& phrases) {

@@ -133,6 +133,15 @@ std::string comment(std::string text) {
   return "/* " + text + " */";
 }
 
+std::string wrapped(const std::string& text) {
+  constexpr size_t columns = 120;
+  if (text.size() <= columns) return text;
+  const size_t indent = text.find_first_not_of(' '), comma = text.rfind(", ", columns - 1);
+  if (comma == text.npos || comma < indent) return text;
+  return text.substr(0, comma + 1) + "\n" +
+         wrapped(std::string(indent < 4 ? indent + 4 : indent, ' ') + text.substr(comma + 2));
+}
+
 std::string literal(double value, DType dtype) {
   if (is_float(dtype)) {
     value = convert(dtype, value);
@@ -899,7 +908,7 @@ PlainText to_plain(const Module& module, const std::string& prefix) {
     std::string comments;
     for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
     if (fresh) {
-      const std::string head = "static " + printer.head(at->second);
+      const std::string head = wrapped("static " + printer.head(at->second));
       out.functions.push_back(comments + with_plain_names(head + printer.body(), prefix));
     }
     out.calls.push_back({at->second, fresh ? "" : comments, printer.buffers()});

@@ -57,5 +57,7 @@ std::string identifier(const std::string& text);
 // The number as an operand of this precision. What an integer cannot hold wraps, infinities are its bounds, NaN is 0.
 std::string literal(double value, DType dtype);
 std::string comment(std::string text);
+// A head or a call, in lines of at most 120 columns where commas allow it.
+std::string wrapped(const std::string& text);
 
 }  // namespace caravan::codegen

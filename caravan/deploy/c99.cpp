@@ -153,7 +153,7 @@ class Writer {
     const std::string calls = declarations();
     std::string code;
     if (inside_ && has_weights())
-      code += fmt::format("\n{0}static const {1}_weights {1}_trained;  /* see the end */\n",
+      code += fmt::format("\n{0}\nstatic const {1}_weights {1}_trained;  /* see the end */\n",
                           struct_text(model_.weights, prefix_), prefix_);
     for (const std::string& function : kernels_.functions) code += "\n" + function;
     if (!inside_) code += load_definition(model_.weights, prefix_);
@@ -216,12 +216,12 @@ class Writer {
     text += row("input", input(), arguments_.at(model_.input)) + row("output", output(), arguments_.at(model_.output));
     text += fmt::format("  weights  {} numbers, {} bytes{}\n  scratch  {} bytes\n\n", numbers, weight_bytes,
                         inside_ ? "" : ", in a file of their own", scratch_bytes_);
+    const std::string program = fmt::format("cc -O3 -std=c99 -D{1}_MAIN {0}.c -o {0} -lm", prefix_, macro_);
     text += fmt::format(
         "C99 and its <math.h>, no other library. Nothing is allocated and nothing but the arguments changes: several\n"
         "threads may run it at once, each with a scratch of its own. The arguments must not overlap.\n\n"
-        "  cc -O3 -std=c99 -c {0}.c                          to be linked with -lm\n"
-        "  cc -O3 -std=c99 -D{1}_MAIN {0}.c -o {0} -lm   a program: reads inputs as text, prints outputs",
-        prefix_, macro_);
+        "  {0:<{2}}  to be linked with -lm\n  {1}  a program: reads inputs as text, prints outputs",
+        fmt::format("cc -O3 -std=c99 -c {}.c", prefix_), program, program.size());
     return comment(indented(text, "   ")) + "\n";
   }
   std::string includes() const {
@@ -247,9 +247,9 @@ class Writer {
     out += locals_.empty() ? "  (void)scratch;\n" : locals_;
     for (const auto& call : kernels_.calls) {
       out += call.comments.empty() ? "" : "  " + indented(call.comments, "  ");
-      out += "  " + call.function + "(";
-      for (size_t k = 0; k < call.buffers.size(); ++k) out += (k ? ", " : "") + arguments_.at(call.buffers[k]);
-      out += ");\n";
+      std::string line = "  " + call.function + "(";
+      for (size_t k = 0; k < call.buffers.size(); ++k) line += (k ? ", " : "") + arguments_.at(call.buffers[k]);
+      out += codegen::wrapped(line + ");") + "\n";
     }
     return out + "}\n";
   }

@@ -58,14 +58,16 @@ std::string struct_text(const std::vector<Weight>& weights, const std::string& p
 std::string initializer_text(const std::vector<Weight>& weights, const std::string& prefix) {
   std::string out = fmt::format("static const {0}_weights {0}_trained = {{\n", prefix);
   for (const Weight& w : weights) {
-    out += fmt::format("  .{} = {{\n", w.field);
-    std::string line = "   ";
+    std::string lines, line = "   ";
     for (int64_t i = 0; i < w.value.size(); ++i) {
       const std::string text = " " + element_text(w.value, i) + ",";
-      if (line.size() + text.size() > kColumns) out += line + "\n", line = "   ";
+      if (line.size() + text.size() > kColumns) lines += line + "\n", line = "   ";
       line += text;
     }
-    out += line + "\n  },\n";
+    if (lines.empty() && line.size() + w.field.size() < kColumns)
+      out += fmt::format("  .{} = {{{}}},\n", w.field, line.substr(4, line.size() - 5));
+    else
+      out += fmt::format("  .{} = {{\n{}{}\n  }},\n", w.field, lines, line);
   }
   return out + "};\n";
 }
