@@ -19,9 +19,9 @@ namespace caravan::app {
 
 // What a user may ask of any recipe; the rest is the recipe's.
 struct Wishes {
-  std::optional<int64_t> epochs, steps, batch;
-  std::optional<double> lr;
-  std::optional<std::string> optimizer;
+  std::optional<int64_t> epochs{}, steps{}, batch{};
+  std::optional<double> lr{};
+  std::optional<std::string> optimizer{};
   bool paper = false;  // the published set-up, where there is one
 };
 

@@ -11,7 +11,7 @@ namespace caravan::plot {
 
 struct Sheet {
   std::string title;
-  Array images;                         // n|h,w,1 or n|h,w or n|side*side; u8, or 0 (black) to 1 (white)
+  Array images{};                       // n|h,w,1 or n|h,w or n|side*side; u8, or 0 (black) to 1 (white)
   int64_t columns = 10;                 // images in a row
   std::vector<std::string> captions{};  // under the images in order, as many as there are
   std::vector<std::string> row_titles{}, column_titles{};  // to the left, above

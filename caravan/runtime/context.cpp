@@ -264,6 +264,9 @@ ir::Program Context::solved(const Program& program) const {
 Shape Context::shape(const Tensor& tensor) { return Inference(observe(tensor), impl_->known()).shape(tensor); }
 
 bool Context::has(const std::string& name) const { return impl_->device->has(name); }
+DType Context::dtype(const std::string& name) const {
+  return has(name) ? impl_->info.at(name).dtype : read(name).dtype();
+}
 std::vector<std::string> Context::names() const { return impl_->device->names(); }
 
 Array Context::read(const std::string& name) const {

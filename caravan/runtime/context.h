@@ -94,6 +94,7 @@ class Context {
   void write(const std::string& name, const Array& value);
   void write(const std::map<std::string, Array>& values);  // by name: all of them, or none where one does not fit
   bool has(const std::string& name) const;
+  DType dtype(const std::string& name) const;  // as declared, whatever precision the device computes with
   std::vector<std::string> names() const;
 
   uint64_t seed() const;

@@ -8,10 +8,8 @@ namespace caravan {
 
 namespace {
 
-std::string described(const data::StoredTensor& tensor) {
-  std::string type(name(tensor.type));
-  if (const auto precision = dtype(tensor.type)) type = name(*precision);
-  return fmt::format("{} [{}]", type, fmt::join(tensor.sizes, ", "));
+std::string described(std::string_view type, const std::vector<int64_t>& sizes) {
+  return fmt::format("{} [{}]", type, fmt::join(sizes, ", "));
 }
 
 std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
@@ -50,8 +48,12 @@ LoadReport compare(const data::Tensors& file, const Context& ctx) {
       out.missing.push_back(name);
       continue;
     }
-    const std::string in_file = described(*found), in_context = described(data::stored(ctx.read(name)));
-    if (in_file != in_context) out.misshapen.push_back({name, in_file, in_context});
+    const std::optional<DType> stored = dtype(found->type);
+    const DType declared = ctx.dtype(name);
+    const std::vector<int64_t> sizes = ctx.read(name).shape().sizes();
+    if (found->sizes != sizes || (stored != declared && stored != DType::f64))
+      out.misshapen.push_back({name, described(stored ? caravan::name(*stored) : data::name(found->type), found->sizes),
+                               described(caravan::name(declared), sizes)});
   }
   for (const auto& [name, tensor] : file.list)
     if (!ctx.has(name)) out.unexpected.push_back(name);

@@ -28,7 +28,8 @@ void save_checkpoint(const std::string& path, const Context& ctx, const About& a
 void save_checkpoint(const std::string& path, const Context& ctx, const About& about,
                      const std::vector<Tensor>& states);
 
-// What keeps a file from filling a Context. Sizes and precisions must be equal.
+// What keeps a file from filling a Context. Sizes must be equal, and precisions; but f64, which the interpreter keeps
+// for everything, is rounded to what is declared.
 struct LoadReport {
   struct Misfit {
     std::string name, in_file, in_context;  // "f32 [16, 2]"
