@@ -20,6 +20,7 @@ struct Parsed {
   InspectOptions inspect;
   TrainOptions train;
   EvalOptions eval;
+  ExportOptions export_;
   ParityOptions parity;
   DataOptions data;
   DoctorOptions doctor;
@@ -174,6 +175,24 @@ void add_eval(CLI::App& app, Parsed& parsed) {
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return eval_command(o, s); }; });
 }
 
+void add_export(CLI::App& app, Parsed& parsed) {
+  ExportOptions& o = parsed.export_;
+  CLI::App& command = add_command(app, "export", "A saved model as one C99 file that needs no library",
+                                  "  caravan export mnist-mlp.safetensors --c digits.c\n"
+                                  "  caravan export mnist-conv.safetensors --c digits.c --header digits.h\n"
+                                  "  caravan export mnist-conv.safetensors --c digits.c --weights digits.bin\n"
+                                  "  cc -O3 -std=c99 -DDIGITS_MAIN digits.c -o digits -lm");
+  command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->required();
+  command.add_option("--c", o.c, "The C file")->type_name("FILE")->required();
+  command.add_option("--header", o.header, "A header for those who call it")->type_name("FILE");
+  command.add_option("--weights", o.weights, "The weights in a file of their own, which the C reads")
+      ->type_name("FILE");
+  command.add_option("--part", o.part, "A part of the model, such as `encoder` [the whole]")->type_name("NAME");
+  command.add_option("--name", o.name, "Starts every name of the C file [the file's]")->type_name("NAME");
+  command.add_flag("--quiet", o.quiet, "No text");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return export_command(o, s); }; });
+}
+
 void add_parity(CLI::App& app, Parsed& parsed) {
   ParityOptions& o = parsed.parity;
   CLI::App& command = add_command(app, "parity", "Repeats training runs of PyTorch and compares every tensor",
@@ -276,6 +295,7 @@ Call parse_command_line(int argc, const char* const* argv) {
   add_inspect(app, parsed);
   add_train(app, parsed);
   add_eval(app, parsed);
+  add_export(app, parsed);
   add_parity(app, parsed);
   add_data(app, parsed);
   add_doctor(app, parsed);

@@ -58,6 +58,13 @@ struct EvalOptions {
 };
 int eval_command(const EvalOptions& options, const Settings& settings);
 
+struct ExportOptions {
+  std::string file, part, name;    // no part: the whole; no name: the C file's
+  std::string c, header, weights;  // files; empty: none, and weights inside
+  bool quiet = false;
+};
+int export_command(const ExportOptions& options, const Settings& settings);
+
 struct ParityOptions {
   std::vector<std::string> files;
   bool quiet = false, json = false;

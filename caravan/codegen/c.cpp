@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -24,7 +25,20 @@ using Part = Term::Part;
 
 namespace {
 
-// Of a register or a buffer; narrow floats are only stored, registers of them are float.
+// Functions that the prelude computes itself, so that a value has the same bits wherever and however it is computed:
+// compilers fold calls of the C library with another rounding than the library's.
+constexpr std::array<std::string_view, 13> kPreludeFunctions = {"exp", "exp2", "expm1", "log", "log2",  "log1p", "sin",
+                                                                "cos", "tan",  "tanh",  "erf", "atan2", "pow"};
+bool in_prelude(std::string_view function) {
+  return std::find(kPreludeFunctions.begin(), kPreludeFunctions.end(), function) != kPreludeFunctions.end();
+}
+// Is it one of them in the C library: exp or expf?
+bool in_library(std::string_view name) {
+  return in_prelude(name) || (name.ends_with('f') && in_prelude(name.substr(0, name.size() - 1)));
+}
+
+}  // namespace
+
 const char* c_type(DType dtype) {
   switch (dtype) {
     case DType::boolean:
@@ -39,7 +53,6 @@ const char* c_type(DType dtype) {
   return "?";
 }
 
-// A name that means nothing else in the text: not a word of C, a macro, a function that kernels call, or a register.
 std::string identifier(const std::string& text) {
   std::string out;
   for (char c : text) out += isalnum(uint8_t(c)) ? c : '_';
@@ -109,23 +122,35 @@ std::string identifier(const std::string& text) {
   };
   const bool is_macro =
       out.size() > 1 && std::none_of(out.begin(), out.end(), [](char c) { return islower(uint8_t(c)); });
-  return kTaken.count(out) || numbered("r") || numbered("stream") || is_macro || out.ends_with("_t") ||
-                 out.starts_with("caravan")
+  return kTaken.count(out) || in_library(out) || numbered("r") || numbered("stream") || is_macro ||
+                 out.ends_with("_t") || out.starts_with("caravan")
              ? out + "_"
              : out;
 }
 std::string comment(std::string text) {
-  for (size_t at; (at = text.find("*/")) != text.npos;) text.insert(at + 1, " ");
+  for (const char* ends : {"*/", "/*", "??"})
+    for (size_t at; (at = text.find(ends)) != text.npos;) text.insert(at + 1, " ");
   return "/* " + text + " */";
 }
 
-// The number as an operand of this precision. What an integer cannot hold wraps, infinities are its bounds, NaN is 0.
+std::string wrapped(const std::string& text) {
+  constexpr size_t columns = 120;
+  if (text.size() <= columns) return text;
+  const size_t indent = text.find_first_not_of(' '), comma = text.rfind(", ", columns - 1);
+  if (comma == text.npos || comma < indent) return text;
+  return text.substr(0, comma + 1) + "\n" +
+         wrapped(std::string(indent < 4 ? indent + 4 : indent, ' ') + text.substr(comma + 2));
+}
+
 std::string literal(double value, DType dtype) {
   if (is_float(dtype)) {
     value = convert(dtype, value);
     if (std::isnan(value)) return "NAN";
     if (std::isinf(value)) return value < 0 ? "-INFINITY" : "INFINITY";
-    std::string text = ir::number_text(value);
+    char shortest[32];
+    std::string text = dtype == DType::f64
+                           ? ir::number_text(value)
+                           : std::string(shortest, std::to_chars(shortest, std::end(shortest), float(value)).ptr);
     if (text.find_first_of(".e") == text.npos) text += ".0";
     return dtype == DType::f64 ? text : text + "f";
   }
@@ -142,21 +167,20 @@ std::string literal(double value, DType dtype) {
   return std::isnan(value) ? "0LL" : std::to_string(int64_t(value)) + "LL";
 }
 
-// Functions that the prelude computes itself, so that a value has the same bits wherever and however it is computed:
-// compilers fold calls of the C library with another rounding than the library's.
-constexpr std::array<std::string_view, 13> kPreludeFunctions = {"exp", "exp2", "expm1", "log", "log2",  "log1p", "sin",
-                                                                "cos", "tan",  "tanh",  "erf", "atan2", "pow"};
-bool in_prelude(std::string_view function) {
-  return std::find(kPreludeFunctions.begin(), kPreludeFunctions.end(), function) != kPreludeFunctions.end();
-}
+namespace {
 
 class KernelPrinter {
  public:
   // Numbered names are the same for kernels that differ in nothing but which buffers they are about.
   enum class Names : uint8_t { own, numbered };
 
-  KernelPrinter(const Module& module, const Kernel& kernel, Names names)
-      : module_(module), kernel_(kernel), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
+  // With a prefix the text is plain: without pragmas and vectors, and no name of its own starts with the prefix.
+  KernelPrinter(const Module& module, const Kernel& kernel, Names names, const std::string& prefix = "")
+      : module_(module),
+        kernel_(kernel),
+        prefix_(prefix),
+        uses_(kernel.registers.size(), 0),
+        loops_(kernel.registers.size(), 0) {
     for_each_access(kernel_.body, [&](const loop::Access& a) {
       if (a.write) written_.insert(a.buffer);
     });
@@ -164,7 +188,7 @@ class KernelPrinter {
     survey(kernel_.body);
     std::set<std::string> taken;
     auto add = [&](const std::string& own, const char* kind, size_t n) {
-      return unique(taken, names == Names::own ? identifier(own) : kind + std::to_string(n));
+      return unique(taken, names == Names::own ? free_name(own) : kind + std::to_string(n));
     };
     for (size_t n = 0; n < buffers_.size(); ++n)
       names_[buffers_[n]] = add(module_.program.buffers[size_t(buffers_[n])].name, "b", n);
@@ -172,7 +196,11 @@ class KernelPrinter {
     for (size_t n = 0; n < symbols_.size(); ++n)
       symbol_names_[symbols_[n]] = add(module_.program.symbols[size_t(symbols_[n])].name, "s", n);
     texts_.resize(kernel_.registers.size());
+    if (is_plain()) name_totals(kernel_.body, taken);
   }
+
+  const std::vector<BufferId>& buffers() const { return buffers_; }  // in the order of the parameters
+  bool is_pure() const { return symbols_.empty() && streams_.empty() && !parallel_loop(kernel_); }
 
   std::string head(const std::string& function) const {
     std::string out = "void " + function + "(";
@@ -207,6 +235,24 @@ class KernelPrinter {
   }
 
  private:
+  bool is_plain() const { return !prefix_.empty(); }
+  std::string free_name(const std::string& own) const {
+    const std::string name = identifier(own);
+    return is_plain() && (name.starts_with(prefix_ + "_") || name.starts_with("caravan_")) ? "v_" + name : name;
+  }
+  void name_totals(const Block& block, std::set<std::string>& taken) {
+    for (const Statement& s : block) {
+      if (auto* f = std::get_if<For>(&s)) name_totals(f->body, taken);
+      if (auto* i = std::get_if<If>(&s)) name_totals(i->body, taken);
+      auto* c = std::get_if<Combine>(&s);
+      if (!c || totals_.count(c->to)) continue;
+      const bool is_sum = c->accumulator == Accumulator::add;
+      totals_[c->to] = unique(taken, is_sum ? "sum" : std::string(row(c->accumulator).name));
+    }
+  }
+  void pragma(const std::string& text) {
+    if (!is_plain()) line("#pragma GCC " + text);
+  }
   static std::string unique(std::set<std::string>& taken, const std::string& base) {
     std::string name = base;
     for (int n = 2; !taken.insert(name).second; ++n) name = base + "_" + std::to_string(n);
@@ -360,9 +406,9 @@ class KernelPrinter {
       const bool by_vectors = vector_ && &lane == &lanes_.back();
       const int64_t step = by_vectors ? vector_->lanes : 1;
       if (by_vectors || one_by_one || lane.kind == LoopKind::unrolled)
-        line("#pragma GCC unroll " + std::to_string(lane.extent / step));
+        pragma("unroll " + std::to_string(lane.extent / step));
       else if (&lane == &lanes_.back())
-        line("#pragma GCC unroll 1");  // or it would be unrolled before it could be vectorised
+        pragma("unroll 1");  // or it would be unrolled before it could be vectorised
       line("for (int64_t " + v + " = 0; " + v + " < " + std::to_string(lane.extent) + "; " +
            (step == 1 ? "++" + v : v + " += " + std::to_string(step)) + ") {");
       ++depth_;
@@ -395,7 +441,7 @@ class KernelPrinter {
     auto same = [&](DType t) {
       return (t == DType::f32 || t == DType::f64) && t == dtype.value_or(t) && (dtype = t, true);
     };
-    if (!fits || inner_loops_ == 0) return {};
+    if (!fits || inner_loops_ == 0 || is_plain()) return {};
     bool sums = false;
     for (const Statement* s : run) {
       if (auto* c = std::get_if<Combine>(s)) {
@@ -481,13 +527,42 @@ class KernelPrinter {
     if (term.constant) out += (term.constant < 0 ? " - " : " + ") + std::to_string(std::abs(term.constant));
     return out;
   }
+  // The condition that it is >= 0, without minus signs.
+  std::string not_negative(const Term& term) const {
+    Term plus = Term::number(std::max<int64_t>(term.constant, 0)),
+         minus = Term::number(std::max<int64_t>(-term.constant, 0));
+    for (const Part& part : term.parts) {
+      Part positive = part;
+      positive.coefficient = std::abs(part.coefficient);
+      (part.coefficient < 0 ? minus : plus).parts.push_back(positive);
+    }
+    return plus.parts.empty() ? index(minus) + " <= " + index(plus) : index(plus) + " >= " + index(minus);
+  }
   std::string element(BufferId id, const Term& offset) const { return names_.at(id) + "[" + index(offset) + "]"; }
 
-  // A name or an element of an array, which a cast can stand before.
+  // What needs no parentheses as an operand: a name, a number, an element of an array, a call, what has them already.
   static bool is_atom(const std::string& text) {
+    const bool number = !text.empty() && isdigit(uint8_t(text[0]));
+    auto goes_on = [&](size_t at) {
+      const char c = text[at];
+      return isalnum(uint8_t(c)) || c == '_' ||
+             (number && (c == '.' || ((c == '-' || c == '+') && text[at - 1] == 'e')));
+    };
     size_t end = 0;
-    while (end < text.size() && (isalnum(uint8_t(text[end])) || text[end] == '_')) ++end;
-    return end == text.size() || (end > 0 && text[end] == '[' && text.find(']') == text.size() - 1);
+    while (end < text.size() && goes_on(end)) ++end;
+    return end == text.size() || (end > 0 && text[end] == '[' && text.find(']') == text.size() - 1) ||
+           is_enclosed(text.substr(end));
+  }
+  static bool is_enclosed(const std::string& text) {
+    if (text.empty() || text[0] != '(') return false;
+    int open = 0;
+    for (size_t i = 0; i + 1 < text.size(); ++i)
+      if ((open += (text[i] == '(') - (text[i] == ')')) == 0) return false;
+    return true;
+  }
+  // As the whole of a right-hand side.
+  static std::string bare(const std::string& text) {
+    return is_enclosed(text) ? bare(text.substr(1, text.size() - 2)) : text;
   }
   // An expression of precision `from` as one of precision `to`. Floats saturate in an integer, integers wrap.
   static std::string converted(const std::string& text, DType from, DType to) {
@@ -517,6 +592,15 @@ class KernelPrinter {
                    : as(r, to);
   }
 
+  // Does it fill a place between commas or parentheses?
+  static bool is_argument(std::string_view pattern, size_t from, size_t end) {
+    const size_t before = pattern.find_last_not_of(' ', from - 1);
+    return from > 0 && end < pattern.size() && (pattern[before] == '(' || pattern[before] == ',') &&
+           (pattern[end] == ')' || pattern[end] == ',');
+  }
+  static std::string operand_text(const std::string& text, bool argument) {
+    return argument ? bare(text) : is_atom(text) ? text : "(" + text + ")";
+  }
   // The row's C spelling with operands put in and, for float, the float functions.
   static std::string spelled(Op op, DType compute, const std::string* operands) {
     const OpRow& facts = row(op);
@@ -534,7 +618,7 @@ class KernelPrinter {
       if (digits_before)
         out += word;  // an exponent
       else if (word.size() == 1 && word[0] >= 'a' && word[0] <= 'c')
-        out += "(" + operands[word[0] - 'a'] + ")";
+        out += operand_text(operands[word[0] - 'a'], is_argument(pattern, from, i));
       else if (word == "T")
         out += c_type(compute);
       else if (i < pattern.size() && pattern[i] == '(' && in_prelude(word))
@@ -583,7 +667,10 @@ class KernelPrinter {
   DType condition_type(Register r) const { return constants_.count(r) ? DType::f64 : type(r); }
 
   void line(const std::string& text) { text_ += std::string(size_t(depth_) * 2, ' ') + text + "\n"; }
-  static std::string reg(Register r) { return "r" + std::to_string(r); }
+  std::string reg(Register r) const {
+    auto total = totals_.find(r);
+    return total == totals_.end() ? "r" + std::to_string(r) : total->second;
+  }
 
   void print(const Block& block) {
     for (const Statement& s : block) std::visit([&](const auto& x) { print(x); }, s);
@@ -594,14 +681,16 @@ class KernelPrinter {
       return;
     }
     std::string text = value_text(type(d.to), d.value);
-    if (arrays_.count(d.to)) return line(text_of(d.to) + " = " + text + ";");
+    if (arrays_.count(d.to)) return line(text_of(d.to) + " = " + bare(text) + ";");
     const bool vector = vector_ && varies(d.value);
     if (vector) varying_.insert(d.to);
     if (uses_[size_t(d.to)] <= 1) {
       texts_[size_t(d.to)] = text;
       return;
     }
-    line("const " + (vector ? vector_->name() : c_type(type(d.to))) + " " + reg(d.to) + " = " + text + ";");
+    // As an int a byte can be compared with 0 and no compiler finds that odd.
+    const char* scalar = is_plain() && bytes(type(d.to)) == 1 ? "int" : c_type(type(d.to));
+    line("const " + (vector ? vector_->name() : scalar) + " " + reg(d.to) + " = " + bare(text) + ";");
     texts_[size_t(d.to)] = reg(d.to);
   }
   void print(const Reset& r) {
@@ -616,35 +705,37 @@ class KernelPrinter {
   void print(const Combine& c) {
     std::string value = as(c.value, type(c.to));
     const std::string to = text_of(c.to);
-    if (c.accumulator == Accumulator::add) return line(to + " += " + value + ";");
-    line(to + " = " + combined(c.accumulator, type(c.to), to, value) + ";");
+    if (c.accumulator == Accumulator::add) return line(to + " += " + bare(value) + ";");
+    line(to + " = " + bare(combined(c.accumulator, type(c.to), to, value)) + ";");
   }
   // NaN beats everything but NaN, the first of equals stays.
-  static std::string beats_text(Accumulator accumulator, const std::string& value, const std::string& best) {
+  static std::string beats_text(Accumulator accumulator, DType dtype, const std::string& value,
+                                const std::string& best) {
     std::string op = accumulator == Accumulator::argmax ? " > " : " < ";
+    if (!is_float(dtype)) return value + op + best;
     return value + op + best + " || (" + value + " != " + value + " && " + best + " == " + best + ")";
   }
   void print(const CombineFirst& c) {
     const std::string value = as(c.value, type(c.best)), best = text_of(c.best), position = text_of(c.position);
-    line("if (" + position + " < 0 || " + beats_text(c.accumulator, value, best) + ") " + best + " = " + value + ", " +
-         position + " = " + index(c.term) + ";");
+    line("if (" + position + " < 0 || " + beats_text(c.accumulator, type(c.best), value, best) + ") " + best + " = " +
+         value + ", " + position + " = " + index(c.term) + ";");
   }
   std::string stored(BufferId id, Register value) const {
     DType dtype = module_.program.buffers[size_t(id)].dtype;
     return wide(dtype) == dtype ? as(value, dtype) : narrow(value, dtype);
   }
-  void print(const Store& s) { line(element(s.buffer, s.offset) + " = " + stored(s.buffer, s.value) + ";"); }
+  void print(const Store& s) { line(element(s.buffer, s.offset) + " = " + bare(stored(s.buffer, s.value)) + ";"); }
   void print(const StoreCombine& s) {
     DType dtype = module_.program.buffers[size_t(s.buffer)].dtype;
     std::string at = element(s.buffer, s.offset);
-    if (s.accumulator == Accumulator::add) return line(at + " += " + as(s.value, dtype) + ";");
-    line(at + " = " + combined(s.accumulator, dtype, at, as(s.value, dtype)) + ";");
+    if (s.accumulator == Accumulator::add) return line(at + " += " + bare(as(s.value, dtype)) + ";");
+    line(at + " = " + bare(combined(s.accumulator, dtype, at, as(s.value, dtype))) + ";");
   }
   void print(const StoreFirst& s) {
     std::string best = element(s.best, s.offset), position = element(s.positions, s.offset),
                 value = as(s.value, type(s.value));
-    line("if (" + position + " < 0 || " + beats_text(s.accumulator, value, best) + ") " + best + " = " + value + ", " +
-         position + " = " + index(s.term) + ";");
+    line("if (" + position + " < 0 || " + beats_text(s.accumulator, type(s.value), value, best) + ") " + best + " = " +
+         value + ", " + position + " = " + index(s.term) + ";");
   }
   void print(const For& f) {
     if (in_lanes(f)) {
@@ -657,8 +748,8 @@ class KernelPrinter {
     }
     const std::string& v = variables_[size_t(f.variable)];
     const bool part = f.kind == LoopKind::parallel;
-    if (f.kind == LoopKind::vector) line("#pragma GCC ivdep");
-    if (f.kind == LoopKind::unrolled) line("#pragma GCC unroll " + std::to_string(f.extent));
+    if (f.kind == LoopKind::vector) pragma("ivdep");
+    if (f.kind == LoopKind::unrolled) pragma("unroll " + std::to_string(f.extent));
     line("for (int64_t " + v + " = " + (part ? "from" : "0") + "; " + v + " < " +
          (part ? "to" : std::to_string(f.extent)) + "; ++" + v + ") {");
     ++depth_, ++inner_loops_;
@@ -668,7 +759,7 @@ class KernelPrinter {
   }
   void print(const If& i) {
     std::string condition;
-    for (const Term& t : i.where) condition += (condition.empty() ? "" : " && ") + index(t) + " >= 0";
+    for (const Term& t : i.where) condition += (condition.empty() ? "" : " && ") + not_negative(t);
     line("if (" + condition + ") {");
     ++depth_;
     lanes_.empty() || !has_loop(i.body) ? print(i.body) : print_in_lanes(i.body);
@@ -678,6 +769,7 @@ class KernelPrinter {
 
   const Module& module_;
   const Kernel& kernel_;
+  std::string prefix_;
   std::vector<int> uses_, loops_;  // by register: how often it is used; in which loop it is defined
   int loop_ = 0, last_loop_ = 0;
   std::set<BufferId> written_;
@@ -687,6 +779,7 @@ class KernelPrinter {
   std::map<BufferId, std::string> names_;
   std::map<int, std::string> symbol_names_;
   std::vector<std::string> variables_, texts_;
+  std::map<Register, std::string> totals_;  // names of accumulators in plain text
   std::map<Register, double> constants_;
   std::vector<Lane> lanes_;  // loops that run side by side around what is printed
   struct Made {
@@ -776,10 +869,71 @@ std::string with_prelude(const std::string& text) {
   const bool functions = std::any_of(kPreludeFunctions.begin(), kPreludeFunctions.end(), [&](std::string_view name) {
     return text.find("caravan_" + std::string(name) + "_f") != text.npos;
   });
-  return "/* Generated by Caravan. */\n" + std::string(functions ? kMathPrelude : "") + kPrelude + text;
+  return "/* Generated by Caravan. */\n" + std::string(functions ? kMathPrelude : "") + prelude() + text;
 }
 
 }  // namespace
+
+namespace {
+
+// Functions of the prelude under the names of plain text: the C library's, or with the prefix of the text.
+std::string with_plain_names(const std::string& text, const std::string& prefix) {
+  constexpr std::string_view ours = "caravan_";
+  auto in_word = [&](size_t at) { return at < text.size() && (isalnum(uint8_t(text[at])) || text[at] == '_'); };
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (in_word(end)) ++end;
+    if (end == at) {
+      out += text[at++];
+      continue;
+    }
+    const std::string_view word = std::string_view(text).substr(at, end - at);
+    at = end;
+    if (!word.starts_with(ours)) {
+      out += word;
+      continue;
+    }
+    const std::string_view name = word.substr(ours.size()), stem = name.substr(0, name.find('_'));
+    if (in_prelude(stem) && (name.ends_with("_f32") || name.ends_with("_f64")))
+      out += std::string(stem) + (name.ends_with("_f32") ? "f" : "");
+    else
+      out += prefix + "_" + std::string(name);
+  }
+  return out;
+}
+
+}  // namespace
+
+PlainText to_plain(const Module& module, const std::string& prefix) {
+  PlainText out;
+  std::map<std::string, std::string> known;  // by text with numbered names
+  for (const Kernel& kernel : module.kernels) {
+    KernelPrinter printer(module, kernel, KernelPrinter::Names::own, prefix);
+    KernelPrinter numbered(module, kernel, KernelPrinter::Names::numbered, prefix);
+    CARAVAN_CHECK(printer.is_pure(), "`" + kernel.name + "` needs more than its buffers");
+    auto [at, fresh] =
+        known.emplace(numbered.head("") + numbered.body(),
+                      prefix + "_k" + std::to_string(out.functions.size()) + "_" + identifier(kernel.name));
+    std::string comments;
+    for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
+    if (fresh) {
+      const std::string head = wrapped("static " + printer.head(at->second));
+      out.functions.push_back(comments + with_plain_names(head + printer.body(), prefix));
+    }
+    out.calls.push_back({at->second, fresh ? "" : comments, printer.buffers()});
+  }
+  return out;
+}
+
+std::string plain_helpers(const std::string& text, const std::string& prefix, const std::string& before) {
+  std::string out;
+  for (const Helper& helper : kHelpers) {
+    const std::string call = with_plain_names(helper.name, prefix) + "(";
+    if (text.find(call) != text.npos && before.find(call) == before.npos) out += with_plain_names(helper.text, prefix);
+  }
+  return out;
+}
 
 std::string to_c(const Module& module) { return to_units(module, module.kernels.size() + 1)[0]; }
 

@@ -33,4 +33,31 @@ std::string to_c(const loop::Module& module);  // as one text
 // Kernels that differ in nothing but their buffers are one function, here and in to_c.
 std::vector<std::string> to_units(const loop::Module& module, size_t most);
 
+// The kernels alone, for a text that calls them itself: C99 of any compiler, without vectors, pragmas and threads. At
+// file scope all its names start with `prefix` and an underscore. It calls <math.h>, where to_c has functions of its
+// own. The kernels must not need symbols or random bits.
+struct PlainText {
+  struct Call {
+    std::string function;
+    std::string comments;               // of a kernel that another one's function computes
+    std::vector<ir::BufferId> buffers;  // the arguments
+  };
+  std::vector<std::string> functions;
+  std::vector<Call> calls;  // in order
+};
+PlainText to_plain(const loop::Module& module, const std::string& prefix);
+// The conversions that a plain text calls, without those that a text before it calls.
+std::string plain_helpers(const std::string& text, const std::string& prefix, const std::string& before = "");
+
+// --- words of the text ---
+// Of an element; narrow floats are only stored, registers of them are float.
+const char* c_type(DType dtype);
+// A name that means nothing else in the text: not a word of C, a macro, a function that kernels call, or a register.
+std::string identifier(const std::string& text);
+// The number as an operand of this precision. What an integer cannot hold wraps, infinities are its bounds, NaN is 0.
+std::string literal(double value, DType dtype);
+std::string comment(std::string text);
+// A head or a call, in lines of at most 120 columns where commas allow it.
+std::string wrapped(const std::string& text);
+
 }  // namespace caravan::codegen

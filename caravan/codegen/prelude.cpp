@@ -2,7 +2,9 @@
 
 namespace caravan::codegen {
 
-const char* const kPrelude = R"C(#include <math.h>
+namespace {
+
+const char* const kTypes = R"C(#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -25,12 +27,24 @@ static inline void caravan_parallel(const caravan_step* step, void (*chunk)(cons
   if (step->parallel) step->parallel(step->pool, chunk, step, chunks);
   else for (int64_t c = 0; c < chunks; ++c) chunk(step, c);
 }
+)C";
 
-/* Floats to integers: towards zero, NaN gives 0, out of range saturates. */
+}  // namespace
+
+const Helper kHelpers[9] = {
+    {"caravan_to_u8", R"C(
+/* A float to an integer: towards zero, NaN gives 0, out of range saturates. */
 static inline uint8_t caravan_to_u8(double x) { return x != x || x <= 0 ? 0 : x >= 255 ? 255 : (uint8_t)x; }
+)C"},
+    {"caravan_to_i32", R"C(
+/* A float to an integer: towards zero, NaN gives 0, out of range saturates. */
 static inline int32_t caravan_to_i32(double x) { return x != x ? 0 : x <= -2147483648.0 ? INT32_MIN : x >= 2147483647.0 ? INT32_MAX : (int32_t)x; }
+)C"},
+    {"caravan_to_i64", R"C(
+/* A float to an integer: towards zero, NaN gives 0, out of range saturates. */
 static inline int64_t caravan_to_i64(double x) { return x != x ? 0 : x <= -0x1p63 ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : (int64_t)x; }
-
+)C"},
+    {"caravan_odd", R"C(
 /* To float, rounded to odd: rounding the result to a narrow float is then one rounding, from double. */
 static inline float caravan_odd(double x) {
   float f = (float)x;
@@ -40,20 +54,30 @@ static inline float caravan_odd(double x) {
   u |= 1;
   memcpy(&f, &u, 4); return f;
 }
-
-/* Narrow floats, rounded to nearest even. */
+)C"},
+    {"caravan_from_bf16", R"C(
+/* A narrow float, of which these are the bits. */
 static inline float caravan_from_bf16(uint16_t h) { uint32_t u = (uint32_t)h << 16; float f; memcpy(&f, &u, 4); return f; }
+)C"},
+    {"caravan_to_bf16", R"C(
+/* The bits of a narrow float, rounded to nearest even. */
 static inline uint16_t caravan_to_bf16(float f) {
   uint32_t u; memcpy(&u, &f, 4);
   if (f != f) return (uint16_t)(u >> 16 | 0x40);
   return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+)C"},
+    {"caravan_from_f16", R"C(
+/* A narrow float, of which these are the bits. */
 static inline float caravan_from_f16(uint16_t h) {
   uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, u;
   if (exponent == 0) { float f = (float)fraction * 0x1p-24f; return sign ? -f : f; }
   u = sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13;
   float f; memcpy(&f, &u, 4); return f;
 }
+)C"},
+    {"caravan_to_f16", R"C(
+/* The bits of a narrow float, rounded to nearest even. */
 static inline uint16_t caravan_to_f16(float f) {
   uint32_t u; memcpy(&u, &f, 4);
   uint16_t sign = (uint16_t)(u >> 16 & 0x8000);
@@ -65,7 +89,8 @@ static inline uint16_t caravan_to_f16(float f) {
   u += 0xfff + (u >> 13 & 1);
   return (uint16_t)(sign | ((u - (112u << 23)) >> 13));
 }
-
+)C"},
+    {"caravan_random", R"C(
 /* Threefry-4x32, 20 rounds: word `lane` of element `element` of the stream (seed, name, step). */
 static inline uint32_t caravan_random(uint64_t seed, uint64_t name, uint64_t step, uint64_t element, int lane) {
   static const int rotation[8][2] = {{10, 26}, {11, 21}, {13, 27}, {23, 5}, {6, 20}, {17, 11}, {25, 10}, {18, 20}};
@@ -85,6 +110,12 @@ static inline uint32_t caravan_random(uint64_t seed, uint64_t name, uint64_t ste
   }
   return x[lane];
 }
-)C";
+)C"}};
+
+std::string prelude() {
+  std::string out = kTypes;
+  for (const Helper& helper : kHelpers) out += helper.text;
+  return out;
+}
 
 }  // namespace caravan::codegen

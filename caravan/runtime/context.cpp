@@ -258,6 +258,9 @@ std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const Index
   return out;
 }
 
+ir::Program Context::solved(const Program& program) const {
+  return to_ir(program, Inference(program, impl_->known()));
+}
 Shape Context::shape(const Tensor& tensor) { return Inference(observe(tensor), impl_->known()).shape(tensor); }
 
 bool Context::has(const std::string& name) const { return impl_->device->has(name); }

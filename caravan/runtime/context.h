@@ -23,6 +23,9 @@ namespace caravan {
 namespace backend {
 class Device;
 }
+namespace ir {
+struct Program;
+}
 
 struct ContextOptions {
   uint64_t seed = 0;
@@ -81,7 +84,8 @@ class Context {
   Array eval(const Tensor& tensor, const IndexValues& values = {});
   std::vector<Array> eval(const std::vector<Tensor>& tensors, const IndexValues& values = {});
   void run(const Program& program, const IndexValues& values = {}) { compile(program).run(values); }
-  Shape shape(const Tensor& tensor);  // inferred with the Context's states; computes nothing
+  Shape shape(const Tensor& tensor);                 // inferred with the Context's states; computes nothing
+  ir::Program solved(const Program& program) const;  // likewise: what a device would be given
 
   // State by tensor or by name.
   Array read(const Tensor& state) const;

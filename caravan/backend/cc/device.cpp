@@ -274,7 +274,7 @@ class Gaps {
 }  // namespace
 
 // First fit, in the order of first use: a buffer takes the lowest gap that is large enough, until its last use.
-MemoryPlan plan_memory(const loop::Module& module) {
+MemoryPlan plan_memory(const loop::Module& module, const std::function<bool(const ir::Buffer&)>& is_placed) {
   const ir::Program& p = module.program;
   const int end = int(module.kernels.size());
   std::vector<int> at(p.buffers.size(), -1);  // in `placements`
@@ -282,7 +282,7 @@ MemoryPlan plan_memory(const loop::Module& module) {
   for (int k = 0; k < end; ++k)
     loop::for_each_access(module.kernels[size_t(k)].body, [&](const loop::Access& a) {
       const ir::Buffer& b = p.buffers[size_t(a.buffer)];
-      if (!std::holds_alternative<ir::Computed>(b.kind)) return;
+      if (!std::holds_alternative<ir::Computed>(b.kind) || !is_placed(b)) return;
       int& placement = at[size_t(a.buffer)];
       if (placement < 0)
         placement = int(plan.placements.size()),
@@ -308,6 +308,9 @@ MemoryPlan plan_memory(const loop::Module& module) {
   }
   plan.bytes = gaps.end();
   return plan;
+}
+MemoryPlan plan_memory(const loop::Module& module) {
+  return plan_memory(module, [](const ir::Buffer&) { return true; });
 }
 
 void lend(backend::Device& device, const std::string& state, const Shape& shape, DType dtype, void* memory) {

@@ -1,6 +1,8 @@
 // The processor as a device: programs become C, C becomes machine code, state lives in memory of its own precision.
 #pragma once
 
+#include <functional>
+
 #include "caravan/backend/backend.h"
 #include "caravan/backend/cc/compile.h"
 #include "caravan/passes/pipeline.h"
@@ -31,5 +33,7 @@ struct MemoryPlan {
   int64_t bytes = 0;  // of the arena: the peak
 };
 MemoryPlan plan_memory(const loop::Module& module);
+// Of the buffers of some kind alone, as if there were no others.
+MemoryPlan plan_memory(const loop::Module& module, const std::function<bool(const ir::Buffer&)>& is_placed);
 
 }  // namespace caravan::cc

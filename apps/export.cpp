@@ -1,0 +1,67 @@
+// caravan export: a saved model as one C99 file.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "apps/commands.h"
+#include "apps/model_file.h"
+#include "apps/output_folder.h"
+#include "caravan/base/error.h"
+#include "caravan/deploy/c99.h"
+
+namespace caravan::app {
+
+namespace {
+
+// "digits 2.c" -> "digits_2"
+std::string name_of(const std::string& path) {
+  std::string out = std::filesystem::path(path).stem().string();
+  for (char& c : out)
+    if (!isalnum(uint8_t(c))) c = '_';
+  return out;
+}
+
+std::string about(const ModelFile& file, const std::string& part) {
+  std::string out =
+      fmt::format("{} of the recipe {}, after {} steps of training", part, file.recipe, file.history.step);
+  if (!file.history.accuracies.empty())
+    out += fmt::format("; accuracy on test images {:.2f} %", 100 * file.history.accuracies.back());
+  return out + ".";
+}
+
+}  // namespace
+
+int export_command(const ExportOptions& options, const Settings& settings) {
+  std::set<std::string> paths = {options.file};
+  for (const std::string& path : {options.c, options.header, options.weights})
+    if (!path.empty() && !paths.insert(path).second)
+      throw ConfigError(fmt::format("`{}` cannot be two files at once; give each one a name of its own.", path));
+  const ModelFile file = read_model(options.file, settings.data());
+  // Nothing is computed, so nothing need be compiled.
+  LoadedPart model(file, options.part, 1, {.seed = file.request.seed, .device = "interp"});
+  const Part::Layer& answer = model.layers().back();
+  const deploy::CSource out = deploy::to_c99(model.context(), model.input(), answer.value.named(answer.name),
+                                             {.name = options.name.empty() ? name_of(options.c) : options.name,
+                                              .about = about(file, model.part().name),
+                                              .weights_inside = options.weights.empty()});
+  struct Output {
+    OutputFile file;
+    const std::string& path;
+    const std::string& text;
+  };
+  std::vector<Output> outputs;  // all of them can be written before the first one is
+  auto add = [&](const std::string& path, const char* option, const std::string& text) {
+    if (!path.empty()) outputs.push_back({OutputFile(path, option), path, text});
+  };
+  add(options.c, "--c", out.source), add(options.header, "--header", out.header);
+  add(options.weights, "--weights", out.weights);
+  for (const Output& o : outputs) {
+    o.file.write(o.text);
+    if (!options.quiet) std::cout << fmt::format("{}: {} bytes\n", o.path, o.text.size());
+  }
+  return kDone;
+}
+
+}  // namespace caravan::app

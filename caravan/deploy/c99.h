@@ -1,0 +1,33 @@
+// A trained model as one C99 file: no library but C's own, no allocation, no state.
+//
+//     Tensor x = input("x", {.batch = {1}, .output = {784}});
+//     deploy::CSource file = deploy::to_c99(ctx, x, model(x), {.name = "digits"});
+//     std::ofstream("digits.c") << file.source;                 // cc -O2 -std=c99 -c digits.c
+//     std::ofstream("digits.h") << file.header;                 // digits_run(image, logits, &scratch);
+#pragma once
+
+#include <string>
+
+#include "caravan/runtime/context.h"
+
+namespace caravan::deploy {
+
+struct COptions {
+  std::string name = "model";  // starts every name that the file defines: model_run, MODEL_INPUT_SIZE; a C identifier
+  std::string about{};         // the first words of the file: what the model is, how well it does
+  bool weights_inside = true;  // otherwise in a file beside it, which model_load reads
+};
+
+struct CSource {
+  std::string source;   // complete by itself; with -DMODEL_MAIN a program
+  std::string header;   // for those who call it
+  std::string weights;  // contents of the file beside it; empty if they are inside, or the model has none
+};
+
+// The value of `output` as a function of `input`, a state, and of all other states it depends on, whose values in the
+// Context are written down. The file adds in the order of the compiled backend (compiled with -ffp-contract=off, it has
+// its bits, but for functions of <math.h>). Refused: an output that does not depend on the
+// input, that draws random numbers (a training phase), that depends on a static index, or on a state without a value.
+CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const COptions& options = {});
+
+}  // namespace caravan::deploy

@@ -1,0 +1,40 @@
+#include "caravan/deploy/lanes.h"
+
+#include "caravan/loop/rows.h"
+#include "caravan/loop/walk.h"
+
+namespace caravan::deploy {
+
+using namespace loop;
+
+namespace {
+
+// A register starts, is summed into in loops, and is added to a total: what passes/split_loops makes.
+bool is_partial_sum(const For& loop) {
+  if (loop.kind != LoopKind::serial || loop.body.size() < 2 || !has_loop(loop.body)) return false;
+  auto* start = std::get_if<Reset>(&loop.body.front());
+  auto* end = std::get_if<Combine>(&loop.body.back());
+  return start && end && start->to == end->value && side_by_side(loop);
+}
+
+void turn(Block& block) {
+  for (Statement& s : block) {
+    if (auto* i = std::get_if<If>(&s)) turn(i->body);
+    auto* f = std::get_if<For>(&s);
+    if (!f) continue;
+    if (is_partial_sum(*f))
+      f->kind = LoopKind::vector;
+    else
+      turn(f->body);
+  }
+}
+
+}  // namespace
+
+Module lanes_inside(const Module& module) {
+  Module out = module;
+  for (Kernel& kernel : out.kernels) turn(kernel.body);
+  return out;
+}
+
+}  // namespace caravan::deploy

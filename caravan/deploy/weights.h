@@ -1,0 +1,25 @@
+// A model's numbers: as C, or as a file beside it with the C that reads it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caravan/array/array.h"
+
+namespace caravan::deploy {
+
+struct Weight {
+  std::string field;  // of the struct of weights
+  std::string name;   // the user's
+  Array value;        // of the precision that the model computes with
+};
+
+std::string struct_text(const std::vector<Weight>& weights, const std::string& prefix);       // PREFIX_weights
+std::string initializer_text(const std::vector<Weight>& weights, const std::string& prefix);  // PREFIX_trained
+
+// The file: a head (magic, byte order, version, hashes of the layout and of the contents), then the arrays, packed.
+std::string file_bytes(const std::vector<Weight>& weights);
+std::string load_declaration(const std::string& prefix);
+std::string load_definition(const std::vector<Weight>& weights, const std::string& prefix);
+
+}  // namespace caravan::deploy
