@@ -232,8 +232,11 @@ TEST_P(Models, GiveWhatTheLibraryGives) {
   const Ran again = program(beside, text_of(inputs), "-ffp-contract=off");
   ASSERT_EQ(again.status, 0) << again.error << beside.source;
   expect_near(again.numbers(), on_cpu, std::min(model.tolerance, 1e-5), "weights beside");
-  if (!calls_functions(file.source)) {
-    expect_near(again.numbers(), on_cpu, bytes(y.dtype()) > 4 ? 0 : 6e-9, "the bits of the compiled backend, in nine digits");
+  EXPECT_TRUE(std::string(model.name) != "StridePaddingDilationGroups" || !calls_functions(file.source)) << "the next check sees something";
+  const std::vector<double> numbers = again.numbers();
+  for (size_t i = 0; i < on_cpu.size() && !calls_functions(file.source); ++i) {
+    const double given = numbers[i];  // nine digits tell floats apart
+    ASSERT_TRUE(y.dtype() == DType::f64 ? given == on_cpu[i] : float(given) == float(on_cpu[i])) << "other bits at " << i << ": " << given << ", not " << on_cpu[i];
   }
 
   if (!has_compiler("clang")) return;
