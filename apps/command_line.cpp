@@ -22,6 +22,7 @@ struct Parsed {
   EvalOptions eval;
   ExportOptions export_;
   ParityOptions parity;
+  ServeOptions serve;
   DataOptions data;
   DoctorOptions doctor;
   Call call;
@@ -208,6 +209,20 @@ void add_parity(CLI::App& app, Parsed& parsed) {
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return parity_command(o, s); }; });
 }
 
+void add_serve(CLI::App& app, Parsed& parsed) {
+  ServeOptions& o = parsed.serve;
+  CLI::App& command = add_command(app, "serve", "A page to draw digits on and to train small models, on this machine",
+                                  "  caravan serve\n  caravan serve --port 0\n  caravan serve digits.safetensors");
+  command.add_option("FILE", o.file, "A model of digits that was saved [one that is trained once]");
+  command.add_option("--port", o.port, "0: any that is free")->check(CLI::Range(0, 65535))->capture_default_str();
+  command.add_option("--host", o.host, "Address to listen on; another than loopback lets other machines in")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  parsed.add_setting(command, "data", "DIR", "The only folder to look at for digits [the usual places]");
+  add_device_settings(command, parsed);
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return serve_command(o, s); }; });
+}
+
 void add_data(CLI::App& app, Parsed& parsed) {
   DataOptions& o = parsed.data;
   CLI::App& command = add_command(app, "data", "Data sets: what is there, where, and how to get it",
@@ -297,6 +312,7 @@ Call parse_command_line(int argc, const char* const* argv) {
   add_eval(app, parsed);
   add_export(app, parsed);
   add_parity(app, parsed);
+  add_serve(app, parsed);
   add_data(app, parsed);
   add_doctor(app, parsed);
   try {

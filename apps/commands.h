@@ -71,6 +71,13 @@ struct ParityOptions {
 };
 int parity_command(const ParityOptions& options, const Settings& settings);
 
+struct ServeOptions {
+  std::string file;  // a checkpoint of a model of digits; empty: the one in the cache, trained first if need be
+  std::string host = "127.0.0.1";
+  int port = 8080;  // 0: any that is free
+};
+int serve_command(const ServeOptions& options, const Settings& settings);
+
 struct DataOptions {
   std::string name, to;  // no `to`: the folder that was given, or the user's cache
   bool json = false;
