@@ -178,16 +178,20 @@ void add_eval(CLI::App& app, Parsed& parsed) {
 
 void add_export(CLI::App& app, Parsed& parsed) {
   ExportOptions& o = parsed.export_;
-  CLI::App& command = add_command(app, "export", "A saved model as one C99 file that needs no library",
-                                  "  caravan export mnist-mlp.safetensors --c digits.c\n"
-                                  "  caravan export mnist-conv.safetensors --c digits.c --header digits.h\n"
-                                  "  caravan export mnist-conv.safetensors --c digits.c --weights digits.bin\n"
-                                  "  cc -O3 -std=c99 -DDIGITS_MAIN digits.c -o digits -lm");
+  CLI::App& command =
+      add_command(app, "export", "A saved model, or a part of it, as one C99 file that needs no library",
+                  "  caravan export mnist-mlp.safetensors --c digits.c\n"
+                  "  caravan export mnist-conv.safetensors --c digits.c --header digits.h\n"
+                  "  caravan export mnist-conv.safetensors --c digits.c --weights digits.bin\n"
+                  "  cc -O3 -std=c99 -DDIGITS_MAIN digits.c -o digits -lm\n"
+                  "  caravan export mnist-autoencoder.safetensors --part encoder --safetensors "
+                  "encoder.safetensors");
   command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->required();
-  command.add_option("--c", o.c, "The C file")->type_name("FILE")->required();
+  command.add_option("--c", o.c, "The C file")->type_name("FILE");
   command.add_option("--header", o.header, "A header for those who call it")->type_name("FILE");
   command.add_option("--weights", o.weights, "The weights in a file of their own, which the C reads")
       ->type_name("FILE");
+  command.add_option("--safetensors", o.tensors, "The weights alone, by name")->type_name("FILE");
   command.add_option("--part", o.part, "A part of the model, such as `encoder` [the whole]")->type_name("NAME");
   command.add_option("--name", o.name, "Starts every name of the C file [the file's]")->type_name("NAME");
   command.add_flag("--quiet", o.quiet, "No text");

@@ -61,6 +61,7 @@ int eval_command(const EvalOptions& options, const Settings& settings);
 struct ExportOptions {
   std::string file, part, name;    // no part: the whole; no name: the C file's
   std::string c, header, weights;  // files; empty: none, and weights inside
+  std::string tensors;             // a file of the weights alone; empty: none
   bool quiet = false;
 };
 int export_command(const ExportOptions& options, const Settings& settings);

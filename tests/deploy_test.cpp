@@ -341,13 +341,29 @@ TEST_F(ExportCommand, APartWithItsWeightsBeside) {
   const Ran ran = shell(path("code") + " " + path("c/code.bin"), text_of({Array(parse_shape("784"))}));
   EXPECT_EQ(ran.numbers().size(), 16u) << ran.error;
 }
+TEST_F(ExportCommand, APartsWeightsAlone) {
+  train("mnist-autoencoder", "--steps 3");
+  ASSERT_EQ(caravan("export model.safetensors --part decoder --safetensors decoder.safetensors").status, 0);
+  const data::Tensors saved = data::read_safetensors(path("decoder.safetensors")), whole = data::read_safetensors(path("model.safetensors"));
+  std::string names;
+  for (const auto& [name, tensor] : saved.list) {
+    names += name + " ";
+    EXPECT_EQ(tensor.elements, whole.find(name)->elements);
+  }
+  EXPECT_EQ(names, "decoder.0.bias decoder.0.weight decoder.1.bias decoder.1.weight decoder.2.bias decoder.2.weight ");
+  // It fills a decoder of one's own.
+  Context ctx({.device = "interp"});
+  ctx.compile(observe(Mlp("decoder", {.widths = {32, 64, 784}, .activation = Tanh()})(input("z", {.output = {16}}))));
+  load_checkpoint(path("decoder.safetensors"), ctx);
+}
 TEST_F(ExportCommand, RefusesInOneSentenceAndWritesNothing) {
   train("linear", "--steps 1");
   write("no_model.safetensors", "");
   const struct {
     std::string arguments, phrase;
   } kWrong[] = {
-      {"export model.safetensors", "--c is required"},
+      {"export model.safetensors", "`caravan export` needs --c FILE for a C file or --safetensors FILE"},
+      {"export model.safetensors --safetensors w --header out.h", "--header and --weights belong to a C file"},
       {"export nothing.safetensors --c out.c", "nothing.safetensors"},
       {"export no_model.safetensors --c out.c", "no_model.safetensors"},
       {"export model.safetensors --c 2.c", "`2` cannot start the names of a C file"},
