@@ -90,7 +90,7 @@ bool Training::stretch(int64_t stop) {
   IndexValues at = recipe_.at(history.step);  // kept, because a step may take less time than an allocation
   int64_t& batch = at[0].second;
   int64_t& count = at[1].second;
-  while (count < stop && !interrupted) {
+  do {  // one step at least: what is done at the end of an epoch or a report is never done twice
     batch = count % per_epoch;
     step_.run(at);
     const double loss = step_.read(recipe_.loss).item();
@@ -100,7 +100,7 @@ bool Training::stretch(int64_t stop) {
     history.epoch += loss;
     if (check && check->found(at, loss)) return false;
     history.step = ++count;
-  }
+  } while (count < stop && !interrupted);
   seconds += seconds_since(start);
   return true;
 }

@@ -41,7 +41,7 @@ class Training {
   End run(int64_t until, bool quiet);
 
  private:
-  bool stretch(int64_t stop);  // false: not finite
+  bool stretch(int64_t stop);  // at least one step; false: not finite
   void end_epoch(Progress& progress, bool quiet);
   void end_report(Progress& progress, int64_t reports);
 
@@ -50,7 +50,7 @@ class Training {
   Routine step_;
 };
 
-// "epoch 3: 97.12 % of the test images are right (the paper: 91 %)"
+// "epoch 3: 97.12 % of the test images are read right; the paper has 91 %"
 std::string epoch_line(const Recipe& recipe, const std::vector<double>& accuracies, size_t epoch);
 
 }  // namespace caravan::app
