@@ -84,7 +84,8 @@ void write_model(const std::string& path, const std::string& recipe, const Model
                   {"optimizer", s.optimizer},
                   {"seed", std::to_string(s.seed)},
                   {"paper", run.paper ? "1" : "0"},
-                  {"data", run.data}};
+                  {"data", run.data},
+                  {"data_sum", run.data_sum}};
   data::write_safetensors(path, out);
 }
 
@@ -104,6 +105,7 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
                  in.number<uint64_t>("seed"),
                  places};
   out.data = in.text("data");
+  out.data_sum = in.text("data_sum");
   out.report = in.whole("report", 1);
   History& h = out.history;
   h.step = in.whole("step", 0);

@@ -27,7 +27,7 @@ struct ModelRun {
   Schedule schedule;
   History history;
   bool paper = false;
-  std::string data;  // where the points came from
+  std::string data, data_sum;  // where the points came from, and the recipe's checksum of them
 };
 
 struct ModelFile {
@@ -35,7 +35,7 @@ struct ModelFile {
   Request request;  // every wish but epochs is filled in; its places are the caller's
   History history;
   int64_t report = 0;  // the schedule's
-  std::string data;
+  std::string data, data_sum;
   data::Tensors states;  // parameters, moments, running statistics
 };
 

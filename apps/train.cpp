@@ -143,6 +143,10 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   Recipe recipe = row.make(start.request);
   Schedule& schedule = recipe.schedule;
   if (start.file) {
+    if (recipe.data_sum != start.file->data_sum)
+      throw ConfigError(fmt::format(
+          "{} was begun with the data of {}, and that of {} is other data; give its folder with --data, or begin anew.",
+          start.file->path, start.file->data, recipe.data));
     schedule.report = start.file->report;
     if (schedule.steps < start.history.step)
       throw ConfigError(fmt::format("{} has done {} steps, which is more than {}.", start.file->path,
@@ -191,7 +195,8 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   Training training(recipe, ctx, step, start.history);
   training.check = check ? &*check : nullptr;
   auto save_to = [&, ctx = ctx](const std::string& path) {
-    write_model(path, row.name, {schedule, training.history, start.request.wishes.paper, recipe.data}, ctx);
+    const bool paper = start.request.wishes.paper;
+    write_model(path, row.name, {schedule, training.history, paper, recipe.data, recipe.data_sum}, ctx);
   };
   if (!options.save.empty()) training.save = [&] { save_to(options.save); };
   const Training::End end = training.run(until, options.quiet);

@@ -116,12 +116,25 @@ TEST_F(Recipes, AFinishedRunMayGoOnFurther) {
   expect_refused(train("moons", {"--epochs", "1", "--resume", "two"}), "two has done 160 steps, which is more than 80");
 }
 
+// Until the process has a handler for the signal, however long its compiler takes.
+void wait_until_caught(pid_t process, int signal) {
+  const string path = "/proc/" + std::to_string(process) + "/status", key = "SigCgt:\t";
+  for (int tenths = 0; tenths < 1200; ++tenths) {
+    const string status = content(path);
+    const size_t at = status.find(key);
+    if (at == string::npos) break;  // it is gone
+    if (std::stoull(status.substr(at + key.size()), nullptr, 16) >> (signal - 1) & 1) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  ADD_FAILURE() << "no handler for signal " << signal;
+}
+
 TEST_F(Recipes, CtrlCSavesAndTheRunGoesOn) {
   for (const bool asked : {true, false}) {
     Arguments begun = {CARAVAN_COMMAND, "train", "moons", "--epochs", "1000000", "--quiet"};
     if (asked) begun.insert(begun.end(), {"--save", "deep/stopped"});
     const pid_t child = start(begun, {"CARAVAN_CACHE=" + folder_ + "/cache"});
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    wait_until_caught(child, SIGINT);
     kill(child, SIGINT);
     const Outcome o = ended(child);
     EXPECT_EQ(o.code, 130) << o.err;
@@ -191,6 +204,11 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
   expect_refused(train("moons", {"--save", "/dev/null/x"}), "--save");
   expect_refused(train("mnist-mlp", {"--batch", "301"}), "--batch 301 is more than the 300 points");
   expect_refused({"train", "mnist-mlp", "--data", folder_}, "mnist");
+  good(train("mnist-mlp", {"--steps", "2", "--save", "digits", "--quiet"}));
+  expect_refused({"train", "mnist-mlp", "--resume", "digits", "--data", digits(301, 120)},
+                 "digits was begun with the data of " + data_ + ", and that of " + cache_ + "/digits301 is other data");
+  std::filesystem::copy(data_, folder_ + "/moved");
+  good({"train", "mnist-mlp", "--resume", "digits", "--data", "moved", "--steps", "4", "--quiet"});
 
   data::Tensors tensors = data::read_safetensors(folder_ + "/moons");
   auto changed = [&](const auto& change) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "caravan/data/gzip.h"
 #include "caravan/data/loader.h"
 #include "caravan/plot/sheet.h"
 
@@ -35,6 +36,14 @@ plot::Sheet sheet_of(const Predictions& p, const std::vector<size_t>& which, con
   return out;
 }
 
+std::string checksum(const data::Digits& digits) {
+  std::string out;
+  for (const data::LabelledImages* part : {&digits.train, &digits.test})
+    for (const Array* bytes : {&part->images, &part->labels})
+      out += fmt::format("{:08x}", data::crc32({static_cast<const char*>(bytes->data()), size_t(bytes->size())}));
+  return out;
+}
+
 std::vector<size_t> first(size_t count, size_t of) {
   std::vector<size_t> out;
   for (size_t i = 0; i < std::min(count, of); ++i) out.push_back(i);
@@ -46,6 +55,7 @@ std::vector<size_t> first(size_t count, size_t of) {
 void add_digit_findings(Recipe& recipe, const data::Digits& digits, const Model& probabilities,
                         const MoreFindings& more) {
   recipe.data = digits.source;
+  recipe.data_sum = checksum(digits);
   recipe.stand_in = digits.drawn;
   const Model model = [probabilities](const Tensor& images) { return probabilities(pixels(images)); };
   const data::LabelledImages test = digits.test;

@@ -72,9 +72,10 @@ struct Recipe {
   Tensor loss;      // the mean over a batch
   Program program;  // one training step, which observes the loss
   Index batch, step;
-  Tensor lr;              // of `step`
-  std::string data{};     // where the points come from; empty: made for this run
-  bool stand_in = false;  // they are not what the recipe is meant for
+  Tensor lr;               // of `step`
+  std::string data{};      // where the points come from; empty: made for this run
+  std::string data_sum{};  // a checksum of them, by which a run that goes on knows them again
+  bool stand_in = false;   // they are not what the recipe is meant for
 
   std::function<void(std::ostream&, Context&)> before{};
   std::function<Findings(Context&)> examine{};
