@@ -371,6 +371,7 @@ TEST_F(ExportCommand, RefusesInOneSentenceAndWritesNothing) {
       {"export model.safetensors --c out.c --part head", "has no part `head`; there are: "},
       {"export model.safetensors --c out.c --header out.c", "`out.c` cannot be two files at once"},
       {"export model.safetensors --c model.safetensors", "`model.safetensors` cannot be two files at once"},
+      {"export model.safetensors --safetensors ./model.safetensors", "`./model.safetensors` cannot be two files at once"},
       {"export model.safetensors --c out.c --header .", "--header `.` is a folder"},
   };
   for (const auto& [arguments, phrase] : kWrong) {
