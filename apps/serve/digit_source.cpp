@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/model_file.h"
+#include "apps/output_folder.h"
 #include "caravan/base/error.h"
 #include "caravan/data/digits.h"
 
@@ -60,6 +61,7 @@ std::vector<serve::DigitExample> examples_of(const data::LabelledImages& images)
 
 // Trains and keeps the model. False: it was told to stop.
 bool train(const Wanted& wanted, const std::stop_token& stop) {
+  const OutputFile writable(wanted.kept, "CARAVAN_CACHE");  // before the work, not after it
   Request request;
   request.wishes.epochs = kEpochs;
   request.seed = wanted.settings.seed();
@@ -78,7 +80,7 @@ bool train(const Wanted& wanted, const std::stop_token& stop) {
     history.step += some;
   }
   history.loss = history.ewma = step.read(recipe.loss).item();
-  write_model(wanted.kept, kRecipe, {schedule, history, false, recipe.data}, ctx);
+  write_model(wanted.kept, kRecipe, {schedule, history, false, recipe.data, recipe.data_sum}, ctx);
   return true;
 }
 

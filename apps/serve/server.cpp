@@ -202,6 +202,8 @@ struct Server::Impl {
         send(response, {response.status, "the request is not one that this server understands."});
     });
 
+    if (host.empty())
+      throw ConfigError("the address to listen on is empty, which would be every one; 0.0.0.0 says so.");
     if (options.port == 0)
       port = http.bind_to_any_port(host);
     else if (http.bind_to_port(host, options.port))
@@ -258,6 +260,9 @@ struct Server::Impl {
                                               const httplib::ContentReader& reader) {
     std::string out;
     if (!says_its_length(request)) return out;
+    // The library would parse a form and stop where it does not like it; the rest, which the sender of the form chose,
+    // would be the next request. The request is the library's own, and not const.
+    if (request.is_multipart_form_data()) const_cast<httplib::Request&>(request).headers.erase("Content-Type");
     const bool whole = reader([&](const char* data, size_t size) {
       out.append(data, size);
       return out.size() <= kMostBytes;

@@ -16,7 +16,7 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Answers from here on, in threads of its own, until it is destroyed. Throws BackendError where the port is taken.
+  // Answers from here on, in threads of its own, until it is destroyed. BackendError where the port is taken.
   Server(const ServerOptions& options, Digits& digits, Playground& playground);
   ~Server();
 
