@@ -91,7 +91,8 @@ function makeBars() {
 
 async function showExamples(drawing) {
   const answer = await ask('/api/examples');
-  const buttons = (answer?.examples ?? []).map(({ label, pixels }) => {
+  if (!answer?.examples.length) return setTimeout(() => showExamples(drawing), 700); // they may come after the model
+  const buttons = answer.examples.map(({ label, pixels }) => {
     const button = document.createElement('button');
     const canvas = document.createElement('canvas');
     button.setAttribute('aria-label', `Example of a ${label}`);
