@@ -51,7 +51,9 @@ void remove_leftovers(const std::string& within, std::string_view name) {
     const std::string file = entry.path().filename();
     if (!file.starts_with(begin) || !file.ends_with(end)) continue;
     const pid_t owner = std::atoi(file.c_str() + begin.size());
-    if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), error);
+    if (owner <= 0) continue;
+    const bool ended = owner == getpid() || (kill(owner, 0) != 0 && errno == ESRCH);  // our number was another's before
+    if (ended) fs::remove_all(entry.path(), error);
   }
 }
 
@@ -61,7 +63,7 @@ class PartFolder {
   PartFolder(const std::string& within, std::string_view name)
       : path_(fmt::format("{}/.{}.{}.part", within, name, getpid())) {
     remove_leftovers(within, name);
-    fs::create_directory(path_);
+    if (!fs::create_directory(path_)) throw BackendError(fmt::format("`{}` is there already; remove it.", path_));
   }
   PartFolder(const PartFolder&) = delete;
   PartFolder& operator=(const PartFolder&) = delete;
