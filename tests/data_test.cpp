@@ -154,6 +154,8 @@ TEST(Csv, RefusalsNameLineAndColumn) {
                         {string("1,2\0,3\n", 7), "line 1, column 2"}});
   EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::u8}); }, "1\n256\n").find("does not fit u8"),
             string::npos);
+  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::i64}); }, "9007199254740993\n").find("does not fit i64"),
+            string::npos);
   EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.header = true}); }, "").find("it is empty"), string::npos);
   refused_bit_flips(read, "1.5,\"2\",3e4\r\n4,5,6\n");
 }
@@ -463,6 +465,9 @@ TEST(Loader, TheOrderIsAFunctionOfSeedAndStep) {
   EXPECT_EQ(plain.next()[1].values(), (Values{0, 1}));
   Loader large(numbered(2), {.batch = 5, .shuffle = false});
   EXPECT_EQ(large.next()[1].values(), (Values{0, 1, 0, 1, 0}));
+  Loader endless(numbered(2), {.batch = INT64_MAX});
+  EXPECT_EQ(endless.steps_per_epoch(), 1);
+  EXPECT_THROW(endless.next(), std::exception) << "no machine has the memory";
 }
 
 TEST(Loader, WhatTheThreadThrowsReachesTheCallerAtItsStep) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "caravan/base/error.h"
@@ -12,6 +13,8 @@
 namespace caravan::data {
 
 namespace {
+
+constexpr double kFirstInexact = 0x1p53;  // the field behind it may have been 2^53 + 1
 
 std::optional<double> number(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -49,7 +52,8 @@ class Parser {
         if (!value)
           refuse(fmt::format("line {}, column {}: {} is not a number that can be read", line, at, shown(text)) +
                  (rows == 0 && !options_.header ? " (if the first row has names, set `header`)" : ""));
-        if (!can_hold(options_.dtype, *value))
+        const bool exact = options_.dtype != DType::i64 || std::fabs(*value) < kFirstInexact;
+        if (!can_hold(options_.dtype, *value) || !exact)
           refuse(fmt::format("line {}, column {}: {} does not fit {}", line, at, shown(text), name(options_.dtype)));
         values.push_back(*value);
         ++count;

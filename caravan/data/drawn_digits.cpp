@@ -4,6 +4,7 @@
 // Only + - * / and square roots are used, so the bits depend on no library.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <sstream>
@@ -102,8 +103,11 @@ std::vector<Stroke> parse(const char* path) {
       out.emplace_back();
       continue;
     }
-    const size_t comma = word.find(',');
-    out.back().push_back({{std::stod(word) / 100, std::stod(word.substr(comma + 1)) / 100}, word.back() == '!'});
+    int x = 0, y = 0;
+    const char* end = word.data() + word.size();
+    const char* comma = std::from_chars(word.data(), end, x).ptr;  // in whatever locale the program is
+    std::from_chars(comma + 1, end, y);
+    out.back().push_back({{x / 100.0, y / 100.0}, word.back() == '!'});
   }
   for (Stroke& stroke : out) stroke.front().corner = stroke.back().corner = true;
   return out;

@@ -48,7 +48,7 @@ void check_batch(int64_t batch, int64_t rows) {
   if (rows < 1) throw ShapeError("there are no examples to make batches of.");
 }
 
-int64_t batches_in(int64_t rows, int64_t batch) { return (rows + batch - 1) / batch; }
+int64_t batches_in(int64_t rows, int64_t batch) { return (rows - 1) / batch + 1; }  // rows > 0
 
 // One row of `array` without its leftmost axis.
 Array row(const Array& array, int64_t i) {

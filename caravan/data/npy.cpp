@@ -282,7 +282,7 @@ NamedArrays parse_npz(std::string_view content, const std::string& file) {
   return out;
 }
 
-NamedArrays read_npz(const std::string& path) { return parse_npz(read_file(path), path); }
+NamedArrays read_npz(const std::string& path) { return parse_npz(read_unpacked(path), path); }
 
 std::string npz_content(const NamedArrays& arrays, Packing packing) {
   std::vector<ZipEntry> entries;
