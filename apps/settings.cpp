@@ -15,14 +15,9 @@ namespace caravan::app {
 
 namespace {
 
-std::string environment(const std::string& name, const std::string& otherwise = "") {
+std::string environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
-  return value ? value : otherwise;
-}
-
-std::string default_cache() {
-  const std::string home = environment("HOME", "."), base = environment("XDG_CACHE_HOME", home + "/.cache");
-  return base + "/caravan";
+  return value ? value : "";
 }
 
 constexpr const char* kNotGiven = "";  // a default of no value at all
@@ -35,9 +30,12 @@ struct Row {
 std::vector<Row> rows() {
   const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
   return {
-      {"device", "CARAVAN_DEVICE", "auto"},        {"threads", "CARAVAN_THREADS", std::to_string(cores), 1, 1024},
-      {"cache", "CARAVAN_CACHE", default_cache()}, {"log", "CARAVAN_LOG", "0", 0, 9},
-      {"data", "CARAVAN_DATA", kNotGiven},         {"seed", "CARAVAN_SEED", "1", 0, INT64_MAX},
+      {"device", "CARAVAN_DEVICE", "auto"},
+      {"threads", "CARAVAN_THREADS", std::to_string(cores), 1, 1024},
+      {"cache", "CARAVAN_CACHE", data::user_cache()},
+      {"log", "CARAVAN_LOG", "0", 0, 9},
+      {"data", "CARAVAN_DATA", kNotGiven},
+      {"seed", "CARAVAN_SEED", "1", 0, INT64_MAX},
   };
 }
 

@@ -112,14 +112,15 @@ const Dataset& dataset(std::string_view name) {
   throw ConfigError(fmt::format("there is no data set `{}`; there are: {}.", name, fmt::join(names, ", ")));
 }
 
-std::string data_cache() {
+std::string user_cache() {
   auto from = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value ? value : "");
   };
   const std::string set = from("XDG_CACHE_HOME"), home = from("HOME");
-  return (!set.empty() ? set : home + "/.cache") + "/caravan/data";
+  return (!set.empty() ? set : (home.empty() ? "." : home) + "/.cache") + "/caravan";
 }
+std::string data_cache() { return user_cache() + "/data"; }
 
 Places usual_places(std::string given, std::string given_by) {
   return {std::move(given), std::move(given_by), {kBesideCheckout, kSystem, data_cache()}};

@@ -42,7 +42,8 @@ struct Places {
 };
 // The usual ones: `shared/data` beside the checkout, the system's, the user's cache.
 Places usual_places(std::string given = "", std::string given_by = "");
-std::string data_cache();  // the user's: $XDG_CACHE_HOME/caravan/data, or ~/.cache/caravan/data
+std::string user_cache();  // $XDG_CACHE_HOME/caravan, or ~/.cache/caravan
+std::string data_cache();  // the folder `data` of it
 
 // A file by its name, or as NAME.gz, or with `.idx` for `-idx`.
 std::optional<std::string> find_file(const std::string& folder, std::string_view name);
