@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "caravan/data/loader.h"
+
 namespace caravan::app {
 
 int64_t Predictions::said(size_t i) const {
@@ -23,12 +25,10 @@ std::vector<size_t> Predictions::wrong() const {
 }
 Predictions predict(Context& ctx, const Model& model, const Array& inputs, const Array& labels) {
   constexpr int64_t kAtOnce = 100;
-  const int64_t count = labels.size(), batches = (count + kAtOnce - 1) / kAtOnce;
-  std::vector<int64_t> rows(size_t(batches * kAtOnce));  // the last batch is completed with the first examples
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = int64_t(i) % count;
-  const Array padded = int64_t(rows.size()) == count ? inputs : inputs.take(rows);
+  const Array examples = data::whole_batches(inputs, kAtOnce);
+  const int64_t count = labels.size(), batches = examples.shape().batch[0].size;
   Index at("test_batch", batches);
-  Tensor answer = model(padded.batches(kAtOnce)[at]);
+  Tensor answer = model(examples[at]);
   Routine routine = ctx.compile(observe(answer));
   Predictions out{inputs, labels, {}};
   for (int64_t b = 0; b < batches; ++b) {
