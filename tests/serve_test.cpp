@@ -340,6 +340,15 @@ TEST_F(Serve, AnswersForLoopbackNamesAlone) {
   EXPECT_EQ(raw("GET /api/status HTTP/1.1\r\n\r\n").status, 421);
 }
 
+TEST_F(Serve, LoopbackByAnotherSpellingIsLoopback) {
+  const Server other({.host = "127.1", .port = 0}, digits_, playground_);
+  for (const auto& [host, status] : {std::pair{"example.test", 421}, {"127.0.0.1", 200}, {"127.1", 200}}) {
+    Connection connection(std::stoi(other.address().substr(other.address().rfind(':') + 1)));
+    connection.send(string("GET /api/status HTTP/1.1\r\nHost: ") + host + "\r\n\r\n");
+    EXPECT_EQ(connection.receive().status, status) << host;
+  }
+}
+
 TEST_F(Serve, AnswersForEveryNameWhereItWasToldToListenToAll) {
   const Server open({.host = "0.0.0.0", .port = 0}, digits_, playground_);
   Connection connection(std::stoi(open.address().substr(open.address().rfind(':') + 1)));

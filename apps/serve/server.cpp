@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <httplib.h>
+#include <netdb.h>
 
 #include <algorithm>
 #include <chrono>
@@ -63,6 +64,23 @@ bool is_loopback(const std::string& host) {
   in_addr address;
   if (inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
   return host == "localhost" || host == "::1" || host == "[::1]";
+}
+
+// Are all addresses that the name stands for of loopback? A machine's own name often is.
+bool leads_to_loopback(const std::string& host) {
+  addrinfo hints{}, *list = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) return is_loopback(host);
+  bool out = true;
+  for (const addrinfo* a = list; a; a = a->ai_next) {
+    if (a->ai_family == AF_INET)
+      out = out && ntohl(reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr.s_addr) >> 24 == 127;
+    else
+      out = out && a->ai_family == AF_INET6 &&
+            IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(a->ai_addr)->sin6_addr);
+  }
+  freeaddrinfo(list);
+  return out;
 }
 
 bool says_its_length(const httplib::Request& request) {
@@ -163,13 +181,14 @@ std::vector<Route> make_routes(Digits& digits, Playground& playground) {
 
 struct Server::Impl {
   const std::string host;
+  const bool on_loopback;
   const std::vector<Route> routes;
   int port = 0;
   httplib::Server http;
   std::thread listening;
 
   Impl(const ServerOptions& options, Digits& digits, Playground& playground)
-      : host(options.host), routes(make_routes(digits, playground)) {
+      : host(options.host), on_loopback(leads_to_loopback(host)), routes(make_routes(digits, playground)) {
     http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
     http.set_keep_alive_timeout(kIdleSeconds);
     http.set_keep_alive_max_count(1'000'000);
@@ -224,7 +243,7 @@ struct Server::Impl {
   }
 
   // A page elsewhere may have its own name lead here; such requests carry that name.
-  bool is_for_us(const std::string& name) const { return !is_loopback(host) || name == host || is_loopback(name); }
+  bool is_for_us(const std::string& name) const { return !on_loopback || name == host || is_loopback(name); }
 
   std::optional<Refusal> refused(const httplib::Request& request) const {
     const std::string name = without_port(request.get_header_value("Host"));
