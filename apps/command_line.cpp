@@ -304,7 +304,7 @@ Call parse_command_line(int argc, const char* const* argv) {
       "Examples:\n  caravan einsum 'ij;jk=>ik' '3,4' '4,5'\n  caravan train moons\n  caravan inspect moons --stage "
       "assignments\n\n"
       "`caravan COMMAND --help` says more. Exit codes: 0 done, 1 a check failed, 2 wrong usage or input, 3 the machine "
-      "failed.\n"
+      "failed, 130 interrupted and saved.\n"
       "Settings: the command line, then CARAVAN_{DEVICE,THREADS,CACHE,LOG,DATA,SEED}, then caravan.toml, then the "
       "default.");
   parsed.add_setting(app, "log", "INT", "1: print every setting with its source, and the passes with their times");
