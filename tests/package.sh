@@ -2,7 +2,7 @@
 # package.sh BUILD PAGE COMPILER [FLAGS...]: installs BUILD into a folder of its own and does there what the lesson PAGE says: its files, then its
 # commands. What is built with find_package, with pkg-config and from exported C must give the answers of the page.
 set -euo pipefail
-build=$1 page=$2 compiler=$3
+build=$1 page=$(realpath "$2") compiler=$3
 shift 3
 reader=$(cd "$(dirname "$0")" && pwd)/../tools/lesson.awk
 work=$(mktemp -d)
@@ -21,7 +21,7 @@ quietly cmake --install "$build" --prefix "$work/first"
 mv "$work/first" "$HOME/.local"  # a package that was moved works too
 
 # The page's c++ is the compiler of this build, with its flags.
-printf '#!/bin/sh\nexec %s "$@"\n' "$(printf '%q ' "$compiler" "$@")" >"$work/bin/c++"
+printf '#!/bin/sh\nexec %q %s "$@"\n' "$compiler" "$*" >"$work/bin/c++"
 chmod +x "$work/bin/c++"
 export PATH=$work/bin:$HOME/.local/bin:$PATH CXX=$work/bin/c++ CARAVAN_CACHE=$work/cache PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$HOME/.local" -name caravan.pc)")
@@ -37,7 +37,7 @@ if ! command -v pkg-config >/dev/null; then
   sed -i /pkg-config/d commands.sh
   tried="find_package and exported C, but not pkg-config, which is not installed:" programs=(build/which_moon)
 fi
-if ! command -v caravan >/dev/null; then
+if [[ ! -x $HOME/.local/bin/caravan ]]; then
   quietly cmake -B build -DCMAKE_PREFIX_PATH="$HOME/.local"
   quietly cmake --build build
   echo "package: find_package works; the command is not built, so there is no model for the program"
