@@ -35,7 +35,7 @@ block sh >commands.sh
 tried="find_package, pkg-config and exported C" programs=(build/which_moon ./which_moon)
 if ! command -v pkg-config >/dev/null; then
   sed -i /pkg-config/d commands.sh
-  tried="find_package and exported C, but not pkg-config, which is not installed:" programs=(build/which_moon)
+  tried="find_package and exported C; pkg-config is not installed and was not tried" programs=(build/which_moon)
 fi
 if [[ ! -x $HOME/.local/bin/caravan ]]; then
   quietly cmake -B build -DCMAKE_PREFIX_PATH="$HOME/.local"
@@ -50,4 +50,4 @@ for program in "${programs[@]}"; do
 done
 awk '{ print ($1 > 0 ? "upper" : "lower") }' scores.txt >signs.txt
 grep -o 'upper\|lower' expected.txt | diff -u - signs.txt || fail "the exported C does not say what the page says"
-echo "package: $tried works"
+echo "package: right with $tried"
