@@ -22,6 +22,7 @@ struct Parsed {
   EvalOptions eval;
   ExportOptions export_;
   ParityOptions parity;
+  ServeOptions serve;
   DataOptions data;
   DoctorOptions doctor;
   Call call;
@@ -177,16 +178,20 @@ void add_eval(CLI::App& app, Parsed& parsed) {
 
 void add_export(CLI::App& app, Parsed& parsed) {
   ExportOptions& o = parsed.export_;
-  CLI::App& command = add_command(app, "export", "A saved model as one C99 file that needs no library",
-                                  "  caravan export mnist-mlp.safetensors --c digits.c\n"
-                                  "  caravan export mnist-conv.safetensors --c digits.c --header digits.h\n"
-                                  "  caravan export mnist-conv.safetensors --c digits.c --weights digits.bin\n"
-                                  "  cc -O3 -std=c99 -DDIGITS_MAIN digits.c -o digits -lm");
+  CLI::App& command =
+      add_command(app, "export", "A saved model, or a part of it, as one C99 file that needs no library",
+                  "  caravan export mnist-mlp.safetensors --c digits.c\n"
+                  "  caravan export mnist-conv.safetensors --c digits.c --header digits.h\n"
+                  "  caravan export mnist-conv.safetensors --c digits.c --weights digits.bin\n"
+                  "  cc -O3 -std=c99 -DDIGITS_MAIN digits.c -o digits -lm\n"
+                  "  caravan export mnist-autoencoder.safetensors --part encoder --safetensors "
+                  "encoder.safetensors");
   command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->required();
-  command.add_option("--c", o.c, "The C file")->type_name("FILE")->required();
+  command.add_option("--c", o.c, "The C file")->type_name("FILE");
   command.add_option("--header", o.header, "A header for those who call it")->type_name("FILE");
   command.add_option("--weights", o.weights, "The weights in a file of their own, which the C reads")
       ->type_name("FILE");
+  command.add_option("--safetensors", o.tensors, "The weights alone, by name")->type_name("FILE");
   command.add_option("--part", o.part, "A part of the model, such as `encoder` [the whole]")->type_name("NAME");
   command.add_option("--name", o.name, "Starts every name of the C file [the file's]")->type_name("NAME");
   command.add_flag("--quiet", o.quiet, "No text");
@@ -206,6 +211,20 @@ void add_parity(CLI::App& app, Parsed& parsed) {
   command.add_flag("--quiet", o.quiet, "One line for each file instead of a table");
   command.add_flag("--json", o.json, "End with one line of JSON");
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return parity_command(o, s); }; });
+}
+
+void add_serve(CLI::App& app, Parsed& parsed) {
+  ServeOptions& o = parsed.serve;
+  CLI::App& command = add_command(app, "serve", "A page to draw digits on and to train small models, on this machine",
+                                  "  caravan serve\n  caravan serve --port 0\n  caravan serve digits.safetensors");
+  command.add_option("FILE", o.file, "A model of digits that was saved [one that is trained once]");
+  command.add_option("--port", o.port, "0: any that is free")->check(CLI::Range(0, 65535))->capture_default_str();
+  command.add_option("--host", o.host, "Address to listen on; another than loopback lets other machines in")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  parsed.add_setting(command, "data", "DIR", "The only folder to look at for digits [the usual places]");
+  add_device_settings(command, parsed);
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return serve_command(o, s); }; });
 }
 
 void add_data(CLI::App& app, Parsed& parsed) {
@@ -297,6 +316,7 @@ Call parse_command_line(int argc, const char* const* argv) {
   add_eval(app, parsed);
   add_export(app, parsed);
   add_parity(app, parsed);
+  add_serve(app, parsed);
   add_data(app, parsed);
   add_doctor(app, parsed);
   try {

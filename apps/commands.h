@@ -61,6 +61,7 @@ int eval_command(const EvalOptions& options, const Settings& settings);
 struct ExportOptions {
   std::string file, part, name;    // no part: the whole; no name: the C file's
   std::string c, header, weights;  // files; empty: none, and weights inside
+  std::string tensors;             // a file of the weights alone; empty: none
   bool quiet = false;
 };
 int export_command(const ExportOptions& options, const Settings& settings);
@@ -70,6 +71,13 @@ struct ParityOptions {
   bool quiet = false, json = false;
 };
 int parity_command(const ParityOptions& options, const Settings& settings);
+
+struct ServeOptions {
+  std::string file;  // a checkpoint of a model of digits; empty: the one in the cache, trained first if need be
+  std::string host = "127.0.0.1";
+  int port = 8080;  // 0: any that is free
+};
+int serve_command(const ServeOptions& options, const Settings& settings);
 
 struct DataOptions {
   std::string name, to;  // no `to`: the folder that was given, or the user's cache

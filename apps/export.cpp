@@ -1,4 +1,4 @@
-// caravan export: a saved model as one C99 file.
+// caravan export: a saved model, or a part of it, as one C99 file or as its weights alone.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "apps/model_file.h"
 #include "apps/output_folder.h"
 #include "caravan/base/error.h"
+#include "caravan/data/safetensors.h"
 #include "caravan/deploy/c99.h"
 
 namespace caravan::app {
@@ -34,29 +35,40 @@ std::string about(const ModelFile& file, const std::string& part) {
 }  // namespace
 
 int export_command(const ExportOptions& options, const Settings& settings) {
+  if (options.c.empty() && options.tensors.empty())
+    throw ConfigError("`caravan export` needs --c FILE for a C file or --safetensors FILE for the weights alone.");
+  if (options.c.empty() && !(options.header.empty() && options.weights.empty()))
+    throw ConfigError("--header and --weights belong to a C file; give --c as well.");
   std::set<std::string> paths = {options.file};
-  for (const std::string& path : {options.c, options.header, options.weights})
+  for (const std::string& path : {options.c, options.header, options.weights, options.tensors})
     if (!path.empty() && !paths.insert(path).second)
       throw ConfigError(fmt::format("`{}` cannot be two files at once; give each one a name of its own.", path));
   const ModelFile file = read_model(options.file, settings.data());
   // Nothing is computed, so nothing need be compiled.
   LoadedPart model(file, options.part, 1, {.seed = file.request.seed, .device = "interp"});
   const Part::Layer& answer = model.layers().back();
-  const deploy::CSource out = deploy::to_c99(model.context(), model.input(), answer.value.named(answer.name),
-                                             {.name = options.name.empty() ? name_of(options.c) : options.name,
-                                              .about = about(file, model.part().name),
-                                              .weights_inside = options.weights.empty()});
+  deploy::CSource c;
+  if (!options.c.empty())
+    c = deploy::to_c99(model.context(), model.input(), answer.value.named(answer.name),
+                       {.name = options.name.empty() ? name_of(options.c) : options.name,
+                        .about = about(file, model.part().name),
+                        .weights_inside = options.weights.empty()});
+  data::Tensors tensors;
+  for (const Tensor& p : parameters(answer.value)) tensors.list[p.name()] = *file.states.find(p.name());
+  tensors.metadata = {{"about", about(file, model.part().name)}};
+
   struct Output {
     OutputFile file;
     const std::string& path;
-    const std::string& text;
+    std::string text;
   };
   std::vector<Output> outputs;  // all of them can be written before the first one is
-  auto add = [&](const std::string& path, const char* option, const std::string& text) {
-    if (!path.empty()) outputs.push_back({OutputFile(path, option), path, text});
+  auto add = [&](const std::string& path, const char* option, std::string text) {
+    if (!path.empty()) outputs.push_back({OutputFile(path, option), path, std::move(text)});
   };
-  add(options.c, "--c", out.source), add(options.header, "--header", out.header);
-  add(options.weights, "--weights", out.weights);
+  add(options.c, "--c", c.source), add(options.header, "--header", c.header);
+  add(options.weights, "--weights", c.weights);
+  add(options.tensors, "--safetensors", data::safetensors_content(tensors));
   for (const Output& o : outputs) {
     o.file.write(o.text);
     if (!options.quiet) std::cout << fmt::format("{}: {} bytes\n", o.path, o.text.size());

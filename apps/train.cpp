@@ -160,7 +160,10 @@ int train_command(const TrainOptions& options, const Settings& settings) {
     compiling->at(done, fmt::format("compiling {}/{}", done, total));
     if (done == total) compiling.reset();
   };
-  Context{wanted};  // refuses a device that does not exist, before anything is written
+  auto [ctx, step, compile_seconds] = prepare(recipe, wanted);
+  if (start.file) load_checkpoint(start.file->states, start.file->path, ctx);
+
+  // From here on files are written.
   std::optional<OutputFolder> plots;
   if (!options.plot.empty()) plots.emplace(options.plot, "--plot");
   std::optional<OutputFile> trace;
@@ -169,9 +172,6 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
   if (settings.log() >= 1) std::cerr << stages.pass_log();
   if (recipe.stand_in) std::cerr << stand_in_message(row, recipe);
-
-  auto [ctx, step, compile_seconds] = prepare(recipe, wanted);
-  if (start.file) load_checkpoint(start.file->states, start.file->path, ctx);
   const bool compiled = ctx.device() != "interp";
   const RoutineReport report = step.report();
   if (options.debug_kernels) std::cout << fmt::format("The C of a step: {}\n", fmt::join(report.sources, " "));

@@ -14,6 +14,7 @@
 
 #include "caravan/caravan.h"
 #include "caravan/data/digits.h"
+#include "caravan/data/loader.h"
 #include "caravan/data/safetensors.h"
 #include "caravan/ops/op.h"
 #include "caravan/tensor/graph.h"
@@ -232,8 +233,11 @@ TEST_P(Models, GiveWhatTheLibraryGives) {
   const Ran again = program(beside, text_of(inputs), "-ffp-contract=off");
   ASSERT_EQ(again.status, 0) << again.error << beside.source;
   expect_near(again.numbers(), on_cpu, std::min(model.tolerance, 1e-5), "weights beside");
-  if (!calls_functions(file.source)) {
-    expect_near(again.numbers(), on_cpu, bytes(y.dtype()) > 4 ? 0 : 6e-9, "the bits of the compiled backend, in nine digits");
+  EXPECT_TRUE(std::string(model.name) != "StridePaddingDilationGroups" || !calls_functions(file.source)) << "the next check sees something";
+  const std::vector<double> numbers = again.numbers();
+  for (size_t i = 0; i < on_cpu.size() && !calls_functions(file.source); ++i) {
+    const double given = numbers[i];  // nine digits tell floats apart
+    ASSERT_TRUE(y.dtype() == DType::f64 ? given == on_cpu[i] : float(given) == float(on_cpu[i])) << "other bits at " << i << ": " << given << ", not " << on_cpu[i];
   }
 
   if (!has_compiler("clang")) return;
@@ -298,31 +302,31 @@ class ExportCommand : public Deploy {
       if (name != x.name()) ctx.write(name, saved.array(name).reshaped(ctx.read(name).shape()));
     return ctx.eval(y).values();
   }
-  // A thousand test images through the program `digits`.
+  // A thousand test images, MNIST's where it is found, through the program `digits`.
   void check_digits(const std::function<Tensor(const Tensor&)>& model) const {
     ASSERT_TRUE(compiles("-DDIGITS_MAIN digits.c -o digits -lm"));
     std::vector<int64_t> rows(1000);
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = int64_t(i);
-    const Array images = data::drawn_digits(1, 1000, 5).test.images.take(rows).cast(DType::f32).map([](double v) { return v / 255; });
+    const Array images = data::unit_pixels(data::find_digits(data::usual_places(), 5).test.images.take(rows));
     const Tensor x = input("images", {.batch = {1000}, .output = {28, 28, 1}});
     const Ran ran = shell(path("digits"), text_of({images}));
     ASSERT_EQ(ran.status, 0) << ran.error;
     expect_near(ran.numbers(), expected(x, images, softmax(model(x))), 1e-5, "1000 images");
     double sure = 0;
     for (double p : ran.numbers()) sure = std::max(sure, p);
-    EXPECT_GT(sure, 0.2) << "it has learnt something";
+    EXPECT_GT(sure, 0.9) << "it has learnt something";
   }
 };
 TEST_F(ExportCommand, ADenseNetworkOfDigits) {
-  train("mnist-mlp", "--steps 200");
+  train("mnist-mlp", "--steps 2000");
   const Ran ran = caravan("export model.safetensors --c digits.c --header digits.h");
   ASSERT_EQ(ran.status, 0) << ran.error;
   EXPECT_EQ(ran.out, "digits.c: " + std::to_string(contents(path("digits.c")).size()) + " bytes\ndigits.h: " + std::to_string(contents(path("digits.h")).size()) + " bytes\n");
-  EXPECT_TRUE(contents(path("digits.c")).starts_with("/* classifier of the recipe mnist-mlp, after 200 steps of training")) << contents(path("digits.c")).substr(0, 200);
+  EXPECT_TRUE(contents(path("digits.c")).starts_with("/* classifier of the recipe mnist-mlp, after 2000 steps of training")) << contents(path("digits.c")).substr(0, 200);
   check_digits([](const Tensor& x) { return Mlp("mlp", {.widths = {100, 100, 100, 10}, .activation = Tanh()})(einsum("... | h, w, c => ... | h&w&c", x)); });
 }
 TEST_F(ExportCommand, AConvolutionalNetworkOfDigits) {
-  train("mnist-conv", "--steps 12");
+  train("mnist-conv", "--steps 40");
   ASSERT_EQ(caravan("export model.safetensors --c digits.c --quiet").out, "");
   check_digits([](const Tensor& x) {
     const MaxPool2d pool;
@@ -337,13 +341,29 @@ TEST_F(ExportCommand, APartWithItsWeightsBeside) {
   const Ran ran = shell(path("code") + " " + path("c/code.bin"), text_of({Array(parse_shape("784"))}));
   EXPECT_EQ(ran.numbers().size(), 16u) << ran.error;
 }
+TEST_F(ExportCommand, APartsWeightsAlone) {
+  train("mnist-autoencoder", "--steps 3");
+  ASSERT_EQ(caravan("export model.safetensors --part decoder --safetensors decoder.safetensors").status, 0);
+  const data::Tensors saved = data::read_safetensors(path("decoder.safetensors")), whole = data::read_safetensors(path("model.safetensors"));
+  std::string names;
+  for (const auto& [name, tensor] : saved.list) {
+    names += name + " ";
+    EXPECT_EQ(tensor.elements, whole.find(name)->elements);
+  }
+  EXPECT_EQ(names, "decoder.0.bias decoder.0.weight decoder.1.bias decoder.1.weight decoder.2.bias decoder.2.weight ");
+  // It fills a decoder of one's own.
+  Context ctx({.device = "interp"});
+  ctx.compile(observe(Mlp("decoder", {.widths = {32, 64, 784}, .activation = Tanh()})(input("z", {.output = {16}}))));
+  load_checkpoint(path("decoder.safetensors"), ctx);
+}
 TEST_F(ExportCommand, RefusesInOneSentenceAndWritesNothing) {
   train("linear", "--steps 1");
   write("no_model.safetensors", "");
   const struct {
     std::string arguments, phrase;
   } kWrong[] = {
-      {"export model.safetensors", "--c is required"},
+      {"export model.safetensors", "`caravan export` needs --c FILE for a C file or --safetensors FILE"},
+      {"export model.safetensors --safetensors w --header out.h", "--header and --weights belong to a C file"},
       {"export nothing.safetensors --c out.c", "nothing.safetensors"},
       {"export no_model.safetensors --c out.c", "no_model.safetensors"},
       {"export model.safetensors --c 2.c", "`2` cannot start the names of a C file"},

@@ -40,7 +40,7 @@ const Reader read_as_gzip = [](const string& content) { gunzip(content, "some.gz
 
 TEST(Gzip, ComesBack) {
   string noise;
-  for (int i = 0; i < 200'000; ++i) noise += char(i * i % 251);
+  for (uint32_t i = 0; i < 200'000; ++i) noise += char(i * i % 251);
   for (const string& text : {string(), string("a"), string(300'000, 'x'), noise}) {
     EXPECT_EQ(gunzip(gzip(text), "some.gz", text.size()), text);
     EXPECT_EQ(inflated(deflated(text), text.size()), text);

@@ -450,5 +450,31 @@ TEST_P(RandomProgramsWithout, EachPassInTurn) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgramsWithout, testing::Range(1, 1 + (kMore ? kPrograms : 2 * kTogether), kTogether));
 
+// What random programs are too small for: packed weights, lanes that go inside, blocks of rows, sums split in all their loops.
+TEST(Products, AreTheSameWithoutEachPass) {
+  std::mt19937 random(1);
+  auto drawn = [&](const char* name, const char* shape) {
+    Array values(parse_shape(shape));
+    for (int64_t i = 0; i < values.size(); ++i) values.set(i, std::uniform_real_distribution<float>(-0.3f, 0.3f)(random));
+    return param(name, values);
+  };
+  Tensor x = drawn("x", "6|12,12,1"), thin = drawn("thin", "3,3,1->8"), thick = drawn("thick", "2,3,32->9"), wide = drawn("wide", "8->32"), out = drawn("out", "1,2,9->9");
+  Tensor h = relu(einsum("... | 4*i+k, 4*j+l, c; k, l, c -> d => ... | i, j, d", x, thin));
+  h = tanh(einsum("... | i, j, c; c -> d => ... | i, j, d", h, wide));
+  h = einsum("... | i+k, j+l, c; k, l, c -> d => ... | i, j, d", h, thick);
+  const Tensor y = tanh(out(einsum("... | i, j, d => ... | j, i, d", h)));
+  const Task task = task_of(train_step(sum(square(y)), sgd({.lr = 0.01, .momentum = 0.9})));
+  for (const passes::LogEntry& entry : passes::run(task.program).log)
+    if (entry.pass == std::string("pack_operands")) EXPECT_TRUE(entry.changed);
+  const Outcome all = run_on(*cpu({}, "-O3"), task, kRuns);
+  auto expect_same_states = [&](const Outcome& outcome, const std::string& what) {
+    for (const auto& [name, value] : all.states) EXPECT_TRUE(same_bits(outcome.states.at(name), value)) << name << " " << what;
+  };
+  for (const std::string& pass : passes_that_keep_bits()) expect_same_states(run_on(*cpu({pass}, "-O0"), task, kRuns), "without " + pass);
+  expect_same_states(run_on(*cpu(passes_that_keep_bits(), "-O0"), task, kRuns), "without any");
+  const Outcome expected = run_on(*interp::make_device(0), task, kRuns);
+  for (const auto& [name, value] : expected.states) expect_near(all.states.at(name), value, kF32Tolerance, name);
+}
+
 }  // namespace
 }  // namespace caravan

@@ -1,0 +1,15 @@
+// The files of page/, in the binary. Their source is written by cmake/embed.cmake.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace caravan::serve {
+
+struct PageFile {
+  std::string_view path;  // "/style.css"
+  std::string_view content;
+};
+const std::vector<PageFile>& page_files();
+
+}  // namespace caravan::serve

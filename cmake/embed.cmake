@@ -1,0 +1,10 @@
+# cmake -Dfolder=DIR -Doutput=FILE.cpp -P embed.cmake: the text files of a folder as page_files() of apps/serve/page.h.
+file(GLOB names RELATIVE ${folder} ${folder}/*)
+set(text "#include \"apps/serve/page.h\"\n\nnamespace caravan::serve {\n\nconst std::vector<PageFile>& page_files() {\n")
+string(APPEND text "  static const std::vector<PageFile> files = {\n")
+foreach(name IN LISTS names)
+  file(READ ${folder}/${name} content)
+  string(APPEND text "      {\"/${name}\", R\"embedded(${content})embedded\"},\n")
+endforeach()
+string(APPEND text "  };\n  return files;\n}\n\n}  // namespace caravan::serve\n")
+file(WRITE ${output} "${text}")

@@ -1,0 +1,249 @@
+// Recipes as a user runs them: with data and without, stopped and continued, saved, evaluated and drawn.
+#include <gtest/gtest.h>
+
+#ifdef CARAVAN_COMMAND
+#include <csignal>
+#include <thread>
+
+#include "caravan/data/digits.h"
+#include "caravan/data/idx.h"
+#include "caravan/data/safetensors.h"
+#include "command.h"
+
+namespace {
+
+using namespace caravan;
+
+const Arguments kRecipes = {"linear", "moons",     "multiply-small", "multiply-large",
+                            "circle", "mnist-mlp", "mnist-conv",     "mnist-autoencoder"};
+bool needs_data(const string& recipe) { return recipe.starts_with("mnist"); }
+
+class Recipes : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    if (data_.empty()) data_ = digits(300, 120);
+  }
+  // A folder in MNIST's form: few digits, so that a test is quick.
+  static string digits(int64_t train, int64_t test) {
+    const string folder = cache_ + "/digits" + std::to_string(train);
+    std::filesystem::create_directories(folder);
+    const data::Digits drawn = data::drawn_digits(train, test, 5);
+    data::write_idx(folder + "/train-images-idx3-ubyte", drawn.train.images.reshaped(parse_shape(std::to_string(train) + "|28,28")));
+    data::write_idx(folder + "/train-labels-idx1-ubyte", drawn.train.labels);
+    data::write_idx(folder + "/t10k-images-idx3-ubyte", drawn.test.images.reshaped(parse_shape(std::to_string(test) + "|28,28")));
+    data::write_idx(folder + "/t10k-labels-idx1-ubyte", drawn.test.labels);
+    return folder;
+  }
+  Arguments train(const string& recipe, const Arguments& more = {}) const {
+    Arguments out = {"train", recipe};
+    if (needs_data(recipe)) out.insert(out.end(), {"--data", data_});
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  Outcome good(const Arguments& arguments) const {
+    const Outcome out = run(arguments);
+    EXPECT_EQ(out.code, 0) << joined(arguments) << "\n" << out.err;
+    return out;
+  }
+  void expect_refused(const Arguments& arguments, const string& phrase) const {
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, 2) << joined(arguments) << o.err;
+    EXPECT_CONTAINS(o.err, phrase);
+    EXPECT_EQ(o.out, "") << joined(arguments);
+  }
+  string file(const string& name) const { return content(folder_ + "/" + name); }
+  // Whole, and stopped at each of the steps.
+  void expect_continued(const string& recipe, const Arguments& more, const Arguments& stops, const string& steps) const {
+    auto with = [&](Arguments rest) {
+      rest.insert(rest.end(), {"--quiet", "--json"});
+      return rest;
+    };
+    Arguments asked = more;
+    asked.insert(asked.end(), {"--steps", steps});
+    Arguments whole = asked;
+    whole.insert(whole.end(), {"--save", "whole"});
+    const Outcome expected = good(train(recipe, with(whole)));
+    for (size_t i = 0; i < stops.size(); ++i) {
+      Arguments part = i == 0 ? asked : Arguments{"--resume", "part", "--threads", "1"};
+      part.insert(part.end(), {"--save", "part", "--until", stops[i]});
+      good(train(recipe, with(part)));
+      EXPECT_NE(file("part"), file("whole")) << stops[i];
+    }
+    const Outcome ended = good(train(recipe, with({"--resume", "part", "--save", "part"})));
+    EXPECT_EQ(file("part"), file("whole")) << recipe << joined(more) << " is not the same after a stop";
+    for (const char* key : {"loss", "epoch_loss", "ewma_loss", "test_accuracy", "mean_absolute_error", "steps", "epoch_accuracies"})
+      EXPECT_EQ(field(ended.out, key), field(expected.out, key)) << recipe << " " << key;
+  }
+
+  static inline string data_;
+};
+
+TEST_F(Recipes, EachRunsWithNoDataAtAll) {
+  for (const string& recipe : kRecipes) {
+    const Outcome o = good({"train", recipe, "--steps", "3", "--json"});
+    EXPECT_EQ(field(o.last_line(), "recipe"), "\"" + recipe + "\"");
+    EXPECT_EQ(field(o.last_line(), "steps"), "3");
+    EXPECT_CONTAINS(o.out, "moving average");
+    if (!needs_data(recipe)) continue;
+    EXPECT_EQ(o.err, "caravan: mnist is not here, so drawn digits stand in for it; `caravan data get mnist` fetches it.\n");
+    EXPECT_EQ(field(o.last_line(), "stand_in"), "true");
+    EXPECT_CONTAINS(o.out, "recall");
+    EXPECT_CONTAINS(o.out, "truth ");
+  }
+}
+
+TEST_F(Recipes, GoingOnIsNeverHavingStopped) {
+  for (const string& recipe : kRecipes) {
+    const bool conv = recipe == "mnist-conv";
+    expect_continued(recipe, conv ? Arguments{"--batch", "7"} : Arguments{}, conv ? Arguments{"1", "44"} : Arguments{"1", "44", "170"},
+                     conv ? "50" : "403");
+  }
+}
+
+TEST_F(Recipes, GoingOnIsExactWithEveryOptimizer) {
+  for (const char* optimizer : {"sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "lion"}) {
+    expect_continued("moons", {"--optimizer", optimizer, "--lr", "0.003"}, {"79"}, "161");
+    expect_continued("mnist-mlp", {"--optimizer", optimizer, "--lr", "0.0005", "--batch", "11"}, {"13"}, "40");
+  }
+}
+
+TEST_F(Recipes, AFinishedRunMayGoOnFurther) {
+  good(train("moons", {"--epochs", "2", "--save", "two", "--quiet"}));
+  const Outcome o = good(train("moons", {"--epochs", "5", "--resume", "two", "--json"}));
+  EXPECT_EQ(field(o.last_line(), "steps"), "400");
+  EXPECT_CONTAINS(o.out, "Going on from step 160 of 400");
+  expect_refused(train("moons", {"--epochs", "1", "--resume", "two"}), "two has done 160 steps, which is more than 80");
+}
+
+TEST_F(Recipes, CtrlCSavesAndTheRunGoesOn) {
+  for (const bool asked : {true, false}) {
+    Arguments begun = {CARAVAN_COMMAND, "train", "moons", "--epochs", "1000000", "--quiet"};
+    if (asked) begun.insert(begun.end(), {"--save", "deep/stopped"});
+    const pid_t child = start(begun, {"CARAVAN_CACHE=" + folder_ + "/cache"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    kill(child, SIGINT);
+    const Outcome o = ended(child);
+    EXPECT_EQ(o.code, 130) << o.err;
+    const string path = asked ? "deep/stopped" : folder_ + "/cache/interrupted/moons.safetensors";
+    EXPECT_CONTAINS(o.err, "`caravan train moons --resume " + path + "` goes on");
+    const data::Tensors saved = data::read_safetensors(asked ? folder_ + "/" + path : path);
+    const int64_t step = std::stoll(saved.metadata.at("step"));
+    ASSERT_GT(step, 0);
+    const string until = std::to_string(step + 100);
+    good(train("moons", {"--resume", path, "--until", until, "--save", "after", "--quiet"}));
+    good(train("moons", {"--epochs", "1000000", "--until", until, "--save", "never", "--quiet"}));
+    EXPECT_EQ(file("after"), file("never"));
+  }
+}
+
+TEST_F(Recipes, EvaluatingGivesWhatTrainingGave) {
+  const char* keys[] = {"test_accuracy", "mean_absolute_error", "train_accuracy", "w", "reconstruction_error"};
+  for (const string& recipe : kRecipes) {
+    const Outcome trained = good(train(recipe, {"--steps", "40", "--save", "model", "--quiet", "--json"}));
+    Arguments evaluate = {"eval", "model", "--json", "--threads", "1"};
+    if (needs_data(recipe)) evaluate.insert(evaluate.end(), {"--data", data_});
+    const Outcome o = good(evaluate);
+    EXPECT_CONTAINS(o.out, recipe + ", 40 of 40 steps");
+    for (const char* key : keys) EXPECT_EQ(field(o.last_line(), key), field(trained.last_line(), key)) << recipe << " " << key;
+  }
+}
+
+TEST_F(Recipes, ThePapersRunHasItsAccuraciesBeside) {
+  const Outcome o = good(train("mnist-mlp", {"--paper", "--json"}));
+  EXPECT_CONTAINS(o.out, "% of the test images are read right; the paper has 83 %");
+  EXPECT_CONTAINS(o.out, "epoch 2: ");
+  EXPECT_CONTAINS(o.out, "; the paper does not say");
+  EXPECT_CONTAINS(o.out, "the paper has 93.24 %");
+  EXPECT_EQ(field(o.last_line(), "lr"), "0.0001");
+  EXPECT_EQ(field(o.last_line(), "steps"), "1500");  // 5 epochs of 300, one at a time
+}
+
+TEST_F(Recipes, DrawsWhatItFinds) {
+  const std::map<string, Arguments> pictures = {
+      {"circle", {"predictions.svg", "confusion.svg"}},
+      {"mnist-conv", {"samples.png", "misread.png", "confusion.svg"}},
+      {"mnist-autoencoder", {"samples.png", "interpolation.png", "reconstructions.png", "imagined.png"}}};
+  for (const auto& [recipe, files] : pictures) {
+    good(train(recipe, {"--steps", "2", "--quiet", "--plot", "pictures"}));
+    for (const char* common : {"loss.svg", "log_loss.svg", "learning_rate.svg"}) EXPECT_TRUE(exists(folder_ + "/pictures/" + common));
+    for (const string& name : files)
+      EXPECT_TRUE(file("pictures/" + name).starts_with(name.ends_with("png") ? "\x89PNG\r\n" : "<svg")) << recipe << " " << name;
+  }
+}
+
+TEST_F(Recipes, LearnInSeconds) {
+  EXPECT_LE(number(good({"train", "multiply-large", "--quiet", "--json"}).out, "mean_absolute_error"), 0.02);
+  EXPECT_GE(number(good({"train", "circle", "--quiet", "--json"}).out, "test_accuracy"), 0.99);
+  EXPECT_GE(number(good({"train", "mnist-mlp", "--epochs", "1", "--quiet", "--json"}).out, "test_accuracy"), 0.93);
+}
+
+TEST_F(Recipes, RefuseWhatDoesNotFit) {
+  good(train("moons", {"--steps", "10", "--save", "moons", "--quiet"}));
+  expect_refused(train("linear", {"--resume", "moons"}), "moons is of the recipe moons: `caravan train moons --resume moons` continues it");
+  expect_refused(train("moons", {"--resume", "moons", "--batch", "20"}), "was begun with --batch 10");
+  expect_refused(train("moons", {"--resume", "moons", "--lr", "3"}), "was begun with --lr 0.1");
+  expect_refused(train("moons", {"--resume", "moons", "--seed", "3"}), "was begun with --seed 1");
+  expect_refused(train("moons", {"--resume", "moons", "--optimizer", "adam"}), "was begun with --optimizer sgd");
+  expect_refused(train("moons", {"--resume", "moons", "--until", "5"}), "--until is 5; it must be a step from 10 to 10");
+  expect_refused(train("moons", {"--resume", "none"}), "none");
+  expect_refused(train("moons", {"--optimizer", "magic"}), "no optimizer `magic`; there are: sgd, momentum");
+  expect_refused(train("moons", {"--save", "/dev/null/x"}), "--save");
+  expect_refused(train("mnist-mlp", {"--batch", "301"}), "--batch 301 is more than the 300 points");
+  expect_refused({"train", "mnist-mlp", "--data", folder_}, "mnist");
+
+  data::Tensors tensors = data::read_safetensors(folder_ + "/moons");
+  auto changed = [&](const auto& change) {
+    data::Tensors copy = tensors;
+    change(copy);
+    data::write_safetensors(folder_ + "/changed", copy);
+    return Arguments{"train", "moons", "--resume", "changed", "--plot", "pictures"};
+  };
+  expect_refused(changed([](data::Tensors& t) {
+                   t.list["w9"] = t.list.at("w1");
+                   t.list.erase("b1");
+                   t.list["w3"] = t.list.at("w1");
+                 }),
+                 "missing (1): b1\n  unexpected (1): w9\n  misshapen: w3 is f32 [16, 2], the program has f32 [1, 16]");
+  expect_refused(changed([](data::Tensors& t) { t.metadata.clear(); }), "it says no `format`");
+  expect_refused(changed([](data::Tensors& t) { t.metadata["step"] = "many"; }), "its `step` is `many`");
+  expect_refused(changed([](data::Tensors& t) { t.metadata["steps"] = "0"; }), "its `steps` is 0");
+  expect_refused(changed([](data::Tensors& t) { t.metadata["recipe"] = "venus"; }), "no recipe `venus`");
+  expect_refused(changed([](data::Tensors& t) { t.list.erase("run/sums"); }), "it has no `run/sums`");
+  EXPECT_FALSE(exists(folder_ + "/pictures"));
+
+  const string whole = file("moons");
+  for (size_t size = 0; size < whole.size(); size += 97) {
+    std::ofstream(folder_ + "/cut", std::ios::binary) << whole.substr(0, size);
+    const Outcome o = run({"eval", "cut"});
+    ASSERT_EQ(o.code, 2) << size;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+  }
+}
+
+TEST_F(Recipes, DamagedDataIsOneSentence) {
+  const string folder = folder_ + "/damaged";
+  std::filesystem::copy(data_, folder);
+  const string path = folder + "/train-images-idx3-ubyte", whole = content(path);
+  auto refused = [&](const string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    const Outcome o = run({"train", "mnist-mlp", "--data", folder, "--plot", "pictures", "--save", "model"});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+    EXPECT_CONTAINS(o.err, "train-images-idx3-ubyte");
+    EXPECT_FALSE(exists(folder_ + "/pictures") || exists(folder_ + "/model"));
+  };
+  refused(whole.substr(0, whole.size() / 2));
+  refused(whole.substr(0, 3));
+  refused("");
+  refused(whole + "x");
+  string bytes = whole;
+  bytes[3] = 9;
+  refused(bytes);
+  bytes = whole;
+  bytes[4] = '\x7f';  // two thousand million images
+  refused(bytes);
+}
+
+}  // namespace
+#endif
