@@ -1,4 +1,4 @@
-// Everything a user needs: tensors, gradients, models, programs, contexts, training.
+// Everything a user needs: tensors, gradients, models, programs, contexts, training; data and pictures.
 #pragma once
 
 #include <iostream>
@@ -6,8 +6,12 @@
 #include "caravan/array/array.h"
 #include "caravan/autodiff/grad.h"
 #include "caravan/base/error.h"
+#include "caravan/data/digits.h"
+#include "caravan/data/loader.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/nn/nn.h"
+#include "caravan/plot/plot.h"
+#include "caravan/plot/sheet.h"
 #include "caravan/runtime/context.h"
 #include "caravan/runtime/nonfinite.h"
 #include "caravan/runtime/see.h"

@@ -465,7 +465,9 @@ TEST(Products, AreTheSameWithoutEachPass) {
   const Tensor y = tanh(out(einsum("... | i, j, d => ... | j, i, d", h)));
   const Task task = task_of(train_step(sum(square(y)), sgd({.lr = 0.01, .momentum = 0.9})));
   for (const passes::LogEntry& entry : passes::run(task.program).log)
-    if (entry.pass == std::string("pack_operands")) EXPECT_TRUE(entry.changed);
+    if (entry.pass == std::string("pack_operands")) {
+      EXPECT_TRUE(entry.changed);
+    }
   const Outcome all = run_on(*cpu({}, "-O3"), task, kRuns);
   auto expect_same_states = [&](const Outcome& outcome, const std::string& what) {
     for (const auto& [name, value] : all.states) EXPECT_TRUE(same_bits(outcome.states.at(name), value)) << name << " " << what;

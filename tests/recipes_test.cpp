@@ -162,6 +162,20 @@ TEST_F(Recipes, EvaluatingGivesWhatTrainingGave) {
   }
 }
 
+TEST_F(Recipes, EveryPartIsExported) {
+  const std::map<string, Arguments> parts = {{"mnist-autoencoder", {"classifier", "encoder", "decoder", "autoencoder"}}};
+  for (const string& recipe : kRecipes) {
+    good(train(recipe, {"--steps", "1", "--save", "model", "--quiet"}));
+    const auto named = parts.find(recipe);
+    for (const string& part : named == parts.end() ? Arguments{""} : named->second) {
+      Arguments wanted = {"export", "model", "--c", "out.c", "--safetensors", "out.safetensors"};
+      if (!part.empty()) wanted.insert(wanted.end(), {"--part", part});
+      good(wanted);
+      EXPECT_FALSE(data::read_safetensors(folder_ + "/out.safetensors").list.empty()) << recipe << part;
+    }
+  }
+}
+
 TEST_F(Recipes, ThePapersRunHasItsAccuraciesBeside) {
   const Outcome o = good(train("mnist-mlp", {"--paper", "--json"}));
   EXPECT_CONTAINS(o.out, "% of the test images are read right; the paper has 83 %");

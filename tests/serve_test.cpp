@@ -408,6 +408,29 @@ TEST_F(Serve, ClientsThatStopInTheMiddleHinderNobody) {
   EXPECT_LT(milliseconds_since(start), 2000);
 }
 
+TEST_F(Serve, ListensAgainWhereAcceptingFails) {
+  int ended = 0;
+  for (int fd = 3; fd < 1024; ++fd) {  // the listening socket is one of this process
+    int accepts = 0;
+    socklen_t length = sizeof accepts;
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &length) != 0 || !accepts) continue;
+    getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+    if (ntohs(address.sin_port) == port()) ended += shutdown(fd, SHUT_RDWR) == 0;
+  }
+  ASSERT_EQ(ended, 1);
+  for (int tries = 0; tries < 200; ++tries) {
+    try {
+      EXPECT_EQ(get("/api/status").status, 200);
+      return;
+    } catch (const std::runtime_error&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  FAIL() << "nobody listens any more";
+}
+
 TEST_F(Serve, APortThatIsTakenIsTheMachinesFault) {
   try {
     const Server second({.port = port()}, digits_, playground_);

@@ -56,16 +56,16 @@ Recipe circle_recipe(const Request& request) {
                                    .circle = plot::Circle{0, 0, kRadius}};
     Findings found;
     found.numbers = {{"test_accuracy", p.accuracy()}};
-    found.text = fmt::format("{}\n{}\n", plot::text(picture), plot::text(confusion(p, {"inside", "outside"})));
+    found.text =
+        fmt::format("{}\n{}\n", plot::text(picture), plot::text(confusion(p, "Fresh points", {"inside", "outside"})));
     for (size_t i = 0; i < 10; ++i)
       found.text +=
           fmt::format("({:+.3f}, {:+.3f}) is {:<8} we say {:<8} {:5.1f} % sure\n", p.inputs.at(int64_t(2 * i)),
                       p.inputs.at(int64_t(2 * i + 1)), p.truth(i) ? "outside," : "inside,",
                       p.said(i) ? "outside," : "inside,", 100 * p.confidence(i));
-    found.text += fmt::format("\n{:.2f} % of {} fresh points are right\n", 100 * p.accuracy(), p.probabilities.size());
     found.pictures = [=]() -> std::vector<Picture> {
       return {{"predictions.svg", plot::svg(picture)},
-              {"confusion.svg", plot::svg(confusion(p, {"inside", "outside"}))}};
+              {"confusion.svg", plot::svg(confusion(p, "Fresh points", {"inside", "outside"}))}};
     };
     return found;
   };

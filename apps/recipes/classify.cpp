@@ -43,11 +43,10 @@ Predictions predict(Context& ctx, const Model& model, const Array& inputs, const
   return out;
 }
 
-plot::Confusion confusion(const Predictions& predictions, std::vector<std::string> classes) {
+plot::Confusion confusion(const Predictions& predictions, const std::string& title, std::vector<std::string> classes) {
   const size_t count = predictions.probabilities[0].size();
   for (size_t c = classes.size(); c < count; ++c) classes.push_back(std::to_string(c));
-  plot::Confusion out{"Truth (down) and what was said (across)", std::move(classes),
-                      std::vector<int64_t>(count * count)};
+  plot::Confusion out{title, std::move(classes), std::vector<int64_t>(count * count)};
   for (size_t i = 0; i < predictions.probabilities.size(); ++i)
     ++out.counts[size_t(predictions.truth(i)) * count + size_t(predictions.said(i))];
   return out;

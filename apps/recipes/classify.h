@@ -25,7 +25,8 @@ struct Predictions {
 Predictions predict(Context& ctx, const Model& model, const Array& inputs, const Array& labels);
 
 // Classes without names are numbers.
-plot::Confusion confusion(const Predictions& predictions, std::vector<std::string> classes = {});
+plot::Confusion confusion(const Predictions& predictions, const std::string& title,
+                          std::vector<std::string> classes = {});
 std::string examples_text(const Predictions& predictions, size_t count);  // the truth beside what is said, how surely
 
 }  // namespace caravan::app

@@ -65,13 +65,12 @@ void add_digit_findings(Recipe& recipe, const data::Digits& digits, const Model&
     std::vector<size_t> wrong = p.wrong();
     Findings found;
     found.numbers = {{"test_accuracy", p.accuracy()}};
-    found.text = fmt::format("{}\nThe first test images:\n{}\n{} of {} test images are read right, {:.2f} %\n",
-                             plot::text(confusion(p)), examples_text(p, 16), p.probabilities.size() - wrong.size(),
-                             p.probabilities.size(), 100 * p.accuracy());
+    found.text =
+        fmt::format("{}\nThe first of them:\n{}", plot::text(confusion(p, "Test images")), examples_text(p, 16));
     found.pictures = [=]() -> std::vector<Picture> {
       const plot::Sheet samples = sheet_of(p, first(100, p.probabilities.size()), "Test images and what is read");
       std::vector<Picture> out = {{"samples.png", plot::png(samples)}};
-      out.push_back({"confusion.svg", plot::svg(confusion(p))});
+      out.push_back({"confusion.svg", plot::svg(confusion(p, "Test images"))});
       if (!wrong.empty()) {
         std::vector<size_t> shown(wrong.begin(), wrong.begin() + std::min<ptrdiff_t>(100, ptrdiff_t(wrong.size())));
         out.push_back({"misread.png", plot::png(sheet_of(p, shown, "Misread, the most confident first"))});

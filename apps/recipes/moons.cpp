@@ -10,7 +10,7 @@ namespace {
 struct Network {
   Tensor w1 = param("w1"), b1 = param("b1", {.output = {16}, .init = zeros()});
   Tensor w2 = param("w2"), b2 = param("b2", {.output = {16}, .init = zeros()});
-  Tensor w3 = param("w3");
+  Tensor w3 = param("w3", {.output = {1}});  // a part alone, without labels, must know it too
   std::vector<Part::Layer> layers(const Tensor& x) const {
     Tensor first = relu(w1(x) + b1), second = relu(w2(first) + b2);
     return {{"hidden 1", first}, {"hidden 2", second}, {"score", w3(second)}};

@@ -6,6 +6,7 @@
 #include <netdb.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -185,6 +186,7 @@ struct Server::Impl {
   const std::vector<Route> routes;
   int port = 0;
   httplib::Server http;
+  std::atomic<bool> stopping = false, stopped = false;
   std::thread listening;
 
   Impl(const ServerOptions& options, Digits& digits, Playground& playground)
@@ -233,12 +235,18 @@ struct Server::Impl {
                              : fmt::format("cannot listen on {}:{}: the port is taken or the address is not of this "
                                            "machine; --port 0 takes a port that is free.",
                                            host, options.port));
-    listening = std::thread([this] { http.listen_after_bind(); });
-    while (!http.is_running()) std::this_thread::yield();  // before that, a stop would be forgotten
+    listening = std::thread([this] {
+      // The library gives up at the first accept that fails; a client must not be able to end the page.
+      do http.listen_after_bind();
+      while (!stopping && http.bind_to_port(host, port));
+      stopped = true;
+    });
   }
 
   ~Impl() {
-    http.stop();
+    stopping = true;
+    for (; !stopped; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+      http.stop();  // which is not heard before it listens
     listening.join();
   }
 

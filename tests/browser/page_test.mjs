@@ -344,7 +344,10 @@ try {
       const found = output.match(/http:\/\/[^\s]+/);
       if (found) resolve(found[0]);
     });
-    server.on('exit', (code) => reject(new Error(`caravan serve ended with ${code}`)));
+    server.on('exit', (code, signal) => {
+      problems.push(`caravan serve ended with ${signal ?? code}`);
+      reject(new Error(problems.at(-1)));
+    });
   });
   for (let waiting = 0; !(await (await fetch(address + '/api/status')).json()).ready; ++waiting) { // the first run trains the model
     assert.ok(waiting < 600, 'there is no model after ten minutes');
