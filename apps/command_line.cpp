@@ -33,6 +33,9 @@ struct Parsed {
   }
 };
 
+// An empty name is most likely a variable that is not set.
+const CLI::Validator kNotEmpty([](std::string& text) { return text.empty() ? "it is empty" : std::string(); }, "");
+
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& doc, const std::string& examples) {
   CLI::App& out = *app.add_subcommand(name, doc);
   out.footer("Examples:\n" + examples);
@@ -84,8 +87,10 @@ void add_stage_options(CLI::App& command, std::vector<std::string>& passes_off, 
   command.add_option("--pass-off", passes_off, "Leave out a pass (may be repeated): " + listed(passes::names()))
       ->type_name("NAME")
       ->allow_extra_args(false);
-  command.add_option("--dump", dump, "Folder for a file of every stage")->type_name("DIR");
-  command.add_option("--trace", trace, "File for constraints, passes, kernels and values, as JSON")->type_name("FILE");
+  command.add_option("--dump", dump, "Folder for a file of every stage")->check(kNotEmpty)->type_name("DIR");
+  command.add_option("--trace", trace, "File for constraints, passes, kernels and values, as JSON")
+      ->check(kNotEmpty)
+      ->type_name("FILE");
 }
 
 void add_inspect(CLI::App& app, Parsed& parsed) {
@@ -136,16 +141,21 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   if (!row.data.empty()) add_data_setting(command, parsed);
   parsed.add_setting(command, "seed", "INT", "Of the data and the initial values [1]");
   add_device_settings(command, parsed);
-  command.add_option("--save", o.save, "Checkpoint: written at the end, at Ctrl-C and every minute")->type_name("FILE");
-  command.add_option("--resume", o.resume, "Go on from a checkpoint, as if it had never stopped")->type_name("FILE");
+  command.add_option("--save", o.save, "Checkpoint: written at the end, at Ctrl-C and every minute")
+      ->check(kNotEmpty)
+      ->type_name("FILE");
+  command.add_option("--resume", o.resume, "Go on from a checkpoint, as if it had never stopped")
+      ->check(kNotEmpty)
+      ->type_name("FILE");
   command.add_option("--until", o.until, "Stop after this step of the run, to go on later")->type_name("STEP");
   command.add_option("--plot", o.plot, "Folder for pictures: loss, learning rate, and what the model does")
+      ->check(kNotEmpty)
       ->type_name("DIR");
   add_stage_options(command, o.passes_off, o.dump, o.trace);
   command.add_flag("--check-numbers", o.check_numbers,
                    "Stop at the first NaN or infinity and name the operation that made it (slow)");
   command.add_flag("--debug-kernels", o.debug_kernels, "Compile with debug information and say where the C is");
-  command.add_flag("--quiet", o.quiet, "No progress and no pictures");
+  command.add_flag("--quiet", o.quiet, "No progress and nothing drawn in the terminal");
   command.add_flag("--json", o.json, "End with one line of JSON");
   command.callback([&] {
     o.recipe = row.name;
@@ -167,10 +177,12 @@ void add_eval(CLI::App& app, Parsed& parsed) {
                                   "  caravan eval mnist-mlp.safetensors\n"
                                   "  caravan eval mnist-mlp.safetensors --data fashion --quiet --json\n"
                                   "  caravan eval circle.safetensors --plot pictures");
-  command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->required();
+  command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->check(kNotEmpty)->required();
   add_data_setting(command, parsed);
   add_device_settings(command, parsed);
-  command.add_option("--plot", o.plot, "Folder for pictures of what the model does")->type_name("DIR");
+  command.add_option("--plot", o.plot, "Folder for pictures of what the model does")
+      ->check(kNotEmpty)
+      ->type_name("DIR");
   command.add_flag("--quiet", o.quiet, "No text");
   command.add_flag("--json", o.json, "End with one line of JSON");
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return eval_command(o, s); }; });
@@ -186,13 +198,17 @@ void add_export(CLI::App& app, Parsed& parsed) {
                   "  cc -O3 -std=c99 -DDIGITS_MAIN digits.c -o digits -lm\n"
                   "  caravan export mnist-autoencoder.safetensors --part encoder --safetensors "
                   "encoder.safetensors");
-  command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->required();
-  command.add_option("--c", o.c, "The C file")->type_name("FILE");
-  command.add_option("--header", o.header, "A header for those who call it")->type_name("FILE");
+  command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->check(kNotEmpty)->required();
+  command.add_option("--c", o.c, "The C file")->check(kNotEmpty)->type_name("FILE");
+  command.add_option("--header", o.header, "A header for those who call it")->check(kNotEmpty)->type_name("FILE");
   command.add_option("--weights", o.weights, "The weights in a file of their own, which the C reads")
+      ->check(kNotEmpty)
       ->type_name("FILE");
-  command.add_option("--safetensors", o.tensors, "The weights alone, by name")->type_name("FILE");
-  command.add_option("--part", o.part, "A part of the model, such as `encoder` [the whole]")->type_name("NAME");
+  command.add_option("--safetensors", o.tensors, "The weights alone, by name")->check(kNotEmpty)->type_name("FILE");
+  command
+      .add_option("--part", o.part,
+                  "A part of the model: of mnist-autoencoder classifier, encoder, decoder or autoencoder [the first]")
+      ->type_name("NAME");
   command.add_option("--name", o.name, "Starts every name of the C file [the file's]")->type_name("NAME");
   command.add_flag("--quiet", o.quiet, "No text");
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return export_command(o, s); }; });

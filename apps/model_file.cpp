@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "caravan/base/error.h"
+#include "caravan/data/sha256.h"
 #include "caravan/train/checkpoint.h"
 
 namespace caravan::app {
@@ -17,6 +18,7 @@ constexpr const char* kFormat = "caravan recipe 1";
 constexpr const char* kReports = "run/reports";
 constexpr const char* kAccuracies = "run/accuracies";
 constexpr const char* kSums = "run/sums";
+constexpr const char* kSum = "sha256";  // of the file without it
 
 data::StoredTensor numbers(const std::vector<double>& values) {
   return data::stored(Array::vector(values, DType::f64));
@@ -86,6 +88,7 @@ void write_model(const std::string& path, const std::string& recipe, const Model
                   {"paper", run.paper ? "1" : "0"},
                   {"data", run.data},
                   {"data_sum", run.data_sum}};
+  out.metadata[kSum] = data::sha256(data::safetensors_content(out));
   data::write_safetensors(path, out);
 }
 
@@ -95,6 +98,10 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   out.states = data::read_safetensors(path);
   Reader in(path, out.states);
   if (in.text("format") != kFormat) in.refuse(fmt::format("its format is `{}`, not `{}`", in.text("format"), kFormat));
+  const std::string sum = in.text(kSum);
+  out.states.metadata.erase(kSum);
+  if (data::sha256(data::safetensors_content(out.states)) != sum)
+    throw ConfigError(fmt::format("{} is damaged: its content does not have the checksum it was written with.", path));
   out.recipe = in.text("recipe");
   find_recipe(out.recipe);
   out.request = {{.steps = in.whole("steps", 1),

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "caravan/base/error.h"
+#include "caravan/data/atomic_file.h"
 
 namespace caravan::app {
 
@@ -21,16 +22,27 @@ OutputFolder::OutputFolder(const std::string& path, const std::string& option) :
 
 void OutputFolder::write(const std::string& file, const std::string& text) const {
   const std::string path = path_ + "/" + file;
-  std::ofstream out(path, std::ios::binary);
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) {
+    data::write_file(path, text);
+    return;
+  }
+  std::ofstream out(path, std::ios::binary);  // a terminal, a pipe: nothing to put in its place
   out << text;
-  if (!out.flush()) throw BackendError(fmt::format("{} could not be written; is the disk full?", path));
+  if (!out.flush()) throw BackendError(fmt::format("{} could not be written.", path));
 }
 
 OutputFile::OutputFile(const std::string& path, const std::string& option)
     : folder_(std::filesystem::path("." / std::filesystem::path(path)).parent_path(), option),
       name_(std::filesystem::path(path).filename()) {
-  if (name_.empty() || std::filesystem::is_directory(path))
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (name_.empty() || std::filesystem::is_directory(status))
     throw ConfigError(fmt::format("{} `{}` is a folder; give the name of a file.", option, path));
+  if (error && status.type() == std::filesystem::file_type::none)
+    throw ConfigError(fmt::format("{} `{}` cannot be a file: {}.", option, path, error.message()));
+  regular_ = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
 }  // namespace caravan::app

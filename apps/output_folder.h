@@ -9,7 +9,8 @@ class OutputFolder {
  public:
   // Makes it. Throws ConfigError naming the option where it cannot be made or written.
   OutputFolder(const std::string& path, const std::string& option);
-  void write(const std::string& file, const std::string& text) const;  // BackendError where the disk does not take it
+  // The file appears complete or not at all. BackendError where the disk does not take it.
+  void write(const std::string& file, const std::string& text) const;
 
  private:
   std::string path_;
@@ -19,10 +20,12 @@ class OutputFile {
  public:
   OutputFile(const std::string& path, const std::string& option);  // ConfigError, as above
   void write(const std::string& text) const { folder_.write(name_, text); }
+  bool regular() const { return regular_; }  // otherwise there is a terminal, a pipe or a device of that name
 
  private:
   OutputFolder folder_;
   std::string name_;
+  bool regular_ = true;
 };
 
 }  // namespace caravan::app

@@ -1,5 +1,6 @@
 // caravan train: runs a recipe's step, shows how the loss falls and what came out.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "apps/stages.h"
 #include "apps/training.h"
 #include "caravan/base/error.h"
+#include "caravan/data/digits.h"
 #include "caravan/plot/plot.h"
 #include "caravan/runtime/devices.h"
 #include "caravan/train/checkpoint.h"
@@ -36,13 +38,13 @@ Prepared prepare(const Recipe& recipe, const ContextOptions& options) {
   return {ctx, step, seconds_since(start)};
 }
 
-// The recipe's rate at the beginning of each report.
+// The recipe's rate at the end of each report.
 std::vector<double> learning_rates(const Recipe& recipe, int64_t steps) {
   Context ctx({.device = "interp"});
   Routine rate = ctx.compile(observe(recipe.lr));
   std::vector<double> out;
   for (int64_t s = 0; s < steps; s += recipe.schedule.report) {
-    rate.run(recipe.at(s));
+    rate.run(recipe.at(std::min(s + recipe.schedule.report, steps) - 1));
     out.push_back(rate.read(recipe.lr).item());
   }
   return out;
@@ -107,15 +109,62 @@ Start start_of(const TrainOptions& options, const Settings& settings) {
   ModelFile file = read_model(options.resume, places);
   check_resumed(options, settings, file);
   Request request = file.request;
+  if (file.data == data::kDrawn && places.given.empty())
+    request.places.usual.clear();  // though there may be others now
   if (options.wishes.epochs) request.wishes.steps.reset(), request.wishes.epochs = options.wishes.epochs;
   if (options.wishes.steps) request.wishes.steps = options.wishes.steps;
   const History history = file.history;
   return {request, history, std::move(file)};
 }
 
+// As one would type it.
+std::string quoted(const std::string& path) {
+  if (path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,=-") == path.npos)
+    return path;
+  std::string out = "'";
+  for (const char c : path) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// Keeps a run in a file. What is not finite is not kept, so that a run which diverges spares the file it was to
+// replace.
+class Keeper {
+ public:
+  Keeper(const RecipeRow& row, const Recipe& recipe, bool paper, const Context& ctx)
+      : row_(row), recipe_(recipe), paper_(paper), ctx_(ctx) {}
+
+  bool keep(const std::string& path, const History& history) const {  // false: not finite
+    if (!std::isfinite(history.loss)) return false;
+    write_model(path, row_.name, {recipe_.schedule, history, paper_, recipe_.data, recipe_.data_sum}, ctx_);
+    return true;
+  }
+  // A disk may be full for a moment: training goes on, and the last save tells.
+  void keep_if_possible(const std::string& path, const History& history) const {
+    try {
+      keep(path, history);
+    } catch (const Error& error) {
+      std::cerr << fmt::format("caravan: the run goes on unsaved for now: {}\n", error.what());
+    }
+  }
+
+ private:
+  const RecipeRow& row_;
+  const Recipe& recipe_;
+  bool paper_;
+  Context ctx_;
+};
+
 // Where a run is kept that nobody asked to save, when it is interrupted.
 std::string rescue_path(const Settings& settings, const std::string& recipe) {
-  return settings.cache() + "/interrupted/" + recipe + ".safetensors";
+  return fmt::format("{}/interrupted/{}-{}.safetensors", settings.cache(), recipe, getpid());
+}
+
+std::string stopped_message(const RecipeRow& row, const Recipe& recipe, const History& history, const std::string& path,
+                            const Settings& settings) {
+  const std::string data = settings.data().given;
+  return fmt::format("caravan: stopped after step {} of {}; to go on: caravan train {}{} --resume {} --save {}\n",
+                     history.step, recipe.schedule.steps, row.name, data.empty() ? "" : " --data " + quoted(data),
+                     quoted(path), quoted(path));
 }
 
 ContextOptions context_options(const TrainOptions& options, const Settings& settings, uint64_t seed) {
@@ -172,7 +221,8 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   if (!options.plot.empty()) plots.emplace(options.plot, "--plot");
   std::optional<OutputFile> trace;
   if (!options.trace.empty()) trace.emplace(options.trace, "--trace");
-  if (!options.save.empty()) OutputFile(options.save, "--save");
+  if (!options.save.empty() && !OutputFile(options.save, "--save").regular())
+    throw ConfigError(fmt::format("--save `{}` is not a file that can be replaced.", options.save));
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
   if (settings.log() >= 1) std::cerr << stages.pass_log();
   if (recipe.stand_in) std::cerr << stand_in_message(row, recipe);
@@ -194,32 +244,33 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   if (options.check_numbers) check.emplace(recipe, ctx, wanted);
   Training training(recipe, ctx, step, start.history);
   training.check = check ? &*check : nullptr;
-  auto save_to = [&, ctx = ctx](const std::string& path) {
-    const bool paper = start.request.wishes.paper;
-    write_model(path, row.name, {schedule, training.history, paper, recipe.data, recipe.data_sum}, ctx);
-  };
-  if (!options.save.empty()) training.save = [&] { save_to(options.save); };
+  const Keeper keeper(row, recipe, start.request.wishes.paper, ctx);
+  if (!options.save.empty()) training.save = [&] { keeper.keep_if_possible(options.save, training.history); };
   const Training::End end = training.run(until, options.quiet);
   const History& history = training.history;
   if (end == Training::End::not_finite) return kCheckFailed;
-  if (end == Training::End::interrupted || !options.save.empty()) {
+  if (end == Training::End::interrupted) {
     const std::string path = options.save.empty() ? rescue_path(settings, row.name) : options.save;
-    if (options.save.empty()) OutputFile(path, "CARAVAN_CACHE");
-    save_to(path);
-    if (end == Training::End::interrupted) {
-      std::cerr << fmt::format("caravan: stopped after step {} of {}; `caravan train {} --resume {}` goes on.\n",
-                               history.step, schedule.steps, row.name, path);
-      return kInterrupted;
-    }
+    OutputFile(path, "--save");
+    keeper.keep(path, history);
+    std::cerr << stopped_message(row, recipe, history, path, settings);
+    return kInterrupted;
+  }
+  std::optional<BackendError> unsaved;  // told after what the run has found, which would be lost with it
+  bool saved = false;
+  try {
+    saved = !options.save.empty() && keeper.keep(options.save, history);
+  } catch (const BackendError& error) {
+    unsaved = error;
   }
 
   const Findings found = recipe.examine(ctx);
   if (!options.quiet) {
     show(recipe, history, found);
-    std::cout << fmt::format("\n{} steps in {:.3g} s on {}, loss of the last epoch {:.4g}, moving average {:.4g}\n",
-                             history.step - start.history.step, training.seconds, ctx.device(), history.epoch_loss(),
-                             history.ewma);
-    if (!options.save.empty()) std::cout << fmt::format("Saved as {}\n", options.save);
+    std::cout << fmt::format(
+        "\n{} steps in {:.3g} s on {}, loss summed over the last epoch {:.4g}, moving average {:.4g}\n",
+        history.step - start.history.step, training.seconds, ctx.device(), history.epoch_loss(), history.ewma);
+    if (saved) std::cout << fmt::format("Saved as {}\n", options.save);
   }
   if (plots) write_plots(*plots, recipe, history, found);
   if (trace) trace->write(traced(recipe, ctx, std::max<int64_t>(history.step, 1) - 1, options.passes_off));
@@ -245,11 +296,12 @@ int train_command(const TrainOptions& options, const Settings& settings) {
     for (const auto& [name, value] : found.numbers) out[name] = value;
     std::cout << out.dump() << '\n';
   }
+  if (unsaved) throw *unsaved;
   if (std::isfinite(history.loss)) return kDone;
   std::cerr << fmt::format(
       "caravan: training diverged: the last loss is {}; try a rate below --lr {}, or --check-numbers, which names "
-      "the operation that made the first such number.\n",
-      history.loss, schedule.lr);
+      "the operation that made the first such number.{}\n",
+      history.loss, schedule.lr, options.save.empty() ? "" : " It was not saved.");
   return kCheckFailed;
 }
 

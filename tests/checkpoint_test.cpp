@@ -154,6 +154,26 @@ TEST_F(Checkpoint, GoesFromOneDeviceToAnother) {
   EXPECT_EQ(one.read("m.0.weight").values(), other.read("m.0.weight").values());
 }
 
+TEST_F(Checkpoint, InputsAreTheProgramsNotTheModels) {
+  Tensor x = input("x", {.batch = {2}, .output = {3}}), y = Mlp("m", {.widths = {2}})(x);
+  Tensor cache = state("cache", {.batch = {2}, .output = {2}});  // without an initialiser, but a program assigns it
+  Context ctx(here(1)), again(here(2));
+  const Program program = observe(y) & assign(cache, y);
+  Routine run = ctx.compile(program);
+  const Array batch(parse_shape("2|3"), {1, 2, 3, 4, 5, 6});
+  ctx.write(x, batch);
+  run.run();
+  save_checkpoint(file("model"), ctx);
+  EXPECT_EQ(data::read_safetensors(file("model")).find("x"), nullptr);
+  EXPECT_NE(data::read_safetensors(file("model")).find("cache"), nullptr);
+  again.compile(program);
+  again.write(x, batch);
+  again.write(cache, Array(parse_shape("2|2")));
+  load_checkpoint(file("model"), again);
+  EXPECT_EQ(again.read("cache").values(), ctx.read("cache").values());
+  EXPECT_EQ(again.eval(y).values(), ctx.eval(y).values());
+}
+
 TEST_F(Checkpoint, ABrokenFileIsRefusedAndAFailedSaveKeepsTheOldOne) {
   Context ctx(here(1));
   ctx.compile(observe(Mlp("m", {.widths = {2}})(tensor({1, 2}))));

@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #ifdef CARAVAN_COMMAND
+#include <sys/stat.h>
+
 #include <csignal>
 #include <thread>
 
 #include "caravan/data/digits.h"
 #include "caravan/data/idx.h"
 #include "caravan/data/safetensors.h"
+#include "caravan/data/sha256.h"
 #include "command.h"
 
 namespace {
@@ -132,14 +135,15 @@ void wait_until_caught(pid_t process, int signal) {
 TEST_F(Recipes, CtrlCSavesAndTheRunGoesOn) {
   for (const bool asked : {true, false}) {
     Arguments begun = {CARAVAN_COMMAND, "train", "moons", "--epochs", "1000000", "--quiet"};
-    if (asked) begun.insert(begun.end(), {"--save", "deep/stopped"});
+    if (asked) begun.insert(begun.end(), {"--save", "deep/it's stopped"});
     const pid_t child = start(begun, {"CARAVAN_CACHE=" + folder_ + "/cache"});
     wait_until_caught(child, SIGINT);
     kill(child, SIGINT);
     const Outcome o = ended(child);
     EXPECT_EQ(o.code, 130) << o.err;
-    const string path = asked ? "deep/stopped" : folder_ + "/cache/interrupted/moons.safetensors";
-    EXPECT_CONTAINS(o.err, "`caravan train moons --resume " + path + "` goes on");
+    const string path = asked ? "deep/it's stopped" : folder_ + "/cache/interrupted/moons-" + std::to_string(child) + ".safetensors";
+    const string typed = asked ? "'deep/it'\\''s stopped'" : path;
+    EXPECT_CONTAINS(o.err, "to go on: caravan train moons --resume " + typed + " --save " + typed + "\n");
     const data::Tensors saved = data::read_safetensors(asked ? folder_ + "/" + path : path);
     const int64_t step = std::stoll(saved.metadata.at("step"));
     ASSERT_GT(step, 0);
@@ -160,6 +164,36 @@ TEST_F(Recipes, EvaluatingGivesWhatTrainingGave) {
     EXPECT_CONTAINS(o.out, recipe + ", 40 of 40 steps");
     for (const char* key : keys) EXPECT_EQ(field(o.last_line(), key), field(trained.last_line(), key)) << recipe << " " << key;
   }
+}
+
+TEST_F(Recipes, WhatDivergesReplacesNothing) {
+  good(train("linear", {"--save", "line", "--quiet"}));
+  const string before = file("line");
+  const Outcome o = run(train("linear", {"--lr", "1000", "--save", "line", "--quiet"}));
+  EXPECT_EQ(o.code, 1);
+  EXPECT_CONTAINS(o.err, "training diverged");
+  EXPECT_CONTAINS(o.err, "It was not saved.");
+  EXPECT_EQ(file("line"), before);
+}
+
+TEST_F(Recipes, ALinkStaysAndNoOtherThingIsReplaced) {
+  std::filesystem::create_directory(folder_ + "/elsewhere");
+  std::filesystem::create_symlink("elsewhere/model", folder_ + "/link");
+  good(train("linear", {"--steps", "3", "--save", "elsewhere/model", "--quiet"}));
+  good(train("linear", {"--steps", "5", "--save", "link", "--quiet"}));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/link"));
+  EXPECT_EQ(data::read_safetensors(folder_ + "/elsewhere/model").metadata.at("step"), "5");
+  ASSERT_EQ(mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  expect_refused(train("linear", {"--save", "pipe"}), "--save `pipe` is not a file that can be replaced");
+}
+
+TEST_F(Recipes, ARunOnDrawnDigitsGoesOnWithThem) {
+  good({"train", "mnist-mlp", "--steps", "3", "--until", "1", "--save", "drawn", "--quiet"});
+  std::filesystem::create_directories(folder_ + "/.cache/caravan/data");
+  std::filesystem::copy(data_, folder_ + "/.cache/caravan/data/mnist");  // fetched meanwhile
+  const Outcome o = good({"train", "mnist-mlp", "--resume", "drawn", "--quiet", "--json"});
+  EXPECT_EQ(field(o.out, "data"), "\"drawn digits\"");
+  EXPECT_EQ(field(good({"train", "mnist-mlp", "--steps", "1", "--quiet", "--json"}).out, "stand_in"), "false");
 }
 
 TEST_F(Recipes, EveryPartIsExported) {
@@ -218,6 +252,9 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
   expect_refused(train("moons", {"--save", "/dev/null/x"}), "--save");
   expect_refused(train("mnist-mlp", {"--batch", "301"}), "--batch 301 is more than the 300 points");
   expect_refused({"train", "mnist-mlp", "--data", folder_}, "mnist");
+  expect_refused(train("moons", {"--resume", ""}), "--resume: it is empty");
+  expect_refused(train("mnist-mlp", {"--paper", "--batch", "64"}), "--paper is one image at a time, sgd and the rate 0.0001");
+  expect_refused(train("mnist-mlp", {"--paper", "--lr", "0.1"}), "leave out --batch, --lr and --optimizer");
   good(train("mnist-mlp", {"--steps", "2", "--save", "digits", "--quiet"}));
   expect_refused({"train", "mnist-mlp", "--resume", "digits", "--data", digits(301, 120)},
                  "digits was begun with the data of " + data_ + ", and that of " + cache_ + "/digits301 is other data");
@@ -228,6 +265,8 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
   auto changed = [&](const auto& change) {
     data::Tensors copy = tensors;
     change(copy);
+    const bool summed = copy.metadata.erase("sha256") > 0;  // as a program that knows how would write it
+    if (summed) copy.metadata["sha256"] = data::sha256(data::safetensors_content(copy));
     data::write_safetensors(folder_ + "/changed", copy);
     return Arguments{"train", "moons", "--resume", "changed", "--plot", "pictures"};
   };
@@ -245,6 +284,14 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
   EXPECT_FALSE(exists(folder_ + "/pictures"));
 
   const string whole = file("moons");
+  for (size_t bit = 5; bit < 8 * whole.size(); bit += 1301) {
+    string flipped = whole;
+    flipped[bit / 8] = char(flipped[bit / 8] ^ (1 << bit % 8));
+    std::ofstream(folder_ + "/flipped", std::ios::binary) << flipped;
+    const Outcome o = run({"eval", "flipped"});
+    ASSERT_EQ(o.code, 2) << bit << o.err;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+  }
   for (size_t size = 0; size < whole.size(); size += 97) {
     std::ofstream(folder_ + "/cut", std::ios::binary) << whole.substr(0, size);
     const Outcome o = run({"eval", "cut"});

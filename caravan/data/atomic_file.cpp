@@ -65,8 +65,14 @@ std::string read_file(const std::string& path) {
   return out;
 }
 
-void write_file(const std::string& path, std::string_view content) {
-  if (std::filesystem::is_directory(path)) throw ConfigError(fmt::format("`{}` is a folder.", path));
+void write_file(const std::string& given, std::string_view content) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::canonical(given, error);  // a link stays, and leads to it
+  const std::string path = error ? given : target.string();
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status)) throw ConfigError(fmt::format("`{}` is a folder.", path));
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw ConfigError(fmt::format("`{}` is not a file that can be replaced.", path));
   static std::atomic<int> count = 0;
   const std::string beside = fmt::format("{}.{}.{}.part", path, getpid(), count++);
   const Descriptor file(open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

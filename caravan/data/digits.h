@@ -14,9 +14,11 @@ struct LabelledImages {
   Array labels;  // u8, n|, from 0 to 9
 };
 
+inline constexpr const char* kDrawn = "drawn digits";
+
 struct Digits {
   LabelledImages train, test;
-  std::string source;  // the folder, or "drawn digits"
+  std::string source;  // the folder, or kDrawn
   bool drawn = false;
 };
 

@@ -294,7 +294,7 @@ Digits drawn_digits(int64_t train, int64_t test, uint64_t seed) {
   if (train < 1 || test < 1)
     throw ConfigError("drawn_digits: " + std::to_string(train) + " and " + std::to_string(test) +
                       " images; give a positive number of each.");
-  return {drawn(train, seed, "digits.train"), drawn(test, seed, "digits.test"), "drawn digits", true};
+  return {drawn(train, seed, "digits.train"), drawn(test, seed, "digits.test"), kDrawn, true};
 }
 
 }  // namespace caravan::data

@@ -19,6 +19,7 @@ struct Context::Impl {
     bool declared = true;    // by a program; otherwise written by name alone, and any float precision may adopt it
     uint64_t writes = 0;     // by the host, its initial value among them
     bool from_host = false;  // its value; otherwise a program assigned it
+    bool input = false;      // declared without an initialiser, and no program assigns it
   };
   ContextOptions options;
   std::unique_ptr<backend::Device> device;
@@ -172,8 +173,12 @@ Routine Context::compile(const Program& program) {
                        std::string(name(t.dtype())) + ".");
     Shape shape = inference.shape(t);
     info[state->name] = {shape, t.dtype(), true};
-    if (at != impl_->info.end())
-      info[state->name].writes = at->second.writes, info[state->name].from_host = at->second.from_host;
+    Impl::Info& now = info[state->name];
+    now.input = state->init.kind == Init::Kind::none;
+    if (at != impl_->info.end()) {
+      now.writes = at->second.writes, now.from_host = at->second.from_host;
+      if (at->second.declared) now.input = now.input && at->second.input;
+    }
     if (impl_->device->has(state->name)) {
       if (at != impl_->info.end() && at->second.dtype != t.dtype())
         fresh[state->name] = impl_->device->read(state->name);  // adopted
@@ -191,6 +196,7 @@ Routine Context::compile(const Program& program) {
   for (auto& [name, value] : fresh) impl_->write(name, value);
   for (const auto& a : routine->program.assignments)
     routine->assigned.push_back(&impl_->info.at(routine->program.buffers[size_t(a.state)].name));
+  for (Impl::Info* assigned : routine->assigned) assigned->input = false;
   return Routine(std::move(routine));
 }
 
@@ -258,12 +264,14 @@ std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const Index
   return out;
 }
 
-ir::Program Context::solved(const Program& program) const {
-  return to_ir(program, Inference(program, impl_->known()));
-}
+ir::Program Context::solved(const Program& program) const { return to_ir(program, Inference(program, impl_->known())); }
 Shape Context::shape(const Tensor& tensor) { return Inference(observe(tensor), impl_->known()).shape(tensor); }
 
 bool Context::has(const std::string& name) const { return impl_->device->has(name); }
+bool Context::is_input(const std::string& name) const {
+  const auto at = impl_->info.find(name);
+  return at != impl_->info.end() && at->second.input;
+}
 DType Context::dtype(const std::string& name) const {
   return has(name) ? impl_->info.at(name).dtype : read(name).dtype();
 }

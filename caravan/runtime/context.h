@@ -94,7 +94,8 @@ class Context {
   void write(const std::string& name, const Array& value);
   void write(const std::map<std::string, Array>& values);  // by name: all of them, or none where one does not fit
   bool has(const std::string& name) const;
-  DType dtype(const std::string& name) const;  // as declared, whatever precision the device computes with
+  bool is_input(const std::string& name) const;  // without an initialiser, and assigned by no program of this Context
+  DType dtype(const std::string& name) const;    // as declared, whatever precision the device computes with
   std::vector<std::string> names() const;
 
   uint64_t seed() const;

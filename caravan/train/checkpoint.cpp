@@ -23,7 +23,8 @@ void save(const std::string& path, data::Tensors tensors, const About& about) {
 
 data::Tensors checkpoint(const Context& ctx) {
   data::Tensors out;
-  for (const std::string& name : ctx.names()) out.list.emplace(name, data::stored(ctx.read(name)));
+  for (const std::string& name : ctx.names())
+    if (!ctx.is_input(name)) out.list.emplace(name, data::stored(ctx.read(name)));
   return out;
 }
 data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states) {
@@ -45,7 +46,7 @@ LoadReport compare(const data::Tensors& file, const Context& ctx) {
   for (const std::string& name : ctx.names()) {
     const data::StoredTensor* found = file.find(name);
     if (!found) {
-      out.missing.push_back(name);
+      if (!ctx.is_input(name)) out.missing.push_back(name);
       continue;
     }
     const std::optional<DType> stored = dtype(found->type);

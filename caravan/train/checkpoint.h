@@ -20,7 +20,7 @@ namespace caravan {
 
 using About = std::map<std::string, std::string>;
 
-data::Tensors checkpoint(const Context& ctx);                                     // all its states
+data::Tensors checkpoint(const Context& ctx);                                     // all its states but inputs
 data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states);  // these
 
 // The file appears complete, or not at all and the old one stays.
