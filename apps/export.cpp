@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <iostream>
-#include <set>
 
 #include "apps/commands.h"
 #include "apps/model_file.h"
@@ -24,13 +23,6 @@ std::string name_of(const std::string& path) {
   return out;
 }
 
-// Equal for two names of one file.
-std::filesystem::path place_of(const std::string& path) {
-  std::error_code error;
-  const auto out = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
-  return error ? std::filesystem::path(path) : out;
-}
-
 std::string about(const ModelFile& file, const std::string& part) {
   std::string out =
       fmt::format("{} of the recipe {}, after {} steps of training", part, file.recipe, file.history.step);
@@ -46,10 +38,7 @@ int export_command(const ExportOptions& options, const Settings& settings) {
     throw ConfigError("`caravan export` needs --c FILE for a C file or --safetensors FILE for the weights alone.");
   if (options.c.empty() && !(options.header.empty() && options.weights.empty()))
     throw ConfigError("--header and --weights belong to a C file; give --c as well.");
-  std::set<std::filesystem::path> places = {place_of(options.file)};
-  for (const std::string& path : {options.c, options.header, options.weights, options.tensors})
-    if (!path.empty() && !places.insert(place_of(path)).second)
-      throw ConfigError(fmt::format("`{}` cannot be two files at once; give each one a name of its own.", path));
+  check_distinct({options.file, options.c, options.header, options.weights, options.tensors});
   const ModelFile file = read_model(options.file, settings.data());
   // Nothing is computed, so nothing need be compiled.
   LoadedPart model(file, options.part, 1, {.seed = file.request.seed, .device = "interp"});

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "caravan/base/error.h"
 #include "caravan/data/atomic_file.h"
@@ -31,6 +32,17 @@ void OutputFolder::write(const std::string& file, const std::string& text) const
   std::ofstream out(path, std::ios::binary);  // a terminal, a pipe: nothing to put in its place
   out << text;
   if (!out.flush()) throw BackendError(fmt::format("{} could not be written.", path));
+}
+
+void check_distinct(const std::vector<std::string>& paths) {
+  std::set<std::filesystem::path> places;
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    std::error_code error;
+    const auto place = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
+    if (!places.insert(error ? std::filesystem::path(path) : place).second)
+      throw ConfigError(fmt::format("`{}` cannot be two files at once; give each one a name of its own.", path));
+  }
 }
 
 OutputFile::OutputFile(const std::string& path, const std::string& option)

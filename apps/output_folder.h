@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace caravan::app {
 
@@ -15,6 +16,9 @@ class OutputFolder {
  private:
   std::string path_;
 };
+
+// ConfigError where two of these are one file; those that are empty do not count.
+void check_distinct(const std::vector<std::string>& paths);
 
 class OutputFile {
  public:

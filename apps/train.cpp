@@ -38,13 +38,13 @@ Prepared prepare(const Recipe& recipe, const ContextOptions& options) {
   return {ctx, step, seconds_since(start)};
 }
 
-// The recipe's rate at the end of each report.
+// The recipe's rate at the beginning of each report.
 std::vector<double> learning_rates(const Recipe& recipe, int64_t steps) {
   Context ctx({.device = "interp"});
   Routine rate = ctx.compile(observe(recipe.lr));
   std::vector<double> out;
   for (int64_t s = 0; s < steps; s += recipe.schedule.report) {
-    rate.run(recipe.at(std::min(s + recipe.schedule.report, steps) - 1));
+    rate.run(recipe.at(s));
     out.push_back(rate.read(recipe.lr).item());
   }
   return out;
@@ -187,6 +187,7 @@ ContextOptions context_options(const TrainOptions& options, const Settings& sett
 }  // namespace
 
 int train_command(const TrainOptions& options, const Settings& settings) {
+  check_distinct({options.save, options.trace});
   const Start start = start_of(options, settings);
   const RecipeRow& row = find_recipe(options.recipe);
   Recipe recipe = row.make(start.request);

@@ -252,6 +252,7 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
   expect_refused(train("moons", {"--save", "/dev/null/x"}), "--save");
   expect_refused(train("mnist-mlp", {"--batch", "301"}), "--batch 301 is more than the 300 points");
   expect_refused({"train", "mnist-mlp", "--data", folder_}, "mnist");
+  expect_refused(train("moons", {"--save", "a", "--trace", "./a"}), "`./a` cannot be two files at once");
   expect_refused(train("moons", {"--resume", ""}), "--resume: it is empty");
   expect_refused(train("mnist-mlp", {"--paper", "--batch", "64"}), "--paper is one image at a time, sgd and the rate 0.0001");
   expect_refused(train("mnist-mlp", {"--paper", "--lr", "0.1"}), "leave out --batch, --lr and --optimizer");
