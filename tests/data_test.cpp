@@ -122,6 +122,10 @@ TEST(Csv, Tables) {
       {"1;2,5\n", {.separator = ';', .header = true}, {"1", "2,5"}, "0|2", {}},
       {"\xef\xbb\xbf\"a \"\"b\"\"\",\"c\nd\"\n7,8\n", {.header = true}, {"a \"b\"", "c\nd"}, "1|2", {7, 8}},
       {"", {}, {}, "0|0", {}},
+      {"1,2\n\n3,4\n\n", {}, {}, "2|2", {1, 2, 3, 4}},
+      {"\r\n \t\r\n1,2\r\n  \r\n3,4\r\n\r\n \t", {}, {}, "2|2", {1, 2, 3, 4}},
+      {"\na,b\n\n1,2\n \n", {.header = true}, {"a", "b"}, "1|2", {1, 2}},
+      {"\n\n", {}, {}, "0|0", {}},
       {"5", {.dtype = DType::u8}, {}, "1|1", {5}},
       {"0.5\t1e-3\n", {.separator = '\t', .dtype = DType::f64}, {}, "1|2", {0.5, 1e-3}},
   };
@@ -142,7 +146,9 @@ TEST(Csv, RefusalsNameLineAndColumn) {
   expect_refused(read, {{"a,b\n1,2\n", "line 1, column 1: `a` is not a number that can be read (if the first row has names"},
                         {"1,2\n3,x\n", "line 2, column 2: `x` is not a number"},
                         {"1,2\n3,\n", "line 2, column 2: `` is not a number"},
-                        {"1,2\n\n", "line 2, column 1: `` is not a number"},
+                        {"1,2\n\n\n3,x\n", "line 4, column 2: `x` is not a number"},
+                        {"1,2\n,\n", "line 2, column 1: `` is not a number"},
+                        {"1,2\n\"\"\n", "line 2, column 1: `` is not a number"},
                         {"1,2\n3\n", "line 2 has 1 fields, and the rows before it have 2"},
                         {"1,2\n3,4,5", "line 2 has 3 fields, and the rows before it have 2"},
                         {"1,\"2\n\n", "line 1, column 2: a quote is not closed"},
@@ -157,6 +163,7 @@ TEST(Csv, RefusalsNameLineAndColumn) {
   EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::i64}); }, "9007199254740993\n").find("does not fit i64"),
             string::npos);
   EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.header = true}); }, "").find("it is empty"), string::npos);
+  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.separator = '\t'}); }, "1\t2\n\t\n").find("line 2, column 1: `` is"), string::npos);
   refused_bit_flips(read, "1.5,\"2\",3e4\r\n4,5,6\n");
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -125,11 +126,29 @@ TEST(Idx, DamageIsRefused) {
        {idx(0x08, {0xffffffff, 0xffffffff, 0xffffffff}, "1"), "more bytes than can be counted"},
        {idx(0x08, {0x80000000, 0x80000000, 2}, "1"), "more bytes than can be counted"},
        {idx(0x0e, {0x20000000, 0x80000000}, "1"), "more bytes than can be counted"},
-       {idx(0x08, {0xffffffff, 0x7fffffff}, ""), "but 0 bytes follow"},
+       {idx(0x08, {0xffffffff, 0x7fffffff}, ""), "more bytes than can be counted"},
+       {idx(0x08, {0xffffffff, 0x00ffffff}, ""), "but 0 bytes follow"},
        {idx(0x08, {0xffffffff, 0xffffffff, 0xffffffff, 0}, ""), "more bytes than can be counted"},
        {idx(0x0e, {4294961920, 4, 235340032, 0, 7}, ""), "more bytes than can be counted"},
        {gzip(idx(0x08, {3}, "12")), "promises 3 elements"}});
   EXPECT_THROW(read_idx("/nowhere/at/all"), ConfigError);
+}
+
+TEST(Idx, ABombIsNotUnpacked) {
+  const string zeros(size_t(1) << 26, '\0');
+  string bomb = gzip(zeros);
+  for (int i = 0; i < 4; ++i) bomb += bomb;  // members follow each other: 1 GiB
+  const string after_header = gzip(idx(0x08, {3, 2}, "123456")) + bomb;
+  const auto start = std::chrono::steady_clock::now();
+  expect_refused(read_as_idx, {{bomb, "unknown type 00"},
+                               {after_header, "unpacks to more than 18 bytes, what its header promises"},
+                               {gzip(idx(0x08, {3, 2}, "1234567")), "unpacks to more than 18 bytes, what"},
+                               {gzip(idx(0x08, {0xffffffff, 0xffffffff, 9}, "")) + bomb, "more bytes than can be counted"},
+                               {gzip(idx(0x0e, {0xffffffff, 0xffff}, "")) + bomb, "promises to unpack to 2251765453422612 bytes, and at most 4294967296"}});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_EQ(gunzip_start(bomb, "some.gz", 5), string(5, '\0'));
+  EXPECT_EQ(gunzip_start(gzip("ab") + gzip("cd"), "some.gz", 3), "abc");
+  EXPECT_EQ(gunzip_start(gzip("ab"), "some.gz", 5), "ab");
 }
 
 TEST(Idx, WritingRefusesWhatTheFormatDoesNotHave) {
@@ -280,6 +299,19 @@ TEST(Places, AreLookedAtInTheirOrder) {
   std::filesystem::remove(folder.path + "/first/mnist/t10k-labels.idx1-ubyte.gz");
   EXPECT_EQ(find_dataset("mnist", places), folder.path + "/second/mnist") << "half a data set is none";
   EXPECT_EQ(find_dataset("names", places), std::nullopt);
+}
+
+TEST(Places, TheFilesThatAreMissingAreNamed) {
+  const TemporaryFolder folder;
+  Made().write(folder.path + "/mnist");
+  std::filesystem::remove(folder.path + "/mnist/t10k-labels-idx1-ubyte");
+  const Places given{folder.path, "--data"}, usual{"", "", {folder.path}};
+  EXPECT_EQ(refusal([&](const string&) { find_digits(given, 1); }, ""),
+            "`" + folder.path + "/mnist` (--data) has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
+  EXPECT_EQ(missing_message("mnist", usual),
+            "`" + folder.path + "/mnist` has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
+  std::filesystem::remove(folder.path + "/mnist/train-images-idx3-ubyte");
+  EXPECT_NE(missing_message("mnist", usual).find("has no train-images-idx3-ubyte, t10k-labels-idx1-ubyte, packed or not; put them"), string::npos);
 }
 
 TEST(Places, AFolderThatWasGivenIsTheOnlyOne) {

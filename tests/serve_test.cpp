@@ -1,10 +1,12 @@
 // The page's server, over real sockets: every route, every refusal, many at once, and the command until Ctrl-C.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -279,6 +281,12 @@ TEST_F(Serve, RefusesWhatIsWrongWithOneSentence) {
       {"POST /api/predict" + get_head + "Content-Length: 2\r\n\r\n{}", 415, "must be JSON"},
       {"POST /api/predict" + get_head + "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", 415, "must be JSON"},
       {form("/api/predict", "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--x--\r\n"), 415, "must be JSON"},
+      {"POST /api/predict" + get_head + "Content-Type: application/jsonx\r\nContent-Length: 2\r\n\r\n{}", 415, "must be JSON"},
+      {"POST /api/predict" + get_head + "Content-Type: application/json, text/plain\r\nContent-Length: 2\r\n\r\n{}", 415, "must be JSON"},
+      {"POST /api/predict" + get_head + "Content-Type: APPLICATION/JSON\r\nContent-Length: 2\r\n\r\n{}", 400, "`pixels` must be a list"},
+      {"POST /api/predict" + get_head + "Content-Type: Application/json ; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}", 400, "`pixels` must be a list"},
+      {"GET /" + get_head + "Host: localhost\r\n\r\n", 400, "more than one header Host"},
+      {"GET /" + get_head + "Host: example.test\r\n\r\n", 400, "more than one header Host"},
       {form("/api/predict", "no form at all"), 415, "must be JSON"},
       {"POST /api/predict" + json_head + "\r\n", 411, "how long its body is"},
       {post_request("/api/predict", string(64 * 1024 + 1, ' ')), 413, "longer than 65536 bytes"},
@@ -286,8 +294,9 @@ TEST_F(Serve, RefusesWhatIsWrongWithOneSentence) {
       {"POST /api/predict" + json_head + "Transfer-Encoding: chunked\r\n\r\n20000\r\n" + string(0x20000, ' ') + "\r\n0\r\n\r\n", 413, "longer than 65536 bytes"},
       {packed(string(10'000'000, ' ')), 413, "longer than 65536 bytes"},
       {packed("{}"), 400, "`pixels` must be a list"},
-      {post_request("/api/predict", ""), 400, "the body is not JSON (at byte 1 of 0)"},
-      {post_request("/api/predict", "{\"pixels\": [1, 2"), 400, "the body is not JSON (at byte 17 of 16)"},
+      {post_request("/api/predict", ""), 400, "the body is not JSON (it is empty)"},
+      {post_request("/api/predict", "{\"pixels\": [1, 2"), 400, "the body is not JSON (its 16 bytes end in the middle)"},
+      {post_request("/api/predict", "{\"pixels\": [1 2]}"), 400, "the body is not JSON (at byte 15 of 17)"},
       {post_request("/api/predict", "\xff\xfe"), 400, "the body is not JSON"},
       {post_request("/api/predict", "{\"pixels\": [NaN]}"), 400, "the body is not JSON"},
       {post_request("/api/predict", "{\"pixels\": [1e999]}"), 400, "a number that is too large"},
@@ -408,18 +417,73 @@ TEST_F(Serve, ClientsThatStopInTheMiddleHinderNobody) {
   EXPECT_LT(milliseconds_since(start), 2000);
 }
 
-TEST_F(Serve, ListensAgainWhereAcceptingFails) {
-  int ended = 0;
-  for (int fd = 3; fd < 1024; ++fd) {  // the listening socket is one of this process
+// A byte now and then, of bodies that would take minutes, from as many clients as the server has threads.
+TEST_F(Serve, SlowClientsAreSentAway) {
+  const Server server({.port = 0, .body_seconds = 1}, digits_, playground_);
+  const int port = std::stoi(server.address().substr(server.address().rfind(':') + 1));
+  std::vector<std::unique_ptr<Connection>> slow;
+  for (int i = 0; i < 64; ++i) {
+    slow.push_back(std::make_unique<Connection>(port));
+    slow.back()->send("POST /api/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the library lets few wait to be accepted
+  }
+  std::atomic<bool> done = false;
+  std::thread dripping([&] {
+    for (; !done; std::this_thread::sleep_for(std::chrono::milliseconds(50)))
+      for (const auto& client : slow) client->send(" ");
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto start = std::chrono::steady_clock::now();
+  Connection normal(port);
+  normal.send(get_request("/api/status"));
+  EXPECT_EQ(normal.receive().status, 200);
+  if (!kSanitized) {
+    EXPECT_LT(milliseconds_since(start), 4000);
+  }
+  for (const auto& client : slow) {
+    const Reply reply = client->receive();
+    EXPECT_EQ(reply.status, 408);
+    EXPECT_EQ(reply.body, R"({"error":"the body came too slowly: it must be here within 1 s, with no pause of 2 s."})");
+    EXPECT_EQ(client->receive().status, 0) << "the connection is closed";
+  }
+  done = true;
+  dripping.join();
+}
+
+// Makes accepting fail: the listening socket is one of this process. How many there were. With a rival the port is
+// another's at once.
+int shut_down_listening(int port, bool with_rival = false) {
+  int out = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
     int accepts = 0;
     socklen_t length = sizeof accepts;
     sockaddr_in address{};
     socklen_t size = sizeof address;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &length) != 0 || !accepts) continue;
     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-    if (ntohs(address.sin_port) == port()) ended += shutdown(fd, SHUT_RDWR) == 0;
+    if (ntohs(address.sin_port) != port) continue;
+    const int yes = 1, rival = socket(AF_INET, SOCK_STREAM, 0);  // until the end of the test's process
+    if (with_rival) {
+      for (int shared : {fd, rival}) setsockopt(shared, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes);
+      EXPECT_EQ(bind(rival, reinterpret_cast<sockaddr*>(&address), size), 0);
+      EXPECT_EQ(listen(rival, 1), 0);
+    }
+    out += shutdown(fd, SHUT_RDWR) == 0;
+    if (!with_rival) close(rival);
+    break;
   }
-  ASSERT_EQ(ended, 1);
+  return out;
+}
+
+TEST_F(Serve, SaysThatItCannotListenAgain) {
+  EXPECT_TRUE(server_.listens());
+  ASSERT_EQ(shut_down_listening(port(), true), 1);
+  for (int tries = 0; tries < 500 && server_.listens(); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(server_.listens());
+}
+
+TEST_F(Serve, ListensAgainWhereAcceptingFails) {
+  ASSERT_EQ(shut_down_listening(port()), 1);
   for (int tries = 0; tries < 200; ++tries) {
     try {
       EXPECT_EQ(get("/api/status").status, 200);
@@ -501,6 +565,33 @@ TEST(ServeCommand, StopsCleanlyWhenTold) {
       EXPECT_LT(milliseconds_since(start), 60'000);  // a kernel that is being compiled is waited for, the training is not
     }
   }
+}
+
+TEST(ServeCommand, WarnsWhereOthersCanReachIt) {
+  Child child({CARAVAN_COMMAND, "serve", "--port", "0", "--host", "0.0.0.0"});
+  EXPECT_NE(child.line().find("The page is at http://0.0.0.0:"), string::npos);
+  EXPECT_EQ(child.line(), "caravan: warning: others on the network can reach the page, and there is no password.");
+  kill(child.pid, SIGINT);
+  EXPECT_EQ(child.exit_code(), 0);
+}
+
+TEST(ServeCommand, EndsWhereItCannotListenAgain) {
+#ifdef SYS_pidfd_getfd
+  Child child({CARAVAN_COMMAND, "serve", "--port", "0"});
+  const string line = child.line();
+  const int port = std::stoi(line.substr(line.rfind(':') + 1)), process = int(syscall(SYS_pidfd_open, child.pid, 0));
+  std::vector<int> copies;
+  for (int fd = 3; fd < 64; ++fd) copies.push_back(int(syscall(SYS_pidfd_getfd, process, fd, 0)));
+  const int ended = shut_down_listening(port, true);
+  for (const int fd : copies)
+    if (fd >= 0) close(fd);
+  close(process);
+  if (ended == 0) GTEST_SKIP() << "the child's socket cannot be had here";
+  EXPECT_EQ(child.line(), "caravan: cannot listen on http://127.0.0.1:" + std::to_string(port) + " any more; start the page again.");
+  EXPECT_EQ(child.exit_code(), 3);
+#else
+  GTEST_SKIP() << "the child's socket cannot be had here";
+#endif
 }
 
 // Trains a recipe for a step and saves it.

@@ -27,6 +27,9 @@ JsonFields::JsonFields(const std::string& body) {
   try {
     body_ = Json::parse(body);
   } catch (const Json::parse_error& error) {
+    if (body.empty()) throw ConfigError("the body is not JSON (it is empty).");
+    if (error.byte > body.size())
+      throw ConfigError(fmt::format("the body is not JSON (its {} bytes end in the middle).", body.size()));
     throw ConfigError(fmt::format("the body is not JSON (at byte {} of {}).", error.byte, body.size()));
   } catch (const Json::exception&) {  // a number such as 1e999
     throw ConfigError("the body's JSON has a number that is too large.");

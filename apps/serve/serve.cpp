@@ -7,12 +7,13 @@
 #include "apps/commands.h"
 #include "apps/serve/digit_source.h"
 #include "apps/serve/server.h"
+#include "caravan/base/error.h"
 
 namespace caravan::app {
 
 namespace {
 
-// Threads that start after this leave the signals to wait().
+// Threads that start after this leave the signals to come_within().
 class StopSignals {
  public:
   StopSignals() {
@@ -20,9 +21,9 @@ class StopSignals {
     for (int signal : {SIGINT, SIGTERM}) sigaddset(&set_, signal);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
-  void wait() const {
-    int signal = 0;
-    sigwait(&set_, &signal);
+  bool come_within(long milliseconds) const {
+    const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000};
+    return sigtimedwait(&set_, nullptr, &time) > 0;
   }
 
  private:
@@ -42,7 +43,11 @@ int serve_command(const ServeOptions& options, const Settings& settings) {
   const DigitSource source(options.file, settings, digits);
   const serve::Server server({.host = options.host, .port = options.port}, digits, playground);
   std::cout << fmt::format("The page is at {} (Ctrl-C stops it).\n", server.address()) << std::flush;
-  stop.wait();
+  if (!server.on_loopback())
+    std::cerr << "caravan: warning: others on the network can reach the page, and there is no password.\n";
+  while (!stop.come_within(200))
+    if (!server.listens())
+      throw BackendError(fmt::format("cannot listen on {} any more; start the page again.", server.address()));
   return kDone;
 }
 

@@ -26,6 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostBytes = 64 * 1024;  // of a request's body; 784 pixels written in full are a quarter of it
 constexpr size_t kThreads = 64;           // a connection that is kept alive occupies one
+constexpr int kStillSeconds = 2;          // within a request; then it is given up
 constexpr int kIdleSeconds = 1;           // then it is closed; a page that asks for more opens another
 
 struct Refusal {
@@ -41,6 +42,20 @@ void send(httplib::Response& response, const Refusal& refusal) {
   send_json(response, refusal.status, {{"error", refusal.sentence}});
 }
 
+// Sends it and closes the connection: the library does so where a provider of content gives up. What the client still
+// sends would else be taken for its next request, and occupy the thread for as long again.
+void send_and_close(httplib::Response& response, const Refusal& refusal) {
+  send(response, refusal);
+  const std::string body = std::move(response.body);
+  response.body.clear();
+  response.headers.erase("Content-Type");
+  response.set_content_provider(body.size(), "application/json",
+                                [body](size_t offset, size_t length, httplib::DataSink& sink) {
+                                  sink.write(body.data() + offset, length);
+                                  return false;
+                                });
+}
+
 std::string content_type(std::string_view path) {
   if (path.ends_with(".css")) return "text/css; charset=utf-8";
   if (path.ends_with(".js")) return "text/javascript; charset=utf-8";
@@ -52,6 +67,15 @@ std::string content_type(std::string_view path) {
 Json rounded(const std::vector<float>& values) {
   Json out = Json::array();
   for (float v : values) out.push_back(std::round(double(v) * 1e4) / 1e4);
+  return out;
+}
+
+// "Application/JSON; charset=utf-8" is application/json.
+std::string media_type(const std::string& header) {
+  std::string out = header.substr(0, header.find(';'));
+  while (!out.empty() && (out.back() == ' ' || out.back() == '\t')) out.pop_back();
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
   return out;
 }
 
@@ -182,19 +206,23 @@ std::vector<Route> make_routes(Digits& digits, Playground& playground) {
 
 struct Server::Impl {
   const std::string host;
+  const std::chrono::duration<double> body_time;
   const bool on_loopback;
   const std::vector<Route> routes;
   int port = 0;
   httplib::Server http;
-  std::atomic<bool> stopping = false, stopped = false;
+  std::atomic<bool> stopping = false, ended = false;
   std::thread listening;
 
   Impl(const ServerOptions& options, Digits& digits, Playground& playground)
-      : host(options.host), on_loopback(leads_to_loopback(host)), routes(make_routes(digits, playground)) {
+      : host(options.host),
+        body_time(options.body_seconds),
+        on_loopback(leads_to_loopback(host)),
+        routes(make_routes(digits, playground)) {
     http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
     http.set_keep_alive_timeout(kIdleSeconds);
     http.set_keep_alive_max_count(1'000'000);
-    http.set_read_timeout(2);  // of a client that stops in the middle
+    http.set_read_timeout(kStillSeconds);
     http.set_tcp_nodelay(true);
     http.set_payload_max_length(kMostBytes);
     // Not the library's own options: those let a second server take the same port.
@@ -215,9 +243,13 @@ struct Server::Impl {
     http.Get(everything, without_body).Options(everything, without_body);
     http.Post(everything, with_body).Put(everything, with_body);
     http.Patch(everything, with_body).Delete(everything, with_body);
-    http.set_error_handler([](const httplib::Request&, httplib::Response& response) {
+    http.set_error_handler([this](const httplib::Request&, httplib::Response& response) {
       if (!response.body.empty()) return;
-      if (response.status == 413)
+      if (response.status == 408)
+        send_and_close(
+            response, {408, fmt::format("the body came too slowly: it must be here within {} s, with no pause of {} s.",
+                                        body_time.count(), kStillSeconds)});
+      else if (response.status == 413)
         send(response, {413, fmt::format("the body is longer than {} bytes.", kMostBytes)});
       else
         send(response, {response.status, "the request is not one that this server understands."});
@@ -239,13 +271,13 @@ struct Server::Impl {
       // The library gives up at the first accept that fails; a client must not be able to end the page.
       do http.listen_after_bind();
       while (!stopping && http.bind_to_port(host, port));
-      stopped = true;
+      ended = true;
     });
   }
 
   ~Impl() {
     stopping = true;
-    for (; !stopped; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    for (; !ended; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
       http.stop();  // which is not heard before it listens
     listening.join();
   }
@@ -254,10 +286,11 @@ struct Server::Impl {
   bool is_for_us(const std::string& name) const { return !on_loopback || name == host || is_loopback(name); }
 
   std::optional<Refusal> refused(const httplib::Request& request) const {
+    if (request.get_header_value_count("Host") > 1) return Refusal{400, "the request has more than one header Host."};
     const std::string name = without_port(request.get_header_value("Host"));
     if (!is_for_us(name)) return Refusal{421, fmt::format("this server answers for localhost, not for `{}`.", name)};
     if (request.method != "POST") return std::nullopt;
-    if (!request.get_header_value("Content-Type").starts_with("application/json"))
+    if (media_type(request.get_header_value("Content-Type")) != "application/json")
       return Refusal{415, "the body must be JSON, with the header Content-Type: application/json."};
     if (!says_its_length(request))
       return Refusal{411, "the request must say how long its body is, with the header Content-Length."};
@@ -282,21 +315,25 @@ struct Server::Impl {
   }
 
   // The body of a request that says how long it is. Counted here, because the library counts neither chunks nor what a
-  // compressed body becomes. Nothing: there was too much of it, or it broke off.
-  static std::optional<std::string> read_body(const httplib::Request& request, httplib::Response& response,
-                                              const httplib::ContentReader& reader) {
+  // compressed body becomes. Nothing: there was too much of it, it broke off, or it came too slowly.
+  std::optional<std::string> read_body(const httplib::Request& request, httplib::Response& response,
+                                       const httplib::ContentReader& reader) const {
     std::string out;
     if (!says_its_length(request)) return out;
     // The library would parse a form and stop where it does not like it; the rest, which the sender of the form chose,
     // would be the next request. The request is the library's own, and not const.
     if (request.is_multipart_form_data()) const_cast<httplib::Request&>(request).headers.erase("Content-Type");
+    const auto start = std::chrono::steady_clock::now();
+    auto time = [&] { return std::chrono::steady_clock::now() - start; };
     const bool whole = reader([&](const char* data, size_t size) {
       out.append(data, size);
-      return out.size() <= kMostBytes;
+      return out.size() <= kMostBytes && time() < body_time;
     });
     if (whole) return out;
-    response.status =
-        out.size() > kMostBytes ? 413 : std::max(response.status, 400);  // the error handler has a sentence
+    // The error handler has a sentence for each.
+    const bool late = time() >= std::min<std::chrono::duration<double>>(body_time, std::chrono::seconds(kStillSeconds));
+    const bool too_long = out.size() > kMostBytes || response.status == 413;  // or the library saw it by its length
+    response.status = too_long ? 413 : late ? 408 : std::max(response.status, 400);
     return std::nullopt;
   }
 
@@ -326,6 +363,9 @@ struct Server::Impl {
 Server::Server(const ServerOptions& options, Digits& digits, Playground& playground)
     : impl_(std::make_unique<Impl>(options, digits, playground)) {}
 Server::~Server() = default;
+
+bool Server::listens() const { return !impl_->ended; }
+bool Server::on_loopback() const { return impl_->on_loopback; }
 
 std::string Server::address() const {
   const bool v6 = impl_->host.find(':') != std::string::npos;

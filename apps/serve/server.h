@@ -11,7 +11,8 @@ namespace caravan::serve {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;  // 0: any that is free
+  int port = 8080;          // 0: any that is free
+  double body_seconds = 5;  // the longest that a request's body may take to come
 };
 
 class Server {
@@ -21,6 +22,8 @@ class Server {
   ~Server();
 
   std::string address() const;  // "http://127.0.0.1:8080"
+  bool on_loopback() const;     // else other machines can reach it
+  bool listens() const;         // false where it had to listen again and could not, so that nobody reaches it
 
  private:
   struct Impl;

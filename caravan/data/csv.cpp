@@ -35,13 +35,14 @@ class Parser {
   Table run() {
     Table out;
     if (options_.header) {
+      skip_blank_lines();
       if (rest_.empty()) refuse("it is empty, and its first row should have the names of the columns");
       do out.names.push_back(field());
       while (!row_ended_);
     }
     int64_t rows = 0, columns = int64_t(out.names.size());
     std::vector<double> values;
-    while (!rest_.empty()) {
+    for (skip_blank_lines(); !rest_.empty(); skip_blank_lines()) {
       int64_t count = 0;
       row_ended_ = false;
       column_ = 1;
@@ -73,6 +74,20 @@ class Parser {
  private:
   [[noreturn]] void refuse(const std::string& problem) const {
     throw ConfigError(fmt::format("`{}` is not a usable table: {}.", file_, problem));
+  }
+
+  // A separator is no blank: where it is a tab, a line of tabs is a row.
+  void skip_blank_lines() {
+    while (true) {
+      size_t at = 0;
+      while (at < rest_.size() && (rest_[at] == ' ' || rest_[at] == '\t') && rest_[at] != options_.separator) ++at;
+      const std::string_view after = rest_.substr(at);
+      if (after.empty()) return rest_.remove_prefix(at);
+      const size_t end = after.starts_with('\n') ? 1 : after.starts_with("\r\n") ? 2 : 0;
+      if (end == 0) return;
+      rest_.remove_prefix(at + end);
+      ++line_;
+    }
   }
 
   // The next field; row_ended_ where its row ends with it.

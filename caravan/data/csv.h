@@ -20,6 +20,7 @@ struct Table {
 };
 
 // Fields may be in double quotes ("" is one quote within them) and have spaces around; lines end with LF or CRLF.
+// Lines that are blank, wherever they are, are skipped.
 // ConfigError with line and column for a field that is no number or does not fit the precision (an i64 must be below
 // 2^53), and for rows of different lengths. A file may be packed.
 Table read_csv(const std::string& path, const CsvOptions& options = {});

@@ -69,11 +69,8 @@ std::string packed(std::string_view content, int frame) {
   return out;
 }
 
-}  // namespace
-
-bool is_gzip(std::string_view content) { return content.starts_with("\x1f\x8b"); }
-
-std::string gunzip(std::string_view content, const std::string& file, size_t most) {
+// Unpacks until the end, or until there are more than `enough` bytes.
+std::string unpacked(std::string_view content, const std::string& file, size_t enough) {
   auto refuse = [&](const std::string& problem) {
     throw ConfigError(fmt::format("`{}` is not a usable gzip file: {}; fetch it again.", file, problem));
   };
@@ -82,8 +79,7 @@ std::string gunzip(std::string_view content, const std::string& file, size_t mos
   std::string out;
   while (true) {
     const int status = inflater.next(out);
-    if (out.size() > most)
-      throw ConfigError(fmt::format("`{}` unpacks to more than {} bytes, the most that is read.", file, most));
+    if (out.size() > enough) return out;
     if (status == Z_BUF_ERROR)
       refuse(fmt::format("its {} bytes end in the middle, so it is truncated", content.size()));
     if (status != Z_OK && status != Z_STREAM_END) refuse(inflater.problem());
@@ -92,6 +88,20 @@ std::string gunzip(std::string_view content, const std::string& file, size_t mos
     if (!is_gzip(inflater.rest())) refuse(fmt::format("{} bytes follow its end", inflater.rest().size()));
     inflater.start_next_member();
   }
+}
+
+}  // namespace
+
+bool is_gzip(std::string_view content) { return content.starts_with("\x1f\x8b"); }
+
+std::string gunzip(std::string_view content, const std::string& file, size_t most, const std::string& limit) {
+  std::string out = unpacked(content, file, most);
+  if (out.size() > most) throw ConfigError(fmt::format("`{}` unpacks to more than {} bytes, {}.", file, most, limit));
+  return out;
+}
+
+std::string gunzip_start(std::string_view content, const std::string& file, size_t most) {
+  return unpacked(content, file, most).substr(0, most);
 }
 
 std::string gzip(std::string_view content) { return packed(content, kGzip); }

@@ -12,8 +12,11 @@ namespace caravan::data {
 bool is_gzip(std::string_view content);  // by its first two bytes, whatever the file is called
 
 // The unpacked content, at most `most` bytes. ConfigError where it is damaged, truncated or larger, or where something
-// follows that is no gzip; `file` names it in the message.
-std::string gunzip(std::string_view content, const std::string& file, size_t most);
+// follows that is no gzip; `file` names it in the message, and `limit` says what `most` is.
+std::string gunzip(std::string_view content, const std::string& file, size_t most,
+                   const std::string& limit = "the most that is read");
+// Its first `most` bytes, or all where there are fewer. What comes after them is not unpacked, so a bomb costs nothing.
+std::string gunzip_start(std::string_view content, const std::string& file, size_t most);
 std::string gzip(std::string_view content);  // equal content gives equal bytes
 
 inline constexpr size_t kLargestUnpacked = size_t(1) << 32;  // no data set of ours is near it; a bomb may be

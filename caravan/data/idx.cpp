@@ -30,6 +30,7 @@ constexpr TypeRow kTypes[] = {
 
 constexpr size_t kMagicBytes = 4, kSizeBytes = 4;
 constexpr int kMostAxes = 32;
+constexpr size_t kLongestHeader = kMagicBytes + kSizeBytes * kMostAxes;
 constexpr int64_t kLargestSize = UINT32_MAX;
 
 uint32_t big_endian(std::string_view four) {
@@ -54,16 +55,23 @@ class Parser {
     const TypeRow& type = this->type();
     const std::vector<int64_t> sizes = this->sizes();
     const std::string_view elements = content_.substr(kMagicBytes + kSizeBytes * sizes.size());
-    const std::optional<int64_t> count = element_count(sizes);
-    const int64_t needed = count ? *count * type.bytes : 0;
-    if (!count || uint64_t(needed) > elements.size())
-      refuse(fmt::format("its header promises {} elements of {}, {}, but {} bytes follow; it is truncated or damaged",
-                         fmt::join(sizes, "×"), type.name,
-                         count ? fmt::format("{} bytes", needed) : "more bytes than can be counted", elements.size()));
+    const int64_t count = this->count(type, sizes), needed = count * type.bytes;
+    if (uint64_t(needed) > elements.size())
+      refuse(
+          fmt::format("its header promises {} elements of {}, {} bytes, but {} bytes follow; it is truncated or "
+                      "damaged",
+                      fmt::join(sizes, "×"), type.name, needed, elements.size()));
     if (uint64_t(needed) < elements.size())
       refuse(fmt::format("{} elements of {} need {} bytes, but {} more follow", fmt::join(sizes, "×"), type.name,
                          needed, elements.size() - uint64_t(needed)));
-    return array(type, sizes, elements, *count);
+    return array(type, sizes, elements, count);
+  }
+
+  // How long the whole content must be, by its header: the rest may be missing.
+  uint64_t promised() const {
+    const TypeRow& type = this->type();
+    const std::vector<int64_t> sizes = this->sizes();
+    return kMagicBytes + kSizeBytes * sizes.size() + uint64_t(count(type, sizes) * type.bytes);
   }
 
  private:
@@ -98,6 +106,12 @@ class Parser {
     return out;
   }
 
+  int64_t count(const TypeRow& type, const std::vector<int64_t>& sizes) const {
+    if (const std::optional<int64_t> out = element_count(sizes)) return *out;
+    refuse(fmt::format("its header promises {} elements of {}, more bytes than can be counted; it is damaged",
+                       fmt::join(sizes, "×"), type.name));
+  }
+
   static Array array(const TypeRow& type, const std::vector<int64_t>& sizes, std::string_view elements, int64_t n) {
     Shape shape;
     for (const int64_t size : sizes) (shape.batch.empty() ? shape.batch : shape.output).push_back({size});
@@ -122,8 +136,12 @@ class Parser {
 }  // namespace
 
 Array parse_idx(std::string_view content, const std::string& file) {
-  if (is_gzip(content)) return Parser(gunzip(content, file, kLargestUnpacked), file).run();
-  return Parser(content, file).run();
+  if (!is_gzip(content)) return Parser(content, file).run();
+  const uint64_t promised = Parser(gunzip_start(content, file, kLongestHeader), file).promised();
+  if (promised > kLargestUnpacked)
+    throw ConfigError(
+        fmt::format("`{}` promises to unpack to {} bytes, and at most {} are read.", file, promised, kLargestUnpacked));
+  return Parser(gunzip(content, file, promised, "what its header promises"), file).run();
 }
 
 Array read_idx(const std::string& path) { return parse_idx(read_file(path), path); }

@@ -10,7 +10,8 @@
 namespace caravan::data {
 
 // The first axis is a batch axis, the others are output axes. u8, i32, f32 and f64 stay what they are; i8 and i16
-// become i32. ConfigError, one sentence, for everything that is wrong with a file; `file` names it in the message.
+// become i32. No more is unpacked than the header promises. ConfigError, one sentence, for everything that is wrong
+// with a file; `file` names it in the message.
 Array read_idx(const std::string& path);
 Array parse_idx(std::string_view content, const std::string& file);
 

@@ -93,10 +93,19 @@ std::string file_names(const Dataset& set) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-bool has_all(const std::string& folder, const Dataset& set) {
+std::vector<std::string_view> missing_files(const std::string& folder, const Dataset& set) {
+  std::vector<std::string_view> out;
   for (const DatasetFile& file : set.files)
-    if (!find_file(folder, file.name)) return false;
-  return true;
+    if (!find_file(folder, file.name)) out.push_back(file.name);
+  return out;
+}
+
+// Where the data set may be, the first is looked at first.
+std::vector<std::string> folders_of(const Dataset& set, const Places& places) {
+  if (!places.given.empty()) return {places.given, fmt::format("{}/{}", places.given, set.folder)};
+  std::vector<std::string> out;
+  for (const std::string& place : places.usual) out.push_back(fmt::format("{}/{}", place, set.folder));
+  return out;
 }
 
 }  // namespace
@@ -137,13 +146,8 @@ std::optional<std::string> find_file(const std::string& folder, std::string_view
 
 std::optional<std::string> find_dataset(std::string_view name, const Places& places) {
   const Dataset& set = dataset(name);
-  std::vector<std::string> folders;
-  if (!places.given.empty())
-    folders = {places.given, fmt::format("{}/{}", places.given, set.folder)};
-  else
-    for (const std::string& place : places.usual) folders.push_back(fmt::format("{}/{}", place, set.folder));
-  for (const std::string& folder : folders)
-    if (has_all(folder, set)) return folder;
+  for (const std::string& folder : folders_of(set, places))
+    if (missing_files(folder, set).empty()) return folder;
   return std::nullopt;
 }
 
@@ -155,6 +159,11 @@ std::string advice(const Dataset& set, const std::string& within, const std::str
 
 std::string missing_message(std::string_view name, const Places& places) {
   const Dataset& set = dataset(name);
+  const std::string by = places.given.empty() ? "" : fmt::format(" ({})", places.given_by);
+  for (const std::string& folder : folders_of(set, places))
+    if (const auto missing = missing_files(folder, set); missing.size() < set.files.size())
+      return fmt::format("`{}`{} has no {}, packed or not; put {} beside the other files of {}.", folder, by,
+                         fmt::join(missing, ", "), missing.size() == 1 ? "it" : "them", set.name);
   if (places.given.empty())
     return fmt::format("{} is in none of {}; {}.", set.name, fmt::join(places.usual, ", "),
                        advice(set, places.usual.back()));

@@ -54,7 +54,7 @@ std::optional<std::string> find_dataset(std::string_view name, const Places& pla
 
 // What to do, as a clause: the command that fetches it, or what to put into which folder of `within`.
 std::string advice(const Dataset& set, const std::string& within, const std::string& to_option = "");
-// Which places were looked at, and what to do.
+// Which places were looked at, and what to do. Where one has a part of the files, which others it has not.
 std::string missing_message(std::string_view name, const Places& places);
 
 }  // namespace caravan::data
