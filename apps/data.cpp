@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -13,6 +12,7 @@
 
 #include "apps/commands.h"
 #include "apps/fetch.h"
+#include "apps/interruption.h"
 #include "apps/output_folder.h"
 #include "apps/progress.h"
 #include "caravan/base/error.h"
@@ -79,27 +79,9 @@ class PartFolder {
 };
 
 struct Interrupted {};
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// Ctrl-C takes away what is half done; a second one ends the program at once.
-class Interruption {
- public:
-  Interruption()
-      : before_(std::signal(SIGINT, [](int) {
-          interrupted = 1;
-          std::signal(SIGINT, SIG_DFL);
-        })) {}
-  ~Interruption() { std::signal(SIGINT, before_); }
-  Interruption(const Interruption&) = delete;
-  Interruption& operator=(const Interruption&) = delete;
-  static void check() {
-    if (interrupted) throw Interrupted();
-  }
-
- private:
-  void (*before_)(int);
-};
+void check_interruption() {
+  if (Interruption::asked()) throw Interrupted();
+}
 
 // Everything is fetched and checked beside its place, and appears there at once.
 void install(const data::Dataset& set, const std::string& within, const std::string& target) {
@@ -109,7 +91,7 @@ void install(const data::Dataset& set, const std::string& within, const std::str
   {
     Progress progress(set.package.bytes, 0);
     auto arrived = [&](int64_t bytes) {
-      Interruption::check();
+      check_interruption();
       progress.at(std::min(bytes, set.package.bytes), package_text(set.package));
     };
     from = fetch_package(set.package, part.path(), {.arrived = arrived});
@@ -123,7 +105,7 @@ void install(const data::Dataset& set, const std::string& within, const std::str
     fs::rename(path, complete + "/" + fs::path(path).filename().string());
   }
   fs::permissions(complete, fs::perms(0755));
-  Interruption::check();
+  check_interruption();
   fs::rename(complete, target);
 }
 

@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <iostream>
 #include <utility>
 
+#include "apps/interruption.h"
 #include "caravan/runtime/nonfinite.h"
 
 namespace caravan::app {
@@ -16,22 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// Ctrl-C ends the run after the step it is in; a second one ends the program.
-class Interruption {
- public:
-  Interruption()
-      : before_(std::signal(SIGINT, [](int) {
-          interrupted = 1;
-          std::signal(SIGINT, SIG_DFL);
-        })) {}
-  ~Interruption() { std::signal(SIGINT, before_); }
-
- private:
-  void (*before_)(int);
-};
 
 }  // namespace
 
@@ -68,7 +52,7 @@ Training::End Training::run(int64_t until, bool quiet) {
   const Schedule& schedule = recipe_.schedule;
   const int64_t reports = (schedule.steps + schedule.report - 1) / schedule.report;
   const int64_t per_epoch = schedule.steps_per_epoch();
-  Interruption interruption;
+  const Interruption interruption;
   Progress progress(reports, 10, quiet);
   auto saved = Clock::now();
   while (history.step < until) {
@@ -77,7 +61,7 @@ Training::End Training::run(int64_t until, bool quiet) {
     if (!stretch(std::min({history.step + to_report, history.step + to_epoch, until}))) return End::not_finite;
     if (history.step % per_epoch == 0) end_epoch(progress, quiet);
     if (history.step % schedule.report == 0 || history.step == schedule.steps) end_report(progress, reports);
-    if (interrupted && history.step < until) return End::interrupted;
+    if (Interruption::asked() && history.step < until) return End::interrupted;
     if (save && seconds_since(saved) > kSecondsBetweenSaves) save(), saved = Clock::now();
   }
   return until < schedule.steps ? End::until : End::finished;
@@ -100,7 +84,7 @@ bool Training::stretch(int64_t stop) {
     history.epoch += loss;
     if (check && check->found(at, loss)) return false;
     history.step = ++count;
-  } while (count < stop && !interrupted);
+  } while (count < stop && !Interruption::asked());
   seconds += seconds_since(start);
   return true;
 }

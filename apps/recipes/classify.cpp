@@ -46,10 +46,9 @@ Predictions predict(Context& ctx, const Model& model, const Array& inputs, const
 plot::Confusion confusion(const Predictions& predictions, const std::string& title, std::vector<std::string> classes) {
   const size_t count = predictions.probabilities[0].size();
   for (size_t c = classes.size(); c < count; ++c) classes.push_back(std::to_string(c));
-  plot::Confusion out{title, std::move(classes), std::vector<int64_t>(count * count)};
-  for (size_t i = 0; i < predictions.probabilities.size(); ++i)
-    ++out.counts[size_t(predictions.truth(i)) * count + size_t(predictions.said(i))];
-  return out;
+  std::vector<double> said;
+  for (size_t i = 0; i < predictions.probabilities.size(); ++i) said.push_back(double(predictions.said(i)));
+  return plot::confusion(title, std::move(classes), predictions.labels, Array::vector(said));
 }
 
 std::string examples_text(const Predictions& predictions, size_t count) {
