@@ -13,12 +13,20 @@ namespace caravan::app {
 Tensor pixels(const Tensor& images) { return cast(images, DType::f32) / 255.0; }
 Tensor flattened(const Tensor& x) { return einsum("... | h, w, c => ... | h&w&c", x); }
 
-DigitBatches digit_batches(const data::LabelledImages& train, const Schedule& schedule, const Index& batch,
-                           bool shuffled) {
-  data::Arrays both = {train.images, train.labels};
+DigitBatches digit_batches(const Request& request, Defaults defaults, bool shuffled) {
+  const data::Digits digits = data::find_digits(request.places, request.seed);
+  defaults.points = digits.train.labels.size();
+  const Schedule schedule = app::schedule(request, defaults);
+  const Index batch("batch", schedule.steps_per_epoch()), step("step");
+  data::Arrays both = {digits.train.images, digits.train.labels};
   if (shuffled) both = data::shuffled(both, schedule.seed);
   for (Array& array : both) array = data::whole_batches(array, schedule.batch);
-  return {pixels(both[0][batch]).named("x"), cast(both[1][batch], DType::i32).named("labels")};
+  return {digits,
+          schedule,
+          batch,
+          step,
+          pixels(both[0][batch]).named("x"),
+          cast(both[1][batch], DType::i32).named("labels")};
 }
 
 namespace {

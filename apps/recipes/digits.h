@@ -11,12 +11,15 @@ inline const char* const kDigitShape = "28,28,1";  // of an image
 Tensor pixels(const Tensor& images);  // bytes to 0..1
 Tensor flattened(const Tensor& x);    // `... | 28,28,1` to `... | 784`
 
+// The images that are found, and the batch of a step: a fixed partition, shuffled once by the seed unless they are to
+// be taken as they come.
 struct DigitBatches {
-  Tensor x, labels;  // of the batch of a step: `n | 28,28,1` in 0..1, `n`
+  data::Digits digits;
+  Schedule schedule;
+  Index batch, step;
+  Tensor x, labels;  // `n | 28,28,1` in 0..1, `n`
 };
-// A fixed partition of the images, shuffled once by the seed unless they are to be taken as they come.
-DigitBatches digit_batches(const data::LabelledImages& train, const Schedule& schedule, const Index& batch,
-                           bool shuffled = true);
+DigitBatches digit_batches(const Request& request, Defaults defaults, bool shuffled = true);
 
 // Fills in data, accuracy and examine of a recipe whose model gives `probabilities`; `more` adds its own findings.
 using MoreFindings = std::function<void(Findings&, const Predictions&, Context&)>;

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "apps/recipes/digits.h"
 #include "apps/recipes/layers.h"
 #include "caravan/base/random.h"
+#include "caravan/data/loader.h"
 #include "caravan/plot/sheet.h"
 
 namespace caravan::app {
@@ -92,17 +92,12 @@ plot::Sheet imagined(const Network& network, Context& ctx, const Array& images, 
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < std::min<int64_t>(500, images.shape().batch[0].size); ++i) rows.push_back(i);
   const Array z = ctx.eval(network.embed(pixels(tensor(images.take(rows)))));
+  const data::Normalization observed(z, data::Over::each_feature);
   std::vector<double> values;
   for (int64_t i = 0; i < kCount; ++i)
     for (int64_t c = 0; c < kEmbedding; ++c) {
-      double mean = 0, square = 0;
-      for (size_t r = 0; r < rows.size(); ++r) {
-        const double v = z.at(int64_t(r) * kEmbedding + c);
-        mean += v, square += v * v;
-      }
-      mean /= double(rows.size());
-      const double deviation = std::sqrt(std::max(0.0, square / double(rows.size()) - mean * mean));
       const Word4 w = random_words(seed, hash_name("autoencoder.imagined"), 0, uint64_t(i * kEmbedding + c));
+      const double mean = observed.mean()[size_t(c)], deviation = observed.deviation()[size_t(c)];
       values.push_back(std::clamp(mean + deviation * unit_normal(w[0], w[1]), -1.0, 1.0));
     }
   Shape shape = parse_shape(fmt::format("{}|{}", kCount, kEmbedding));
@@ -115,12 +110,8 @@ plot::Sheet imagined(const Network& network, Context& ctx, const Array& images, 
 }  // namespace
 
 Recipe mnist_autoencoder_recipe(const Request& request) {
-  const data::Digits digits = data::find_digits(request.places, request.seed);
-  Defaults defaults = find_recipe("mnist-autoencoder").defaults;
-  defaults.points = digits.train.labels.size();
-  const Schedule schedule = app::schedule(request, defaults);
-  Index batch("batch", schedule.steps_per_epoch()), step("step");
-  const auto [x, labels] = digit_batches(digits.train, schedule, batch);
+  const auto [digits, schedule, batch, step, x, labels] =
+      digit_batches(request, find_recipe("mnist-autoencoder").defaults);
 
   const Network network;
   Tensor z = network.embed(x);
@@ -129,6 +120,7 @@ Recipe mnist_autoencoder_recipe(const Request& request) {
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
+  const uint64_t seed = request.seed;
   auto more = [=](Findings& found, const Predictions& p, Context& ctx) {
     Tensor images = pixels(tensor(p.inputs));
     const double error = ctx.eval(nn::mse(network.decode(network.embed(images)), images)).item();
@@ -139,7 +131,7 @@ Recipe mnist_autoencoder_recipe(const Request& request) {
       std::vector<Picture> out = classified();
       out.push_back({"interpolation.png", plot::png(interpolation(network, held, p))});
       out.push_back({"reconstructions.png", plot::png(reconstructions(network, held, p.inputs))});
-      out.push_back({"imagined.png", plot::png(imagined(network, held, p.inputs, schedule.seed))});
+      out.push_back({"imagined.png", plot::png(imagined(network, held, p.inputs, seed))});
       return out;
     };
   };

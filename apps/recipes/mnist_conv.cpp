@@ -22,12 +22,7 @@ struct Network {
 }  // namespace
 
 Recipe mnist_conv_recipe(const Request& request) {
-  const data::Digits digits = data::find_digits(request.places, request.seed);
-  Defaults defaults = find_recipe("mnist-conv").defaults;
-  defaults.points = digits.train.labels.size();
-  const Schedule schedule = app::schedule(request, defaults);
-  Index batch("batch", schedule.steps_per_epoch()), step("step");
-  const auto [x, labels] = digit_batches(digits.train, schedule, batch);
+  const auto [digits, schedule, batch, step, x, labels] = digit_batches(request, find_recipe("mnist-conv").defaults);
 
   const Network network;
   Tensor loss = nn::cross_entropy(network(x), labels).named("loss");

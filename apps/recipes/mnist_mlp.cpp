@@ -22,9 +22,8 @@ struct Network {
   Tensor operator()(const Tensor& x) const { return mlp(flattened(x)); }
 };
 
-Defaults defaults(const Wishes& wishes, int64_t points) {
+Defaults defaults(const Wishes& wishes) {
   Defaults out = find_recipe("mnist-mlp").defaults;
-  out.points = points;
   if (wishes.paper) out.lr = kPaperRate;
   if (!one_at_a_time(wishes)) out.epochs = 10, out.lr = 0.05, out.optimizer = "momentum", out.ewma = 0.01;
   return out;
@@ -44,10 +43,7 @@ void check_paper(const Wishes& wishes) {
 Recipe mnist_mlp_recipe(const Request& request) {
   const bool paper = request.wishes.paper;
   if (paper) check_paper(request.wishes);
-  const data::Digits digits = data::find_digits(request.places, request.seed);
-  const Schedule schedule = app::schedule(request, defaults(request.wishes, digits.train.labels.size()));
-  Index batch("batch", schedule.steps_per_epoch()), step("step");
-  const auto [x, labels] = digit_batches(digits.train, schedule, batch, !paper);
+  const auto [digits, schedule, batch, step, x, labels] = digit_batches(request, defaults(request.wishes), !paper);
 
   const Network network(request.wishes);
   Tensor loss = nn::cross_entropy(network(x), labels).named("loss");
