@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# generated_c.sh BUILD OUT: writes into OUT all C that a build of Caravan generates for its recipes, its examples and the
+# training runs of tests/fixtures, one file a program. Two builds that generate the same C give equal folders: the
+# proof that a refactoring changed nothing that runs. `./dev same-text` compares two revisions with it.
+set -euo pipefail
+build=$1 out=$2
+mkdir -p "$out"
+cache=$(mktemp -d)
+trap 'rm -rf "$cache"' EXIT
+
+# recipe NAME: the text of a recipe's training step; nothing is compiled.
+recipe() {
+  local file="$out/recipe $1.c"
+  CARAVAN_CACHE=$cache "$build/bin/caravan" inspect "$1" --stage c >"$file" 2>"$cache/error" && return
+  rm -f "$file"
+  echo "left out: inspect $1 ($(tail -n 1 "$cache/error"))" >&2
+}
+
+# kept NAME COMMAND...: runs a program with an empty kernel cache, which keeps the text of all that it compiled. Names in the
+# cache depend on more than the text, so the texts are sorted by what they contain.
+kept() {
+  local name=$1 texts
+  shift
+  rm -rf "$cache/kernels"
+  mkdir -m 700 "$cache/kernels"
+  if ! CARAVAN_CACHE=$cache/kernels "$@" >"$cache/output" 2>&1; then
+    echo "left out: $name ($(tail -n 1 "$cache/output"))" >&2
+    return
+  fi
+  texts=$(find "$cache/kernels" -name '*.c' -exec sha256sum {} + | sort | uniq -w 64 | cut -c 67-)
+  if [[ -n $texts ]]; then xargs -d '\n' cat <<<"$texts" >"$out/$name.c"; fi
+}
+
+for name in linear moons multiply-small multiply-large circle mnist-mlp mnist-conv mnist-autoencoder; do recipe "$name"; done
+for optimizer in momentum nesterov adam adamw rmsprop lion; do
+  kept "recipe moons, $optimizer" "$build/bin/caravan" train moons --optimizer "$optimizer" --steps 1 --quiet
+done
+for option in --paper "--batch 128"; do
+  # shellcheck disable=SC2086  # an option and its value are two words
+  kept "recipe mnist-mlp, $option" "$build/bin/caravan" train mnist-mlp $option --steps 1 --quiet
+done
+for example in "$build"/bin/examples/*; do kept "example $(basename "$example")" "$example"; done
+for fixture in tests/fixtures/*.safetensors; do
+  kept "fixture $(basename "$fixture" .safetensors)" "$build/bin/caravan" parity "$fixture"
+done
