@@ -618,7 +618,7 @@ TEST_F(Command, ParityRefusesUnusableFilesBeforeItRunsAny) {
   const std::pair<Arguments, string> rows[] = {
       {{"parity"}, "`caravan parity`: FILE is required"},
       {{"parity", "none.safetensors"}, "`none.safetensors` cannot be read: No such file"},
-      {{"parity", "."}, "`.` is not a file"},
+      {{"parity", "."}, "`.` cannot be read: it is a folder, not a regular file"},
       {{"parity", "good.safetensors", "short.safetensors"}, "`short.safetensors` is not a usable safetensors file: it has 3 bytes"},
       {{"parity", "cut.safetensors"}, "`cut.safetensors` is not a usable safetensors file: "},
       {{"parity", "other.safetensors"}, "`other.safetensors`: it is not a parity fixture: its metadata has no `fixture`."},

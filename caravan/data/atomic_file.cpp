@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "caravan/base/error.h"
+#include "caravan/base/regular_file.h"
 
 namespace caravan::data {
 
@@ -47,21 +48,10 @@ bool write_all(int file, std::string_view content) {
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.open()) throw ConfigError(fmt::format("`{}` cannot be read: {}.", path, reason()));
-  struct stat about {};
-  if (fstat(file.number(), &about) != 0) throw ConfigError(fmt::format("`{}` cannot be read: {}.", path, reason()));
-  if (!S_ISREG(about.st_mode)) throw ConfigError(fmt::format("`{}` is not a file.", path));
-  std::string out(size_t(about.st_size), '\0');
-  size_t filled = 0;
-  while (filled < out.size()) {
-    const ssize_t n = read(file.number(), out.data() + filled, out.size() - filled);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw ConfigError(fmt::format("`{}` cannot be read: {}.", path, reason()));
-    if (n == 0) break;  // it became shorter meanwhile
-    filled += size_t(n);
-  }
-  out.resize(filled);
+  RegularFile file(path);
+  std::string out;
+  if (!file.ok() || !file.read_rest(out))
+    throw ConfigError(fmt::format("`{}` cannot be read: {}.", path, file.problem()));
   return out;
 }
 
