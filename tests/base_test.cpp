@@ -1,4 +1,4 @@
-// What every layer stands on: files that must be regular ones.
+// What every layer stands on: files that must be regular ones, and text of others that is to be shown.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "caravan/base/printable.h"
 #include "caravan/base/regular_file.h"
 #include "temporary_folder.h"
 
@@ -64,6 +65,36 @@ TEST(RegularFile, NothingElseIsOpened) {
   close(listening);
   EXPECT_TRUE(RegularFile(at + "link").ok());
   EXPECT_EQ(RegularFile(at + "link", Links::refused).problem(), "it is a link, not a regular file");
+}
+
+TEST(Printable, WhatATerminalWouldObeyIsSpelledOut) {
+  const std::pair<string, string> rows[] = {
+      {"layer.0.weight", "layer.0.weight"},
+      {"", ""},
+      {"größe 重み 🐪", "größe 重み 🐪"},
+      {"w\x1b]0;title\x07", "w\\x1b]0;title\\x07"},
+      {"a\nb\rc\td\x7f", "a\\x0a" "b\\x0dc\\x09" "d\\x7f"},
+      {string("a\0b", 3), "a\\x00" "b"},
+      {"\xc2\x9b" "31m", "\\u009b31m"},                   // CSI in one character
+      {"\xff\xc3", "\\xff\\xc3"},                         // no UTF-8, and half a character
+      {"\xc0\x9b", "\\xc0\\x9b"},                         // ESC spelled longer than it is
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},                // half of a pair of UTF-16
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},       // beyond Unicode
+      {"a\u202e" "b\u2066" "c\u200f", "a\\u202eb\\u2066c\\u200f"},  // written backwards
+      {"\ufeff\u2028\u200b", "\\ufeff\\u2028\\u200b"},
+      {"\u010a", "\u010a"},  // a letter whose low byte is a line end
+  };
+  for (const auto& [text, expected] : rows) EXPECT_EQ(printable(text), expected);
+  EXPECT_EQ(printable_lines("a\n\tb\x1b[2J\r\n\xff"), "a\n\tb\\x1b[2J\\x0d\n\\xff");
+}
+
+TEST(Printable, IsBoundedAndCutsNoCharacter) {
+  EXPECT_EQ(printable("abcdef", 6), "abcdef");
+  EXPECT_EQ(printable("abcdefg", 6), "abcdef..");
+  EXPECT_EQ(printable("aaa重み", 5), "aaa..");
+  EXPECT_EQ(printable("aaa\x1b", 5), "aaa..");
+  EXPECT_EQ(printable(string(1'000'000, '\x1b')).size(), 202u);
+  EXPECT_EQ(printable_lines(string(100'000, 'x')).size(), 100'000u);
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST(Csv, RefusalsNameLineAndColumn) {
                         {"1,2\n3,4,5", "line 2 has 3 fields, and the rows before it have 2"},
                         {"1,\"2\n\n", "line 1, column 2: a quote is not closed"},
                         {"1,\"2\"3\n", "line 1, column 2: `3` follows where a field should end"},
-                        {"1,2\r3\n", "line 1, column 2: `?` follows where a field should end"},
+                        {"1,2\r3\n", "line 1, column 2: `\\x0d` follows where a field should end"},
                         {"1,0x10\n", "line 1, column 2: `0x10` is not a number"},
                         {"1,1e999\n", "line 1, column 2: `1e999` is not a number that can be read"},
                         {"1,1e40\n", "line 1, column 2: `1e40` does not fit f32"},

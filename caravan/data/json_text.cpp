@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "caravan/base/printable.h"
+
 namespace caravan::data {
 
 namespace {
@@ -64,11 +66,6 @@ std::optional<std::string> json_problem(std::string_view text, size_t deepest) {
   return listener.problem();
 }
 
-std::string shown(std::string_view text) {
-  constexpr size_t kMost = 80;
-  std::string out = "`";
-  for (const char c : text.substr(0, kMost)) out += uint8_t(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + (text.size() > kMost ? "..`" : "`");
-}
+std::string shown(std::string_view text) { return fmt::format("`{}`", printable(text, 80)); }
 
 }  // namespace caravan::data

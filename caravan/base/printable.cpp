@@ -1,0 +1,77 @@
+#include "caravan/base/printable.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+
+namespace caravan {
+
+namespace {
+
+struct Character {
+  size_t bytes = 1;
+  uint32_t code = 0;
+  bool valid = false;  // otherwise it is one byte that begins no character of UTF-8
+};
+
+// The first one of a text that is not empty. Longer spellings than needed and halves of pairs are not UTF-8.
+Character first_character(std::string_view text) {
+  const auto byte = [&](size_t i) { return uint32_t(uint8_t(text[i])); };
+  const uint32_t lead = byte(0);
+  if (lead < 0x80) return {1, lead, true};
+  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // that needs so many bytes
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  uint32_t code = lead & (0xffu >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  const bool half_pair = code >= 0xd800 && code <= 0xdfff;
+  if (code < kLeast[bytes] || code > 0x10ffff || half_pair) return {};
+  return {bytes, code, true};
+}
+
+// Not to be seen, or with an effect on what surrounds it: Unicode's control, format and separator characters.
+bool is_hidden(uint32_t code) {
+  constexpr struct {
+    uint32_t first, last;
+  } kRanges[] = {{0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
+                 {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
+                 {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+  for (const auto& range : kRanges)
+    if (code >= range.first && code <= range.last) return true;
+  return false;
+}
+
+std::string escaped(const char* format, uint32_t value) {
+  char out[16];
+  std::snprintf(out, sizeof out, format, value);
+  return out;
+}
+
+std::string converted(std::string_view text, size_t most, std::string_view kept) {
+  std::string out;
+  while (!text.empty()) {
+    const Character c = first_character(text);
+    std::string piece(text.substr(0, c.bytes));
+    if (!c.valid)
+      piece = escaped("\\x%02x", uint8_t(text[0]));
+    else if (is_hidden(c.code) && kept.find(piece) == kept.npos)
+      piece = escaped(c.code < 0x80 ? "\\x%02x" : "\\u%04x", c.code);
+    if (out.size() + piece.size() > most) return out + "..";
+    out += piece;
+    text.remove_prefix(c.bytes);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, size_t most) { return converted(text, most, ""); }
+
+std::string printable_lines(std::string_view text) {
+  return converted(text, std::numeric_limits<size_t>::max(), "\n\t");
+}
+
+}  // namespace caravan
