@@ -159,6 +159,16 @@ TEST(Jit, RefusesWithACaretUnderTheColumn) {
       {"y[i] += table[ids[i]]   for i < 8", "the size of `table` depends on ids", "table"},
       {"y[i] += x[i - 1]   for i < 8", "this line cannot be run", "y"},
       {"2y += 1", "expected the name of what is written", "2y"},
+      {"y # x", "expected one of +=", "# x"},
+      {"y[i] # x", "`i` is no iterator of this line", "i] #"},
+      {"y[i] # x   for i < 8", "`i` is no iterator of this line", "i] #"},
+      {"y[i] += a[i] $ 3   for i < 8", "expected an operator", "$"},
+      {"y[i] += a[i, column - 1] $   for i < 8, column < 3 where column - 1 >= 0", "expected an operator", "$"},
+      {"y[i] += a[9223372036854775807*i]   for i < 8", "at most 2^40", "*i]"},
+      {"y[i] += a[i + 1099511627776 + 1099511627776]   for i < 8", "at most 2^40", "]   for"},
+      {"y[i] += a[1099511627776*i + i]   for i < 8", "at most 2^40", "]   for"},
+      {"y[i] += a[i]   for i < 1099511627777", "at most 2^40", ""},
+      {"y += a[i] + b[j]   for i < 1099511627776, j < 1099511627776", "more points than can be counted", "y"},
   };
   for (const Row& row : rows) {
     try {
@@ -167,15 +177,44 @@ TEST(Jit, RefusesWithACaretUnderTheColumn) {
     } catch (const SpecError& error) {
       const std::string what = error.what();
       EXPECT_NE(what.find(row.problem), std::string::npos) << what;
-      const std::string column(std::string(row.text).find(row.marked), ' ');
+      const std::string text = row.text, column(*row.marked ? text.find(row.marked) : text.size(), ' ');
       EXPECT_NE(what.find("\n  " + std::string(row.text) + "\n  " + column + "^"), std::string::npos) << row.text << ":\n" << what;
     }
   }
   EXPECT_THROW(jit::parse_program("# nothing\n"), SpecError);
+  EXPECT_EQ(jit::parse_program("y[i] += x[i]   for i < 2\r\n\r\n").accumulations.size(), 1u) << "lines may end with CRLF";
+  EXPECT_THROW(jit::parse_program("y[i] += t[i]   for i < 2", {.sizes = {{"t", {INT64_MAX}}}}), SpecError) << "its bytes cannot be counted";
   EXPECT_THROW(jit::parse_program("y[i] += x[i] for i < 2\ny[i] += x[i] for i < 2"), SpecError);
   EXPECT_THROW(jit::parse_program("z[i] += y[i] for i < 2\ny[i] += x[i] for i < 2"), SpecError) << "read before it is written";
   EXPECT_THROW(jit::parse_program("y[i] += x[i] for i < 2", {.sizes = {{"q", {2}}}}), SpecError);
   EXPECT_THROW(jit::parse_program("y[i] += x[i] for i < 2", {.sizes = {{"x", {1}}}}), SpecError) << "too small";
+}
+
+// Each of these would exhaust the stack of a parser that follows them all the way down.
+TEST(Jit, RefusesWhatIsNestedTooDeeply) {
+  auto refused = [](const std::string& body) -> std::string {
+    try {
+      jit::parse_program("y[i] += " + body + "   for i < 8");
+    } catch (const SpecError& error) {
+      EXPECT_LT(std::string(error.what()).size(), 1000u);
+      return error.what();
+    }
+    return "";
+  };
+  auto repeated = [](const std::string& text, size_t n) {
+    std::string out;
+    for (size_t k = 0; k < n; ++k) out += text;
+    return out;
+  };
+  struct Row {
+    std::string open, inner, close;
+  };
+  for (const auto& [open, inner, close] : {Row{"(", "x[i]", ")"}, {"-", "x[i]", ""}, {"exp(", "x[i]", ")"}, {"1 + 2 * (", "x[i]", ")"}, {"max(1, ", "x[i]", ")"}}) {
+    EXPECT_EQ(refused(repeated(open, 200) + inner + repeated(close, 200)), "") << open;
+    EXPECT_NE(refused(repeated(open, 50'000) + inner + repeated(close, 50'000)).find("more than 200 parentheses, calls and signs are nested; compute a part of it by itself"), std::string::npos) << open;
+  }
+  EXPECT_NE(refused("x[" + repeated("a[", 50'000) + "i" + repeated("]", 50'001)).find("more than 50 buffers of ids are nested"), std::string::npos);
+  EXPECT_EQ(refused("x[i]" + repeated(" + x[i]", 2'000)), "") << "a long sum is not deep";
 }
 
 TEST(Jit, RefusesMemoryThatDoesNotFit) {

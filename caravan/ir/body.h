@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "caravan/base/error.h"
 #include "caravan/ops/op.h"
 
 namespace caravan::ir {
@@ -87,8 +88,21 @@ DType type_of(const Body& body, std::span<const DType> operands, std::span<const
 
 // "max(a, 0) * w"; operands by their names. A shared entry is written wherever it is read.
 std::string to_string(const Body& body, std::span<const std::string> operands);
+// A text that is not a body: what is wrong, and where.
+class BodyTextError : public SpecError {
+ public:
+  BodyTextError(const std::string& message, std::string problem, size_t at)
+      : SpecError(message), problem_(std::move(problem)), at_(at) {}
+  const std::string& problem() const { return problem_; }
+  size_t at() const { return at_; }  // of the text's characters, from 0
+
+ private:
+  std::string problem_;
+  size_t at_;
+};
 // The inverse, over the names given (any text: "x[b, i]" is a name; a name before the word `position`). Throws
-// SpecError.
+// BodyTextError. Parentheses, calls and signs may be nested kDeepestBody deep.
+inline constexpr int kDeepestBody = 200;
 Body parse_body(std::string_view text, std::span<const std::string> operands);
 
 size_t hash(const Body& body);

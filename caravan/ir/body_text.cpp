@@ -46,8 +46,9 @@ class Parser {
     std::string names;
     for (const std::string& operand : operands_) names += (names.empty() ? "" : ", ") + operand;
     const std::string rest = at_ < text_.size() ? " before `" + std::string(text_.substr(at_)) + "`" : " at the end";
-    throw SpecError("expression \"" + std::string(text_) + "\": " + problem + rest + ", column " +
-                    std::to_string(at_ + 1) + "; the operands are " + (names.empty() ? "none" : names) + ".");
+    throw BodyTextError("expression \"" + std::string(text_) + "\": " + problem + rest + ", column " +
+                            std::to_string(at_ + 1) + "; the operands are " + (names.empty() ? "none" : names) + ".",
+                        problem, at_);
   }
 
   void blank() {
@@ -89,15 +90,27 @@ class Parser {
     return left;
   }
 
+  // An expression within another: every recursion of this parser comes through here, so that no text can exhaust the
+  // stack.
+  int nested(int least) {
+    if (depth_ == kDeepestBody)
+      refuse("more than " + std::to_string(kDeepestBody) +
+             " parentheses, calls and signs are nested; compute a part of it by itself");
+    ++depth_;
+    const int out = expression(least);
+    --depth_;
+    return out;
+  }
+
   int unary() {
     if (!take("-")) return atom();
-    return body_.apply(Op::neg, std::array{expression(kUnary)});
+    return body_.apply(Op::neg, std::array{nested(kUnary)});
   }
 
   int atom() {
     blank();
     if (take("(")) {
-      const int inner = expression(1);
+      const int inner = nested(1);
       if (!take(")")) refuse("expected `)`");
       return inner;
     }
@@ -130,7 +143,7 @@ class Parser {
     if (!dtype && !op) refuse("there is no op `" + std::string(word) + "`");
     at_ = parenthesis + 1;
     std::vector<int> args;
-    do args.push_back(expression(1));
+    do args.push_back(nested(1));
     while (take(","));
     if (!take(")")) refuse("expected `,` or `)`");
     const size_t arity = op ? size_t(row(*op).arity) : 1;
@@ -143,6 +156,7 @@ class Parser {
   std::string_view text_;
   std::span<const std::string> operands_;
   size_t at_ = 0;
+  int depth_ = 0;  // of nested()
   Body body_;
 };
 

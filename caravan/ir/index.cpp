@@ -1,6 +1,7 @@
 #include "caravan/ir/index.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "caravan/base/error.h"
@@ -112,6 +113,24 @@ std::vector<int64_t> multiples(const Term& condition, const Term& term) {
   }
   return out;
 }
+// term - condition * multiple, or nothing where a number of it would overflow.
+std::optional<Term> reduced(const Term& term, const Term& condition, int64_t multiple) {
+  auto reduce = [&](int64_t from, int64_t by, int64_t& out) {
+    int64_t product;
+    return !__builtin_mul_overflow(by, multiple, &product) && !__builtin_sub_overflow(from, product, &out);
+  };
+  Term out = term;
+  if (!reduce(term.constant, condition.constant, out.constant)) return std::nullopt;
+  for (const Term::Part& part : condition.parts) {
+    const int64_t before = coefficient_of(term, part);
+    int64_t after;
+    if (!reduce(before, part.coefficient, after)) return std::nullopt;
+    int64_t change;
+    if (__builtin_sub_overflow(after, before, &change)) return std::nullopt;
+    out.add(part.kind, part.which, change);
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -121,7 +140,9 @@ bool is_nonnegative(const Term& term, const std::vector<Term>& where, const std:
     if (range(rest, extents, symbol_ranges).low >= 0) return true;
     for (size_t k = from; more > 0 && k < where.size(); ++k)
       for (int64_t multiple : multiples(where[k], rest))
-        if (self(self, rest - where[k] * multiple, k + 1, more - 1)) return true;
+        if (const std::optional<Term> less = reduced(rest, where[k], multiple);
+            less && self(self, *less, k + 1, more - 1))
+          return true;
     return false;
   };
   return proved(proved, term, 0, kMostConditions);

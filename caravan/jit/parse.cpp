@@ -13,6 +13,9 @@ namespace {
 
 using ir::Term;
 
+constexpr int64_t kLargestNumber = int64_t(1) << 40;
+constexpr int kDeepestIds = 50;  // table[ids[more[..]]]; each level is a level of recursion
+
 bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9') || c == '.'; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
@@ -36,11 +39,11 @@ class LineParser {
   LineParser(std::string_view line, size_t number) : line_(line) { out_.number = number; }
 
   Line parse() {
-    const size_t domain = find_word("for"), end = std::min(line_.find('#'), line_.size());
-    const size_t body_end = std::min(domain, end);
-    text_ = line_.substr(0, end);
+    const std::string_view code = line_.substr(0, line_.find('#'));
+    const size_t domain = find_word(code, "for");
+    text_ = code;
     parse_domain(domain);
-    at_ = 0, text_ = line_.substr(0, body_end);
+    at_ = 0, text_ = code.substr(0, domain);
     out_.target.column = (blank(), at_);
     out_.target.buffer = name("the name of what is written");
     out_.target.map = map();
@@ -49,17 +52,27 @@ class LineParser {
     return std::move(out_);
   }
 
+  // The message ends with the line, or with what surrounds the column where the line is long.
   [[noreturn]] void refuse(const std::string& problem, size_t column) const {
-    throw SpecError(problem + ".\n  " + std::string(line_) + "\n  " + std::string(column, ' ') + "^");
+    constexpr size_t kLongestLine = 200, kBefore = 100;
+    std::string shown(line_);
+    if (shown.size() > kLongestLine) {
+      const size_t from = column > kBefore ? column - kBefore : 0;
+      const std::string cut = from > 0 ? "..." : "";
+      column = column - from + cut.size();
+      shown = cut + shown.substr(from, kLongestLine) + (from + kLongestLine < shown.size() ? "..." : "");
+    }
+    throw SpecError(problem + ".\n  " + shown + "\n  " + std::string(column, ' ') + "^");
   }
 
  private:
-  size_t find_word(std::string_view word) const {
-    for (size_t at = line_.find(word); at != std::string_view::npos; at = line_.find(word, at + 1)) {
+  // Where the word stands by itself, or the end.
+  static size_t find_word(std::string_view text, std::string_view word) {
+    for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
       const size_t after = at + word.size();
-      if (at > 0 && is_blank(line_[at - 1]) && after < line_.size() && is_blank(line_[after])) return at;
+      if (at > 0 && is_blank(text[at - 1]) && after < text.size() && is_blank(text[after])) return at;
     }
-    return line_.size();
+    return text.size();
   }
   [[noreturn]] void expected(const std::string& what) const { refuse("expected " + what, at_); }
   void blank() {
@@ -88,7 +101,13 @@ class LineParser {
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (error != std::errc()) return false;
     at_ = size_t(end - text_.data());
+    must_be_countable(value);
     return true;
+  }
+  // So that no sum or product of two of them overflows.
+  void must_be_countable(int64_t value) const {
+    if (value < -kLargestNumber || value > kLargestNumber)
+      refuse("a number of an index or of a domain is at most 2^40, 1099511627776", at_);
   }
 
   // for i < 64, k < 3 where 2*i + k - 1 >= 0 and .. counting k
@@ -132,9 +151,10 @@ class LineParser {
       int64_t factor = 1;
       const bool has_number = number(factor);
       if (has_number && !take("*"))
-        out.constant += sign * factor;
+        must_be_countable(out.constant += sign * factor);
       else
         add_variable(out, sign * factor);
+      for (const Term::Part& part : out.parts) must_be_countable(part.coefficient);
       if (take("+"))
         sign = 1;
       else if (take("-"))
@@ -153,7 +173,11 @@ class LineParser {
     }
     if (at_ >= text_.size() || text_[at_] != '[')
       refuse("`" + word + "` is no iterator of this line; give its values: for " + word + " < ..", column);
+    if (depth_ == kDeepestIds)
+      refuse("more than " + std::to_string(kDeepestIds) + " buffers of ids are nested", column);
+    ++depth_;
     const int operand = add_operand({word, map(), column});
+    --depth_;
     out_.is_id[size_t(operand)] = true;
     out.add(Term::Part::Kind::load, operand, factor);
   }
@@ -209,20 +233,20 @@ class LineParser {
       for (const OpRow& row : op_rows()) is_op = is_op || row.infix == word;
       if (is_op) continue;
       const int operand = add_operand({word, map(), start});
-      spelt.push_back(std::string(text_.substr(start, at_ - start))), operands.push_back(operand);
+      const std::string_view text = text_.substr(start, at_ - start);
+      if (std::find(spelt.begin(), spelt.end(), text) == spelt.end())
+        spelt.emplace_back(text), operands.push_back(operand);
     }
     try {
       out_.accumulation.body = ir::parse_body(text_.substr(from), spelt).with_operands(operands);
-    } catch (const SpecError& error) {  // `expression "..": problem, column 3; ..`
-      const std::string what = error.what(), column = ", column ";
-      const size_t at = what.find(column), begin = what.find("\": ");
-      if (at == std::string::npos || begin == std::string::npos) throw;
-      refuse(what.substr(begin + 3, at - begin - 3), from + size_t(std::stol(what.substr(at + column.size()))) - 1);
+    } catch (const ir::BodyTextError& error) {
+      refuse(error.problem(), from + error.at());
     }
   }
 
   std::string_view line_, text_;
   size_t at_ = 0;
+  int depth_ = 0;  // of ids within ids
   Line out_;
 };
 
@@ -234,13 +258,14 @@ class Assembler {
     for (size_t from = 0; from <= text.size(); ++number) {
       const size_t end = std::min(text.find('\n', from), text.size());
       lines_.push_back(text.substr(from, end - from));
+      if (lines_.back().ends_with('\r')) lines_.back().remove_suffix(1);
       from = end + 1;
     }
   }
 
   ir::Program run() {
     for (size_t n = 0; n < lines_.size(); ++n) {
-      const size_t first = lines_[n].find_first_not_of(" \t\r");
+      const size_t first = lines_[n].find_first_not_of(" \t");
       if (first != std::string_view::npos && lines_[n][first] != '#')
         parsed_.push_back(LineParser(lines_[n], n).parse());
     }
@@ -316,7 +341,16 @@ class Assembler {
     }
   }
 
+  // Of a buffer's elements, or of the points of a line's domain.
+  static bool can_be_counted(const std::vector<int64_t>& sizes) {
+    int64_t bytes = 8;  // of the widest element
+    for (const int64_t size : sizes)
+      if (__builtin_mul_overflow(bytes, size, &bytes)) return false;
+    return true;
+  }
+
   ir::BufferId add(const std::string& name, ir::BufferKind kind) {
+    if (!can_be_counted(sizes_.at(name))) throw SpecError("`" + name + "` has more elements than can be counted.");
     ir::Buffer out;
     out.name = name;
     for (int64_t size : sizes_.at(name)) out.shape.output.push_back({size});
@@ -330,6 +364,8 @@ class Assembler {
 
   void assemble(Line& line) {
     ir::Accumulation a = std::move(line.accumulation);
+    if (!can_be_counted(a.extents))
+      refuse(line, line.target, "the domain of this line has more points than can be counted");
     for (const Access& access : line.operands) {
       const auto at = buffers_.find(access.buffer);
       if (at == buffers_.end())
