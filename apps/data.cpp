@@ -1,11 +1,7 @@
 // caravan data: which data sets there are, where they are, and how they come here.
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -16,6 +12,7 @@
 #include "apps/output_folder.h"
 #include "apps/progress.h"
 #include "caravan/base/error.h"
+#include "caravan/base/scratch.h"
 #include "caravan/data/gzip.h"
 #include "caravan/data/sha256.h"
 
@@ -44,39 +41,13 @@ std::string problem_of(const data::Dataset& set, const std::string& folder) {
   return "";
 }
 
-// What a run that was killed left behind: ".mnist.1234.part".
-void remove_leftovers(const std::string& within, std::string_view name) {
-  const std::string begin = fmt::format(".{}.", name), end = ".part";
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(within, error)) {
-    const std::string file = entry.path().filename();
-    if (!file.starts_with(begin) || !file.ends_with(end)) continue;
-    const pid_t owner = std::atoi(file.c_str() + begin.size());
-    if (owner <= 0) continue;
-    const bool ended = owner == getpid() || (kill(owner, 0) != 0 && errno == ESRCH);  // our number was another's before
-    if (ended) fs::remove_all(entry.path(), error);
-  }
+// Where things are fetched to: a folder beside the final one, on the same file system; it goes whatever happens, and
+// what a run that was killed left goes now.
+std::string part_prefix(const std::string& within, std::string_view name) {
+  const std::string prefix = fmt::format(".{}.part.", name);
+  remove_abandoned_folders(within, prefix);
+  return prefix;
 }
-
-// A folder beside the final one, on the same file system; it goes whatever happens.
-class PartFolder {
- public:
-  PartFolder(const std::string& within, std::string_view name)
-      : path_(fmt::format("{}/.{}.{}.part", within, name, getpid())) {
-    remove_leftovers(within, name);
-    if (!fs::create_directory(path_)) throw BackendError(fmt::format("`{}` is there already; remove it.", path_));
-  }
-  PartFolder(const PartFolder&) = delete;
-  PartFolder& operator=(const PartFolder&) = delete;
-  ~PartFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 struct Interrupted {};
 void check_interruption() {
@@ -86,7 +57,7 @@ void check_interruption() {
 // Everything is fetched and checked beside its place, and appears there at once.
 void install(const data::Dataset& set, const std::string& within, const std::string& target) {
   const Interruption interruption;
-  const PartFolder part(within, set.folder);
+  const ScratchFolder part(within, part_prefix(within, set.folder));
   std::string from;
   {
     Progress progress(set.package.bytes, 0);

