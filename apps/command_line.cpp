@@ -141,7 +141,9 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   if (!row.data.empty()) add_data_setting(command, parsed);
   parsed.add_setting(command, "seed", "INT", "Of the data and the initial values [1]");
   add_device_settings(command, parsed);
-  command.add_option("--save", o.save, "Checkpoint: written at the end, at Ctrl-C and every minute")
+  command
+      .add_option("--save", o.save,
+                  "Checkpoint: written at the end, every minute, and when asked to stop (Ctrl-C, SIGTERM, SIGHUP)")
       ->check(kNotEmpty)
       ->type_name("FILE");
   command.add_option("--resume", o.resume, "Go on from a checkpoint, as if it had never stopped")
@@ -320,7 +322,7 @@ Call parse_command_line(int argc, const char* const* argv) {
       "Examples:\n  caravan einsum 'ij;jk=>ik' '3,4' '4,5'\n  caravan train moons\n  caravan inspect moons --stage "
       "assignments\n\n"
       "`caravan COMMAND --help` says more. Exit codes: 0 done, 1 a check failed, 2 wrong usage or input, 3 the machine "
-      "failed, 130 interrupted and saved.\n"
+      "failed, 128+N stopped by signal N and saved (130: Ctrl-C, 143: SIGTERM).\n"
       "Settings: the command line, then CARAVAN_{DEVICE,THREADS,CACHE,LOG,DATA,SEED}, then caravan.toml, then the "
       "default.");
   parsed.add_setting(app, "log", "INT", "1: print every setting with its source, and the passes with their times");

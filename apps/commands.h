@@ -12,7 +12,7 @@
 
 namespace caravan::app {
 
-enum ExitCode : int { kDone = 0, kCheckFailed = 1, kWrongInput = 2, kMachineFailed = 3, kInterrupted = 130 };
+enum ExitCode : int { kDone = 0, kCheckFailed = 1, kWrongInput = 2, kMachineFailed = 3 };  // and Interruption's
 
 struct EinsumOptions {
   std::string spec;

@@ -150,7 +150,7 @@ int data_get(const DataOptions& options, const Settings& settings) {
       install(set, within, target);
     } catch (const Interrupted&) {
       std::cout << "Interrupted; nothing was installed.\n";
-      return kInterrupted;
+      return Interruption::exit_code();
     }
   }
   std::cout << fmt::format("{} is {}in {}: {} with {} in all, checked.\n", set.name, there ? "already " : "", target,

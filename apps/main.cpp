@@ -31,7 +31,7 @@ int failed(ExitCode code, const std::exception& error) {
 int main(int argc, char** argv) {
   try {
     const int code = run(argc, argv);
-    if (std::cout.flush()) return code;
+    if (std::cout.flush() || code != kDone) return code;
     std::cerr << "caravan: the output could not be written.\n";
     return kMachineFailed;
   } catch (const caravan::UserError& error) {

@@ -20,7 +20,8 @@ Progress::~Progress() { clear(); }
 void Progress::at(int64_t done, const std::string& note) {
   if (quiet_) return;
   if (!bar_) {
-    if (every_ != 0 && (done % every_ == 0 || done == total_)) std::cout << note << '\n';
+    if (every_ != 0 && (done % every_ == 0 || done == total_))
+      std::cout << note << std::endl;  // seen now, not when the buffer is full
     return;
   }
   const int percent = int(100 * done / total_);

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "apps/commands.h"
+#include "apps/interruption.h"
 #include "apps/progress.h"
 #include "apps/stages.h"
 #include "apps/training.h"
@@ -247,6 +248,7 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   training.check = check ? &*check : nullptr;
   const Keeper keeper(row, recipe, start.request.wishes.paper, ctx);
   if (!options.save.empty()) training.save = [&] { keeper.keep_if_possible(options.save, training.history); };
+  const Interruption interruption;
   const Training::End end = training.run(until, options.quiet);
   const History& history = training.history;
   if (end == Training::End::not_finite) return kCheckFailed;
@@ -255,7 +257,7 @@ int train_command(const TrainOptions& options, const Settings& settings) {
     OutputFile(path, "--save");
     keeper.keep(path, history);
     std::cerr << stopped_message(row, recipe, history, path, settings);
-    return kInterrupted;
+    return Interruption::exit_code();
   }
   std::optional<BackendError> unsaved;  // told after what the run has found, which would be lost with it
   bool saved = false;

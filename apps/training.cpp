@@ -52,7 +52,6 @@ Training::End Training::run(int64_t until, bool quiet) {
   const Schedule& schedule = recipe_.schedule;
   const int64_t reports = (schedule.steps + schedule.report - 1) / schedule.report;
   const int64_t per_epoch = schedule.steps_per_epoch();
-  const Interruption interruption;
   Progress progress(reports, 10, quiet);
   auto saved = Clock::now();
   while (history.step < until) {
@@ -95,7 +94,7 @@ void Training::end_epoch(Progress& progress, bool quiet) {
   history.accuracies.push_back(recipe_.accuracy(ctx_));
   if (quiet) return;
   progress.clear();
-  std::cout << epoch_line(recipe_, history.accuracies, history.accuracies.size() - 1) << '\n';
+  std::cout << epoch_line(recipe_, history.accuracies, history.accuracies.size() - 1) << std::endl;
 }
 
 void Training::end_report(Progress& progress, int64_t reports) {

@@ -1,4 +1,4 @@
-// A recipe's steps from where its history is to an end: its last step, one asked for, Ctrl-C, or a NaN.
+// A recipe's steps from where its history is to an end: its last step, one asked for, an interruption, or a NaN.
 #pragma once
 
 #include <functional>

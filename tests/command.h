@@ -11,6 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 using std::string;
@@ -89,6 +90,19 @@ class Command : public testing::Test {
 };
 
 #define EXPECT_CONTAINS(text, phrase) EXPECT_NE((text).find(phrase), string::npos) << (text)
+
+// Until the process has a handler for the signal, however long its compiler takes.
+inline void wait_until_caught(pid_t process, int signal) {
+  const string path = "/proc/" + std::to_string(process) + "/status", key = "SigCgt:\t";
+  for (int tenths = 0; tenths < 1200; ++tenths) {
+    const string status = content(path);
+    const size_t at = status.find(key);
+    if (at == string::npos) break;  // it is gone
+    if (std::stoull(status.substr(at + key.size()), nullptr, 16) >> (signal - 1) & 1) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  ADD_FAILURE() << "no handler for signal " << signal;
+}
 
 // The value of a key in a line of JSON, as it is written there.
 inline string field(const string& json, const string& key) {

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <csignal>
-#include <thread>
 
 #include "caravan/data/digits.h"
 #include "caravan/data/idx.h"
@@ -117,19 +116,6 @@ TEST_F(Recipes, AFinishedRunMayGoOnFurther) {
   EXPECT_EQ(field(o.last_line(), "steps"), "400");
   EXPECT_CONTAINS(o.out, "Going on from step 160 of 400");
   expect_refused(train("moons", {"--epochs", "1", "--resume", "two"}), "two has done 160 steps, which is more than 80");
-}
-
-// Until the process has a handler for the signal, however long its compiler takes.
-void wait_until_caught(pid_t process, int signal) {
-  const string path = "/proc/" + std::to_string(process) + "/status", key = "SigCgt:\t";
-  for (int tenths = 0; tenths < 1200; ++tenths) {
-    const string status = content(path);
-    const size_t at = status.find(key);
-    if (at == string::npos) break;  // it is gone
-    if (std::stoull(status.substr(at + key.size()), nullptr, 16) >> (signal - 1) & 1) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  ADD_FAILURE() << "no handler for signal " << signal;
 }
 
 TEST_F(Recipes, CtrlCSavesAndTheRunGoesOn) {
