@@ -16,9 +16,8 @@ using loop::Block;
 
 void collect_extents(const Block& block, std::vector<int64_t>& extents) {
   for (const loop::Statement& s : block) {
-    if (auto* f = std::get_if<loop::For>(&s))
-      extents[size_t(f->variable)] = f->extent, collect_extents(f->body, extents);
-    if (auto* i = std::get_if<loop::If>(&s)) collect_extents(i->body, extents);
+    if (auto* f = std::get_if<loop::For>(&s)) extents[size_t(f->variable)] = f->extent;
+    if (const Block* within = loop::inside(s)) collect_extents(*within, extents);
   }
 }
 
@@ -26,8 +25,8 @@ int64_t count_flops(const Block& block, const loop::Kernel& kernel) {
   auto on_floats = [&](loop::Register r) { return int64_t(is_float(kernel.registers[size_t(r)])); };
   int64_t out = 0;
   for (const loop::Statement& s : block) {
-    if (auto* f = std::get_if<loop::For>(&s)) out += f->extent * count_flops(f->body, kernel);
-    if (auto* i = std::get_if<loop::If>(&s)) out += count_flops(i->body, kernel);
+    auto* f = std::get_if<loop::For>(&s);
+    if (const Block* within = loop::inside(s)) out += (f ? f->extent : 1) * count_flops(*within, kernel);
     if (auto* d = std::get_if<loop::Define>(&s))
       if (auto* apply = std::get_if<loop::Apply>(&d->value)) out += is_float(apply->compute);
     if (auto* c = std::get_if<loop::Combine>(&s)) out += on_floats(c->to);

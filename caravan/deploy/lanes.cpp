@@ -19,13 +19,11 @@ bool is_partial_sum(const For& loop) {
 
 void turn(Block& block) {
   for (Statement& s : block) {
-    if (auto* i = std::get_if<If>(&s)) turn(i->body);
     auto* f = std::get_if<For>(&s);
-    if (!f) continue;
-    if (is_partial_sum(*f))
+    if (f && is_partial_sum(*f))
       f->kind = LoopKind::vector;
-    else
-      turn(f->body);
+    else if (Block* within = inside(s))
+      turn(*within);
   }
 }
 

@@ -9,6 +9,7 @@
 //           relu[16*b0 + o0] = r3
 #include "caravan/ir/text.h"
 #include "caravan/loop/loop.h"
+#include "caravan/loop/walk.h"
 
 namespace caravan::loop {
 
@@ -115,8 +116,7 @@ class Printer {
   void print(const Block& block, int depth) {
     for (const Statement& s : block) {
       out_ += std::string(size_t(depth) * 2, ' ') + std::visit([&](const auto& x) { return line(x); }, s) + "\n";
-      if (auto* f = std::get_if<For>(&s)) print(f->body, depth + 1);
-      if (auto* i = std::get_if<If>(&s)) print(i->body, depth + 1);
+      if (const Block* within = inside(s)) print(*within, depth + 1);
     }
   }
 

@@ -12,8 +12,8 @@ using Part = Term::Part;
 std::map<Variable, int64_t> extents_of(const Block& block) {
   std::map<Variable, int64_t> out;
   for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent, out.merge(extents_of(f->body));
-    if (auto* i = std::get_if<If>(&s)) out.merge(extents_of(i->body));
+    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent;
+    if (const Block* within = inside(s)) out.merge(extents_of(*within));
   }
   return out;
 }
@@ -79,8 +79,7 @@ void accumulators(const Block& block, std::set<Register>& own, std::set<Register
     if (auto* r = std::get_if<Reset>(&s)) own.insert(r->to);
     if (auto* c = std::get_if<Combine>(&s)) changed.insert(c->to);
     if (auto* c = std::get_if<CombineFirst>(&s)) changed.insert(c->best), changed.insert(c->position);
-    if (auto* f = std::get_if<For>(&s)) accumulators(f->body, own, changed);
-    if (auto* i = std::get_if<If>(&s)) accumulators(i->body, own, changed);
+    if (const Block* within = inside(s)) accumulators(*within, own, changed);
   }
 }
 

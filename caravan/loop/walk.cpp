@@ -9,6 +9,19 @@ using Part = Term::Part;
 
 namespace {
 
+// A statement that has a block calls it `body`.
+template <class Inner, class S>
+Inner* block_of(S& statement) {
+  return std::visit(
+      [](auto& s) -> Inner* {
+        if constexpr (requires { s.body; })
+          return &s.body;
+        else
+          return nullptr;
+      },
+      statement);
+}
+
 struct Accesses {
   const std::function<void(const Access&)>& visit;
 
@@ -135,6 +148,9 @@ struct Changes {
 
 }  // namespace
 
+const Block* inside(const Statement& statement) { return block_of<const Block>(statement); }
+Block* inside(Statement& statement) { return block_of<Block>(statement); }
+
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit) {
   for (const Statement& s : block) for_each_access(s, visit);
 }
@@ -165,8 +181,7 @@ void defined_in(const Block& block, std::vector<Register>& out) {
   for (const Statement& s : block) {
     if (auto* d = std::get_if<Define>(&s)) out.push_back(d->to);
     if (auto* r = std::get_if<Reset>(&s)) out.push_back(r->to);
-    if (auto* f = std::get_if<For>(&s)) defined_in(f->body, out);
-    if (auto* i = std::get_if<If>(&s)) defined_in(i->body, out);
+    if (const Block* within = inside(s)) defined_in(*within, out);
   }
 }
 

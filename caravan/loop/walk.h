@@ -7,6 +7,11 @@
 
 namespace caravan::loop {
 
+// The block inside a statement, or null where it has none: recursion over statements goes through here, so that a new
+// kind of statement is seen by all of it.
+const Block* inside(const Statement& statement);
+Block* inside(Statement& statement);
+
 // One access to memory. A StoreCombine is a read and a write.
 struct Access {
   ir::BufferId buffer;

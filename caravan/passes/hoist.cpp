@@ -40,9 +40,8 @@ struct Changes {
 void hoist(Block& block) {
   Block out;
   for (Statement& s : block) {
-    if (auto* i = std::get_if<If>(&s)) hoist(i->body);
+    if (Block* within = inside(s)) hoist(*within);
     if (auto* f = std::get_if<For>(&s)) {
-      hoist(f->body);
       Changes changes(f->body);
       std::erase_if(f->body, [&](Statement& inside) {
         auto* define = std::get_if<Define>(&inside);

@@ -38,14 +38,8 @@ class Merger {
         alias_[size_t(define->to)] = at->second;
         return true;
       }
-      if (auto* f = std::get_if<For>(&s)) {
-        change(s);  // what an iteration changes, the next one finds changed
-        merge(f->body);
-      } else if (auto* i = std::get_if<If>(&s)) {
-        merge(i->body);
-      } else {
-        change(s);
-      }
+      if (!std::holds_alternative<If>(s)) change(s);  // what an iteration changes, the next one finds changed
+      if (Block* within = inside(s)) merge(*within);
       return false;
     });
     for (const Key& key : mine) known_.erase(key);

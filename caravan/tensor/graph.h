@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "caravan/base/match.h"
 #include "caravan/ir/body.h"
 #include "caravan/shape/relation.h"
 #include "caravan/tensor/tensor.h"
@@ -96,17 +97,6 @@ struct Node {
   const AccumulateNode* accumulate() const { return std::get_if<AccumulateNode>(&kind); }
   const StateNode* state() const { return std::get_if<StateNode>(&kind); }
 };
-
-template <class... Cases>
-struct Match : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Match(Cases...) -> Match<Cases...>;
-template <class Variant, class... Cases>
-decltype(auto) match(Variant&& v, Cases&&... cases) {
-  return std::visit(Match{std::forward<Cases>(cases)...}, std::forward<Variant>(v));
-}
 
 // Every tensor a node refers to: operands read or not, steps, shapes, inputs of custom gradients.
 void for_each_child(const Node& node, const std::function<void(const Tensor&)>& visit);
