@@ -13,6 +13,7 @@
 #include "caravan/base/random.h"
 #include "caravan/codegen/math_prelude.h"
 #include "caravan/codegen/prelude.h"
+#include "caravan/codegen/sum_loops.h"
 #include "caravan/ir/text.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/table.h"
@@ -180,7 +181,8 @@ class KernelPrinter {
         kernel_(kernel),
         prefix_(prefix),
         uses_(kernel.registers.size(), 0),
-        loops_(kernel.registers.size(), 0) {
+        loops_(kernel.registers.size(), 0),
+        kept_loops_(loops_to_keep(module, kernel)) {
     for_each_access(kernel_.body, [&](const loop::Access& a) {
       if (a.write) written_.insert(a.buffer);
     });
@@ -750,6 +752,8 @@ class KernelPrinter {
     const bool part = f.kind == LoopKind::parallel;
     if (f.kind == LoopKind::vector) pragma("ivdep");
     if (f.kind == LoopKind::unrolled) pragma("unroll " + std::to_string(f.extent));
+    // What runs in lanes has a loop over them inside, which stays one; plain text does not say so.
+    if (kept_loops_.count(f.variable) && (lanes_.empty() || is_plain())) line("caravan_keep_loop()");
     line("for (int64_t " + v + " = " + (part ? "from" : "0") + "; " + v + " < " +
          (part ? "to" : std::to_string(f.extent)) + "; ++" + v + ") {");
     ++depth_, ++inner_loops_;
@@ -771,6 +775,7 @@ class KernelPrinter {
   const Kernel& kernel_;
   std::string prefix_;
   std::vector<int> uses_, loops_;  // by register: how often it is used; in which loop it is defined
+  std::set<Variable> kept_loops_;
   int loop_ = 0, last_loop_ = 0;
   std::set<BufferId> written_;
   std::vector<BufferId> buffers_;  // these three in the order of first use

@@ -33,9 +33,9 @@ std::string to_c(const loop::Module& module);  // as one text
 // Kernels that differ in nothing but their buffers are one function, here and in to_c.
 std::vector<std::string> to_units(const loop::Module& module, size_t most);
 
-// The kernels alone, for a text that calls them itself: C99 of any compiler, without vectors, pragmas and threads. At
-// file scope all its names start with `prefix` and an underscore. It calls <math.h>, where to_c has functions of its
-// own. The kernels must not need symbols or random bits.
+// The kernels alone, for a text that calls them itself: C99 of any compiler, without vectors and threads, and
+// without pragmas but for one that GCC alone sees (sum_loops.h). At file scope all its names start with `prefix` and an
+// underscore. It calls <math.h>, where to_c has functions of its own. The kernels must not need symbols or random bits.
 struct PlainText {
   struct Call {
     std::string function;

@@ -31,7 +31,15 @@ static inline void caravan_parallel(const caravan_step* step, void (*chunk)(cons
 
 }  // namespace
 
-const Helper kHelpers[9] = {
+const Helper kHelpers[10] = {
+    {"caravan_keep_loop", R"C(
+/* Keeps the next loop from being unrolled: GCC before 14 may sum wrongly what it unrolls (its bug 110381). */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 8 && __GNUC__ < 14
+#define caravan_keep_loop() _Pragma("GCC unroll 1")
+#else
+#define caravan_keep_loop()
+#endif
+)C"},
     {"caravan_to_u8", R"C(
 /* A float to an integer: towards zero, NaN gives 0, out of range saturates. */
 static inline uint8_t caravan_to_u8(double x) { return x != x || x <= 0 ? 0 : x >= 255 ? 255 : (uint8_t)x; }

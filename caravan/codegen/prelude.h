@@ -1,4 +1,4 @@
-// The C that every generated unit starts with: conversions and random bits.
+// The C that every generated unit starts with: conversions, random bits, and what keeps a loop.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@ namespace caravan::codegen {
 
 struct Helper {
   const char* name;
-  const char* text;  // a function that calls no other
+  const char* text;  // a function that calls no other, or a macro
 };
-extern const Helper kHelpers[9];
+extern const Helper kHelpers[10];
 
 std::string prelude();  // the struct of a run, vectors, all helpers
 

@@ -1,0 +1,77 @@
+#include "caravan/codegen/sum_loops.h"
+
+#include <map>
+
+#include "caravan/loop/rows.h"
+#include "caravan/loop/walk.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+
+namespace {
+
+class Finder {
+ public:
+  Finder(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) { walk(kernel.body); }
+  std::set<Variable> take() { return std::move(found_); }
+
+ private:
+  void walk(const Block& block) {
+    for (const Statement& s : block) {
+      if (auto* r = std::get_if<Reset>(&s)) loops_around_[r->to] = loops_.size();
+      if (auto* c = std::get_if<Combine>(&s); c && c->accumulator == Accumulator::add) combine(*c);
+      if (auto* c = std::get_if<StoreCombine>(&s); c && c->accumulator == Accumulator::add) combine(*c);
+      if (auto* i = std::get_if<If>(&s)) walk(i->body);
+      if (auto* f = std::get_if<For>(&s)) {
+        loops_.push_back(f);
+        walk(f->body);
+        loops_.pop_back();
+      }
+    }
+  }
+  void combine(const Combine& c) {
+    if (!is_float(kernel_.registers[size_t(c.to)])) return;
+    add({loops_.begin() + std::ptrdiff_t(loops_around_.at(c.to)), loops_.end()});
+  }
+  void combine(const StoreCombine& c) {  // a compiler keeps the element in a register, where it can
+    if (!is_float(module_.program.buffers[size_t(c.buffer)].dtype)) return;
+    std::vector<const For*> nest;
+    for (const For* loop : loops_)
+      if (coefficient(c.offset, loop->variable) == 0) nest.push_back(loop);
+    add(nest);
+  }
+
+  void add(const std::vector<const For*>& nest) {  // all loops of one sum, the outermost first
+    if (nest.size() < 2) return;
+    bool ordered = true;
+    for_each_access(nest[0]->body,
+                    [&](const Access& a) { ordered = ordered && (a.write || in_order(*a.offset, nest)); });
+    if (ordered) return;
+    for (size_t k = 1; k < nest.size(); ++k)
+      if (nest[k]->kind == LoopKind::serial) found_.insert(nest[k]->variable);
+  }
+  // However the outermost loop steps, it is not the one that is unrolled.
+  static bool in_order(const Term& offset, const std::vector<const For*>& nest) {
+    int64_t outside = INT64_MAX;
+    for (size_t k = 1; k < nest.size(); ++k) {
+      const int64_t step = coefficient(offset, nest[k]->variable);
+      if (step < 0 || step > outside) return false;
+      if (step > 0) outside = step;
+    }
+    return true;
+  }
+
+  const Module& module_;
+  const Kernel& kernel_;
+  std::vector<const For*> loops_;            // around what is looked at
+  std::map<Register, size_t> loops_around_;  // the reset of a total: how many
+  std::set<Variable> found_;
+};
+
+}  // namespace
+
+std::set<Variable> loops_to_keep(const Module& module, const Kernel& kernel) { return Finder(module, kernel).take(); }
+
+}  // namespace caravan::codegen
