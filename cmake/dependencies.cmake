@@ -43,18 +43,6 @@ caravan_find(tomlplusplus libtomlplusplus-dev "the command")
 caravan_find(ZLIB zlib1g-dev "the library")
 caravan_find(GTest libgtest-dev "the tests")
 
-# Only pkg-config knows the flags that the library was built with, and with others it crashes.
-find_package(PkgConfig QUIET)
-if(PkgConfig_FOUND)
-  pkg_check_modules(httplib QUIET IMPORTED_TARGET cpp-httplib)
-endif()
-if(httplib_FOUND)
-  list(APPEND CARAVAN_FOUND "cpp-httplib ${httplib_VERSION}")
-else()
-  list(APPEND CARAVAN_MISSING "cpp-httplib (the page)")
-  list(APPEND CARAVAN_MISSING_PACKAGES libcpp-httplib-dev pkg-config)
-endif()
-
 if(NOT (fmt_FOUND AND nlohmann_json_FOUND AND ZLIB_FOUND))
   caravan_summary()
   message(FATAL_ERROR "Caravan cannot be built without fmt, nlohmann_json and zlib: see the install line above.")

@@ -42,30 +42,39 @@ class Connection {
 
   // One answer, which says how long it is. What comes after it is kept for the next.
   Reply receive() {
+    Reply out = receive_head();
+    const size_t said = out.head.find("Content-Length: ");
+    const size_t length = said == std::string::npos ? 0 : std::stoul(out.head.substr(said + 16));
+    while (got_.size() < length)
+      if (!more()) break;
+    out.body = got_.substr(0, length);
+    got_.erase(0, length);
+    return out;
+  }
+  // An answer that has no body, whatever it says.
+  Reply receive_head() {
     size_t end;
     while ((end = got_.find("\r\n\r\n")) == std::string::npos)
       if (!more()) return {};
     Reply out;
     out.head = got_.substr(0, end + 2);
     out.status = std::atoi(out.head.c_str() + out.head.find(' '));
-    const size_t said = out.head.find("Content-Length: ");
-    const size_t length = said == std::string::npos ? 0 : std::stoul(out.head.substr(said + 16));
-    while (got_.size() < end + 4 + length)
-      if (!more()) break;
-    out.body = got_.substr(end + 4, length);
-    got_.erase(0, end + 4 + length);
+    got_.erase(0, end + 4);
     return out;
   }
+  bool is_open() const { return open_; }  // as far as receiving told
 
  private:
   bool more() {
     char buffer[65536];
     const ssize_t some = recv(socket_, buffer, sizeof buffer, 0);
     if (some > 0) got_.append(buffer, size_t(some));
-    return some > 0;
+    open_ = some > 0;
+    return open_;
   }
 
   int socket_;
+  bool open_ = true;
   std::string got_;
 };
 

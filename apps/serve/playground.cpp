@@ -17,6 +17,11 @@ namespace {
 
 constexpr int64_t kPoints = 400, kBatch = 40;
 constexpr auto kMoment = std::chrono::milliseconds(20);  // a page that asks again and again stays smooth
+constexpr auto kLook = std::chrono::milliseconds(50);    // between two looks at whether the client has left
+
+void check_there(const std::atomic<bool>& left) {
+  if (left) throw NotReady("the client left before its turn.");
+}
 
 struct DataRow {
   std::string name;
@@ -138,17 +143,41 @@ bool same_data(const PlaygroundSettings& a, const PlaygroundSettings& b) {
 std::vector<std::string> data_names() { return names_of(data_rows()); }
 std::vector<std::string> activation_names() { return names_of(activation_rows()); }
 
+Turns::Turn::Turn(Turns& turns, const std::atomic<bool>& left) : turns_(turns) {
+  std::unique_lock lock(turns_.mutex_);
+  check_there(left);
+  if (turns_.at_once_ == turns_.most_at_once_) {
+    if (turns_.waiting_ == turns_.most_waiting_)
+      throw NotReady(fmt::format("{} models are being compiled and {} wait for that; ask again in a moment.",
+                                 turns_.at_once_, turns_.waiting_));
+    ++turns_.waiting_;
+    while (turns_.at_once_ == turns_.most_at_once_ && !left) turns_.freed_.wait_for(lock, kLook);
+    --turns_.waiting_;
+    check_there(left);
+  }
+  ++turns_.at_once_;
+}
+Turns::Turn::~Turn() {
+  {
+    const std::scoped_lock lock(turns_.mutex_);
+    --turns_.at_once_;
+  }
+  turns_.freed_.notify_one();
+}
+
 struct Playground::Session {
-  std::mutex mutex;       // of all but last_used
-  int64_t last_used = 0;  // of the Playground's clock and mutex
+  std::timed_mutex mutex;  // of all but last_used
+  int64_t last_used = 0;   // of the Playground's clock and mutex
   PlaygroundSettings settings;
   std::optional<Model> model;
   data::LabelledPoints points;
   Square square;
 
-  void become(const PlaygroundSettings& wanted, const ContextOptions& options, bool reset) {
+  void become(const PlaygroundSettings& wanted, const ContextOptions& options, bool reset, Turns& compiles,
+              const std::atomic<bool>& left) {
     const bool new_model = !model || !same_model(settings, wanted);
     if (new_model) {
+      const Turns::Turn turn(compiles, left);
       model.reset();  // also where the next line throws: the settings are then nobody's
       ContextOptions seeded = options;
       seeded.seed = wanted.seed;
@@ -183,15 +212,16 @@ struct Playground::Session {
   }
 };
 
-Playground::Playground(ContextOptions options, size_t most_sessions)
-    : options_(std::move(options)), most_sessions_(most_sessions) {}
+Playground::Playground(ContextOptions options, const PlaygroundLimits& limits)
+    : options_(std::move(options)), most_sessions_(limits.sessions), compiles_(limits.compiles, limits.waiting) {}
 Playground::~Playground() = default;
 
 PlaygroundView Playground::advance(const std::string& session, const PlaygroundSettings& settings, int64_t steps,
-                                   bool reset) {
+                                   bool reset, const std::atomic<bool>& left) {
   const std::shared_ptr<Session> mine = find(session);
-  const std::scoped_lock lock(mine->mutex);
-  mine->become(settings, options_, reset);
+  std::unique_lock lock(mine->mutex, std::defer_lock);
+  while (!lock.try_lock_for(kLook)) check_there(left);
+  mine->become(settings, options_, reset, compiles_, left);
   mine->model->train(steps);
   return mine->view();
 }

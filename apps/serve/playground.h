@@ -2,6 +2,8 @@
 // by an id that the client made up; it trains only while the client asks, so a page that is closed costs nothing.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/serve/digits.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/runtime/context.h"
 
@@ -35,15 +38,48 @@ struct PlaygroundView {
   data::LabelledPoints points;
 };
 
+// At most so many do something at once; some more may wait until it is their turn.
+class Turns {
+ public:
+  Turns(size_t at_once, size_t waiting) : most_at_once_(at_once), most_waiting_(waiting) {}
+
+  // Has a turn as long as it lives. The constructor waits for it; it throws NotReady where too many wait already, or
+  // where `left` becomes true meanwhile: nobody wants what the turn is for any more.
+  class Turn {
+   public:
+    Turn(Turns& turns, const std::atomic<bool>& left);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Turns& turns_;
+  };
+
+ private:
+  const size_t most_at_once_, most_waiting_;
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  size_t at_once_ = 0, waiting_ = 0;
+};
+
+struct PlaygroundLimits {
+  size_t sessions = 32;  // then the one that was idle longest goes
+  size_t compiles = 2;   // at once
+  size_t waiting = 8;    // for one of these; who comes then is told to ask again
+};
+
 class Playground {
  public:
-  explicit Playground(ContextOptions options, size_t most_sessions = 32);
+  explicit Playground(ContextOptions options, const PlaygroundLimits& limits = {});
   ~Playground();
 
   // Makes the session what the settings say, trains up to `steps` steps of it (fewer where they take more than a
   // moment) and looks. Another rate, noise or data set keeps the weights; another seed, width, depth or activation, or
-  // `reset`, starts anew.
-  PlaygroundView advance(const std::string& session, const PlaygroundSettings& settings, int64_t steps, bool reset);
+  // `reset`, starts anew. NotReady where too many wait for a model to be compiled, or where `left` becomes true before
+  // this one's turn: a model that nobody waits for is not compiled.
+  PlaygroundView advance(const std::string& session, const PlaygroundSettings& settings, int64_t steps, bool reset,
+                         const std::atomic<bool>& left = false);
   size_t sessions() const;
 
  private:
@@ -52,6 +88,7 @@ class Playground {
 
   const ContextOptions options_;
   const size_t most_sessions_;
+  Turns compiles_;
   mutable std::mutex mutex_;  // of the map; a session has its own
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   int64_t clock_ = 0;

@@ -13,20 +13,25 @@ namespace caravan::app {
 
 namespace {
 
-// Threads that start after this leave the signals to come_within().
+// The signals that end the page. Threads that start after this leave them to come_within(); after the first one they do
+// what they do to any program, so that a second one ends it at once.
 class StopSignals {
  public:
   StopSignals() {
     sigemptyset(&set_);
-    for (int signal : {SIGINT, SIGTERM}) sigaddset(&set_, signal);
+    for (int signal : kSignals) sigaddset(&set_, signal);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
   bool come_within(long milliseconds) const {
     const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000};
-    return sigtimedwait(&set_, nullptr, &time) > 0;
+    if (sigtimedwait(&set_, nullptr, &time) <= 0) return false;
+    for (int signal : kSignals) std::signal(signal, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &set_, nullptr);
+    return true;
   }
 
  private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
   sigset_t set_;
 };
 

@@ -12,7 +12,8 @@ namespace caravan::serve {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   int port = 8080;          // 0: any that is free
-  double body_seconds = 5;  // the longest that a request's body may take to come
+  double head_seconds = 5;  // the longest that a request's headers may take to come
+  double body_seconds = 5;  // and its body
 };
 
 class Server {
