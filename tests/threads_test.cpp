@@ -1,5 +1,7 @@
 // Threads and units: the same bits whatever runs them, kernels compiled once, many texts compiled at once.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
@@ -107,6 +109,42 @@ TEST(Threads, ManyContextsAtOnce) {  // each with threads of its own
     });
   for (std::thread& user : users) user.join();
   EXPECT_EQ(losses, std::vector<double>(losses.size(), losses[0]));
+}
+
+TEST(Threads, AChildOfForkComputesTheSameBitsAndEnds) {
+  Model m;
+  auto ctx = std::make_unique<Context>(on(4));
+  auto step = std::make_unique<Routine>(ctx->compile(m.step));
+  step->run();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the threads of the pool are asleep
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::fflush(nullptr);  // or the child prints it again
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // for one that hangs
+    step->run();
+    double loss = step->read(m.loss).item();
+    {
+      Model again;  // a Context of the child's own
+      Context other = on(4);
+      Routine first = other.compile(again.step);
+      first.run(), first.run();
+      if (first.read(again.loss).item() != loss) loss = -1;
+    }
+    step.reset(), ctx.reset();
+    if (write(ends[1], &loss, sizeof loss) != sizeof loss) _exit(1);
+    std::exit(0);  // with the destructors of everything
+  }
+  step->run();
+  double of_child = 0;
+  EXPECT_EQ(read(ends[0], &of_child, sizeof of_child), ssize_t(sizeof of_child));
+  EXPECT_EQ(of_child, step->read(m.loss).item());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  close(ends[0]), close(ends[1]);
 }
 
 Tensor deep(int layers) {

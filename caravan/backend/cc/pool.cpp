@@ -1,5 +1,7 @@
 #include "caravan/backend/cc/pool.h"
 
+#include <pthread.h>
+
 #include <system_error>
 
 namespace caravan::cc {
@@ -17,68 +19,87 @@ void pause() {
 #endif
 }
 
+// How many forks lie between this process and the one in which the first pool was made. (Asking for the process number
+// at every loop would be a system call.)
+std::atomic<int> generation{0};
+int counted_generation() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1); });
+  return registered == 0 ? generation.load() : 0;
+}
+
 }  // namespace
 
-Pool::Pool(int threads) {
+Pool::Pool(int threads) : generation_(counted_generation()) {
+  Shared& shared = *shared_;
   try {
-    for (int t = 1; t < threads; ++t) workers_.emplace_back([this] { work(); });
+    for (int t = 1; t < threads; ++t) shared.workers.emplace_back([&shared] { shared.work(); });
   } catch (const std::system_error&) {  // the system gives no more: those that there are do the work
   }
 }
 
+bool Pool::is_forked() const { return generation_ != generation.load(std::memory_order_relaxed); }
+
 Pool::~Pool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
+  if (is_forked()) {
+    static std::vector<Shared*> left;  // known to a checker of leaks
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    left.push_back(shared_.release());
+    return;
   }
-  wake_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->stop = true;
+  }
+  shared_->wake.notify_all();
+  for (std::thread& worker : shared_->workers) worker.join();
 }
 
-bool Pool::run_one() {
-  uint64_t ticket = ticket_.load();
+bool Pool::Shared::run_one() {
+  uint64_t now = ticket.load();
   do {
-    if ((ticket & kLeft) == 0) return false;
-  } while (!ticket_.compare_exchange_weak(ticket, ticket - 1));
-  chunk_.load()(step_.load(), int64_t(ticket & kLeft) - 1);
-  done_.fetch_add(1);
+    if ((now & kLeft) == 0) return false;
+  } while (!ticket.compare_exchange_weak(now, now - 1));
+  chunk.load()(step.load(), int64_t(now & kLeft) - 1);
+  done.fetch_add(1);
   return true;
 }
 
 void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
-  if (busy_.exchange(true)) {  // with another caller's loop
+  Shared& shared = *shared_;
+  if (is_forked() || shared.busy.exchange(true)) {  // without threads, or with another caller's loop
     for (int64_t c = 0; c < chunks; ++c) chunk(step, c);
     return;
   }
-  chunk_ = chunk, step_ = step, done_ = 0;
-  const uint64_t loop = (ticket_.load() >> 32) + 1;
-  ticket_ = loop << 32 | uint64_t(chunks);
-  if (sleepers_.load() > 0) {
-    std::lock_guard lock(mutex_);  // a worker that is about to sleep has looked at the ticket under it
-    wake_.notify_all();
+  shared.chunk = chunk, shared.step = step, shared.done = 0;
+  const uint64_t loop = (shared.ticket.load() >> 32) + 1;
+  shared.ticket = loop << 32 | uint64_t(chunks);
+  if (shared.sleepers.load() > 0) {
+    std::lock_guard lock(shared.mutex);  // a worker that is about to sleep has looked at the ticket under it
+    shared.wake.notify_all();
   }
-  while (run_one()) {
+  while (shared.run_one()) {
   }
-  for (int spins = 0; done_.load() < chunks; ++spins)
+  for (int spins = 0; shared.done.load() < chunks; ++spins)
     if (spins < kSpins)
       pause();
     else
       std::this_thread::yield();
-  busy_ = false;
+  shared.busy = false;
 }
 
-void Pool::work() {
-  while (!stop_.load()) {
+void Pool::Shared::work() {
+  while (!stop.load()) {
     for (int spins = 0; spins < kSpins; ++spins) {
       if (run_one())
         spins = 0;
       else
         pause();
     }
-    std::unique_lock lock(mutex_);
-    ++sleepers_;
-    wake_.wait(lock, [&] { return stop_.load() || (ticket_.load() & kLeft) != 0; });
-    --sleepers_;
+    std::unique_lock lock(mutex);
+    ++sleepers;
+    wake.wait(lock, [&] { return stop.load() || (ticket.load() & kLeft) != 0; });
+    --sleepers;
   }
 }
 
