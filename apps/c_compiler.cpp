@@ -1,14 +1,12 @@
 #include "apps/c_compiler.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 
 #include "caravan/backend/cc/find_compiler.h"
+#include "caravan/base/folders.h"
+#include "caravan/base/scratch.h"
 
 namespace caravan::app {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -31,15 +29,13 @@ CCompiler find_c_compiler() {
     const std::string said = output_of(options.compiler + " --version");
     out.version = said.substr(0, said.find('\n'));
   }
-  std::string folder = fs::temp_directory_path() / "caravan.XXXXXX";
-  if (!mkdtemp(folder.data())) {
-    out.problem = "no temporary folder can be made";
-    return out;
+  try {
+    const ScratchFolder folder(temporary_folder(), "caravan-");
+    options.cache = folder.path();  // so that it is compiled now, not found
+    out.problem = cc::compiler_problem(options);
+  } catch (const BackendError& error) {
+    out.problem = cc::brief(error);
   }
-  options.cache = folder;  // so that it is compiled now, not found
-  out.problem = cc::compiler_problem(options);
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
   return out;
 }
 

@@ -7,9 +7,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "apps/c_compiler.h"
 #include "apps/commands.h"
 #include "caravan/base/error.h"
+#include "caravan/runtime/devices.h"
 
 namespace caravan::app {
 
@@ -27,10 +27,11 @@ auto about(const std::string& file, const Work& work) {
 
 std::string device_for(const Settings& settings) {
   if (settings.device() != "auto") return settings.device();
-  const CCompiler compiler = find_c_compiler();
-  if (compiler.works()) return "cpu";
-  std::cerr << fmt::format("caravan: the models are interpreted, which is slow, because {}.\n", compiler.problem);
-  return "interp";
+  const AutomaticDevice& chosen = automatic_device(settings.cache());
+  if (!chosen.why_interpreted.empty())
+    std::cerr << fmt::format("caravan: the models are interpreted, which is slow, because {}.\n",
+                             chosen.why_interpreted);
+  return chosen.name;
 }
 
 struct Outcome {

@@ -420,7 +420,7 @@ TEST(CompilerCache, TheSecondTimeComesFromTheCache) {
   EXPECT_EQ(first.sources, second.sources);
   std::ifstream in(first.sources[0]);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), kSource);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2) << "an entry and its text, nothing else";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 3) << "an entry, its text, and a note of the compiler's version";
   EXPECT_FALSE(cc::compile({"int answer(void) { return 43; }\n"}, in_folder(folder)).from_cache) << "another text";
   cc::CompilerOptions other = in_folder(folder);
   other.flags.push_back("-O0");
@@ -522,9 +522,9 @@ TEST(CompilerErrors, OneMessageWithTheCommandTheLogAndTheSource) {
   EXPECT_TRUE(entries(folder, ".so").empty() && entries(folder, ".log").empty());
   EXPECT_EQ(entries(folder, ".c").size(), 1u) << "kept, to be looked at";
   options.compiler = "no-such-compiler";
-  expect_message<BackendError>([&] { cc::compile({kSource}, options); }, {"`no-such-compiler`", "--version", "install one"});
+  expect_message<BackendError>([&] { cc::compile({kSource}, options); }, {"there is no `no-such-compiler` on the PATH", "install one"});
   options.compiler = "false";
-  expect_message<BackendError>([&] { cc::compile({kSource}, options); }, {"`false`", "cannot be run"});
+  expect_message<BackendError>([&] { cc::compile({kSource}, options); }, {"`false`", "cannot be run (`false --version`: status 1)"});
 
   cc::DeviceOptions device;
   device.compiler = options;

@@ -91,24 +91,28 @@ void remove_abandoned_files(const std::string& path) {
   }
 }
 
-ScratchFolder::ScratchFolder(const std::string& within, const std::string& prefix)
-    : path_(within + "/" + prefix + "XXXXXX"),
-      lock_([this] {
-        if (!mkdtemp(path_.data()))
-          throw BackendError(fmt::format("no folder can be made in `{}`: {}.", fs::path(path_).parent_path().string(),
-                                         std::strerror(errno)));
-        // Under its final name only when it is locked: nobody meets one that seems to be free.
-        const std::string passing = path_ + "/" + random_name(), final = path_ + "/" + kLock;
-        Descriptor file(open(passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (file.is_open() && (!lock(file.number()) || rename(passing.c_str(), final.c_str()) != 0))
-          unlink(passing.c_str());
-        return file;
-      }()),
-      owner_(getpid()) {}
-
+bool ScratchFolder::begin(const std::string& within, const std::string& prefix) {
+  std::string path = within + "/" + prefix + "XXXXXX";
+  if (!mkdtemp(path.data())) return false;
+  path_ = path, owner_ = getpid();
+  // Under its final name only when it is locked: nobody meets one that seems to be free.
+  const std::string passing = path_ + "/" + random_name(), final = path_ + "/" + kLock;
+  lock_.emplace(open(passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (lock_->is_open() && (!lock(lock_->number()) || rename(passing.c_str(), final.c_str()) != 0))
+    unlink(passing.c_str());
+  return true;
+}
+ScratchFolder::ScratchFolder(const std::string& within, const std::string& prefix) {
+  if (!begin(within, prefix))
+    throw BackendError(fmt::format("no folder can be made in `{}`: {}.", within, std::strerror(errno)));
+}
+std::unique_ptr<ScratchFolder> ScratchFolder::make(const std::string& within, const std::string& prefix) {
+  std::unique_ptr<ScratchFolder> out(new ScratchFolder);
+  return out->begin(within, prefix) ? std::move(out) : nullptr;
+}
 ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
-  if (getpid() == owner_) fs::remove_all(path_, ignored);
+  if (!path_.empty() && getpid() == owner_) fs::remove_all(path_, ignored);
 }
 
 int remove_abandoned_folders(const std::string& within, const std::string& prefix) {

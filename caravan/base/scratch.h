@@ -4,6 +4,8 @@
 // a lock that it holds and that the system releases when it ends, however it ends.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 
 namespace caravan {
@@ -36,15 +38,19 @@ void remove_abandoned_files(const std::string& path);  // those of processes tha
 class ScratchFolder {
  public:
   ScratchFolder(const std::string& within, const std::string& prefix);  // BackendError where it cannot be made
-  ~ScratchFolder();                                                     // not in a child of fork()
+  // Likewise; null where it cannot be made, and errno says why.
+  static std::unique_ptr<ScratchFolder> make(const std::string& within, const std::string& prefix);
+  ~ScratchFolder();  // not in a child of fork()
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   const std::string& path() const { return path_; }
 
  private:
+  ScratchFolder() = default;
+  bool begin(const std::string& within, const std::string& prefix);
   std::string path_;
-  Descriptor lock_;
-  int owner_;
+  std::optional<Descriptor> lock_;
+  int owner_ = 0;
 };
 // Likewise; where a file system has no locks, those that are a day old. Returns how many there were.
 int remove_abandoned_folders(const std::string& within, const std::string& prefix);

@@ -29,7 +29,7 @@ struct Program;
 
 struct ContextOptions {
   uint64_t seed = 0;
-  std::string device = "auto";  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu where the C compiler works
+  std::string device = "auto";  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu, or interp without a C compiler
   int threads = 0;              // at most so many run a step; 0: as many as there are processors. The bits are the same
   Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
   std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache

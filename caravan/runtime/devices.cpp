@@ -54,8 +54,14 @@ const AutomaticDevice& automatic_device(const std::string& cache) {
   static const AutomaticDevice chosen = [&]() -> AutomaticDevice {
     cc::CompilerOptions compiler;
     compiler.cache = cache;
-    const std::string problem = cc::compiler_problem(compiler);
-    return problem.empty() ? AutomaticDevice{"cpu", ""} : AutomaticDevice{"interp", problem};
+    try {
+      cc::check_compiler(compiler);
+    } catch (const cc::NoCompilerError& error) {
+      if (!error.was_here) return {"interp", cc::brief(error)};
+    } catch (const BackendError& error) {
+      throw BackendError(cc::brief(error) + "; mend that, or ask for the device `interp`, which needs no compiler.");
+    }
+    return {"cpu", ""};
   }();
   return chosen;
 }

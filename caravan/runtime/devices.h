@@ -11,7 +11,10 @@ namespace caravan {
 // The device that the options name. ConfigError: a kind that is not built in, an ordinal that is not there.
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options);
 
-// What `auto` stands for: `cpu` where the C compiler works, else `interp`. Asked once a process.
+// What `auto` stands for: `cpu`, and `interp` only where there is no C compiler at all. A run does not become another
+// one because of a passing problem: a compiler that cannot be run now, or has no room to write, is a BackendError. Where
+// the compiler has gone but the cache remembers it, `auto` stays `cpu`: what is in the cache runs, and what is not is a
+// BackendError. Asked once a process.
 struct AutomaticDevice {
   std::string name;
   std::string why_interpreted;  // one line without a full stop; empty: it is not

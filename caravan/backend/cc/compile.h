@@ -1,14 +1,17 @@
 // C text to machine code in this process: the system's compiler as a subprocess, with a disk cache of what it made.
 //
-// The key of an entry is a hash of text, compiler, its version, flags and the processor's features. An entry is one
-// file that appears by atomic rename and ends with its checksum; one that is damaged is made again. A cache that cannot
-// be written is still read, and what is missing goes to a folder of this process alone. Nothing here prints.
+// The key of an entry is a hash of text, compiler, its version, flags and the processor's features. What is in the
+// cache is loaded also while the compiler cannot be run. Where the cache cannot be written, because it is full, or may
+// only be read, or is not safe (backend/kernel_cache.h), what is missing goes to a folder of this process alone.
+// Nothing here prints.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "caravan/base/error.h"
 
 namespace caravan::cc {
 
@@ -25,14 +28,21 @@ struct CompilerOptions {
                                     "-fno-tree-slp-vectorize",
                                     "-fwrapv",
                                     "-fPIC"};
-  std::string cache;  // a folder; empty: $CARAVAN_CACHE, then $XDG_CACHE_HOME/caravan, then ~/.cache/caravan
+  std::string cache;  // a folder; empty: $CARAVAN_CACHE, then $XDG_CACHE_HOME/caravan, then $HOME/.cache/caravan
   // Called when `done` of `total` texts are compiled, from 0 on, one call at a time; not at all for what is cached.
   std::function<void(int done, int total)> progress;
 };
 
+// There is no compiler of that name on the PATH, and the cache does not have the program.
+class NoCompilerError : public BackendError {
+ public:
+  NoCompilerError(const std::string& message, bool was_here) : BackendError(message), was_here(was_here) {}
+  bool was_here;  // when the cache was last written: other programs may be there
+};
+
 class Library {
  public:
-  explicit Library(const std::string& path);
+  explicit Library(const std::string& path, const std::string& known_as = "");  // a name for messages; else the path
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -40,6 +50,7 @@ class Library {
 
  private:
   void* handle_ = nullptr;
+  std::string path_;
 };
 
 struct Compiled {
@@ -49,7 +60,8 @@ struct Compiled {
 };
 
 // Texts that make one library, compiled at the same time on as many processors as there are.
-// Throws BackendError with the command, its log and the source's path.
+// Throws BackendError: with the command, its log and the source's path where the compiler refuses a text; naming the
+// folders and the reason where none takes the result; where the compiler cannot be run.
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {});
 
 }  // namespace caravan::cc

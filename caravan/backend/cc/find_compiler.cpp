@@ -14,8 +14,10 @@ namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// The first line of what went wrong, without its full stop, and of what the compiler said about it.
-std::string brief(const std::string& message) {
+}  // namespace
+
+std::string brief(const BackendError& error) {
+  const std::string message = error.what();
   std::string out = first_line(message);
   if (out.ends_with('.')) out.pop_back();
   const std::string log = "log:     ";
@@ -24,23 +26,28 @@ std::string brief(const std::string& message) {
   return out;
 }
 
-}  // namespace
-
 std::string path_of(const std::string& program) {
+  auto runs = [](const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+  };
+  if (program.find('/') != std::string::npos) return runs(program) ? program : "";
   const char* set = std::getenv("PATH");
   std::istringstream folders(set ? set : "/bin:/usr/bin");  // what exec searches without one
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (const auto path = std::filesystem::path(folder) / program; access(path.c_str(), X_OK) == 0) return path;
+    if (const auto path = std::filesystem::path(folder) / program; runs(path)) return path;
   return "";
 }
 
+void check_compiler(const CompilerOptions& options) {
+  compile({"int caravan_works(void) { return 1; }\n"}, options).library->symbol("caravan_works");
+}
+
 std::string compiler_problem(const CompilerOptions& options) {
-  if (path_of(options.compiler).empty())
-    return "there is no `" + options.compiler + "` on the PATH; install one (apt-get install gcc)";
   try {
-    compile({"int caravan_works(void) { return 1; }\n"}, options).library->symbol("caravan_works");
+    check_compiler(options);
   } catch (const BackendError& error) {
-    return brief(error.what());
+    return brief(error);
   }
   return "";
 }

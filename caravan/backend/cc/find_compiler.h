@@ -7,9 +7,11 @@
 
 namespace caravan::cc {
 
-// Why no program can be compiled and loaded, in one line without a full stop; empty where a small one was (or is in the
-// cache).
-std::string compiler_problem(const CompilerOptions& options = {});
+// Compiles and loads a small program, or finds it in the cache. Throws what `compile` throws.
+void check_compiler(const CompilerOptions& options = {});
+std::string compiler_problem(const CompilerOptions& options = {});  // its error, brief; empty: it works
+// The first line of what went wrong, without its full stop, and of what the compiler said about it.
+std::string brief(const BackendError& error);
 
 std::string path_of(const std::string& program);  // on the PATH; empty: not there
 

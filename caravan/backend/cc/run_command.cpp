@@ -1,0 +1,85 @@
+#include "caravan/backend/cc/run_command.h"
+
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "caravan/base/scratch.h"
+
+extern char** environ;
+
+namespace caravan::cc {
+
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+std::vector<std::string> environment_with(const std::string& temporary) {
+  std::vector<std::string> out = {"LC_ALL=C"};
+  if (!temporary.empty()) out.push_back("TMPDIR=" + temporary);
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const bool replaced = text.starts_with("LC_ALL=") || (!temporary.empty() && text.starts_with("TMPDIR="));
+    if (!replaced) out.push_back(text);
+  }
+  return out;
+}
+
+std::string content_of(int file) {
+  std::string out;
+  char buffer[4096];
+  for (ssize_t n; (n = pread(file, buffer, sizeof buffer, off_t(out.size()))) > 0;) out.append(buffer, size_t(n));
+  return out;
+}
+
+}  // namespace
+
+bool CommandResult::succeeded() const { return error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0; }
+
+std::string CommandResult::ending() const {
+  if (error != 0) return std::strerror(error);
+  if (WIFEXITED(status)) return "status " + std::to_string(WEXITSTATUS(status));
+  return "signal " + std::to_string(WTERMSIG(status)) + ", " + strsignal(WTERMSIG(status));
+}
+
+CommandResult run_command(const std::vector<std::string>& command, const std::string& temporary) {
+  CommandResult out;
+  // In memory: what a compiler says of a full disk must not need the disk. (At the end of a pipe one would wait for
+  // every process that the command leaves behind.)
+  const Descriptor said(memfd_create("output", MFD_CLOEXEC));
+  if (!said.is_open()) {
+    out.error = errno;
+    return out;
+  }
+  const std::vector<std::string> variables = environment_with(temporary);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, said.number(), 1);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  for (int wait = 20; true; wait *= 2) {  // milliseconds: 20, 40, .. 640
+    out.error = posix_spawnp(&child, command[0].c_str(), &actions, nullptr, pointers(command).data(),
+                             pointers(variables).data());
+    if ((out.error != EAGAIN && out.error != ENOMEM) || wait > 640) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+  }
+  posix_spawn_file_actions_destroy(&actions);
+  if (out.error != 0) return out;
+  while (waitpid(child, &out.status, 0) < 0 && errno == EINTR) {
+  }
+  out.output = content_of(said.number());
+  return out;
+}
+
+}  // namespace caravan::cc
