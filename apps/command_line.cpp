@@ -24,6 +24,7 @@ struct Parsed {
   ParityOptions parity;
   ServeOptions serve;
   DataOptions data;
+  CacheOptions cache;
   DoctorOptions doctor;
   Call call;
 
@@ -269,6 +270,15 @@ void add_data(CLI::App& app, Parsed& parsed) {
   get.add_option("--to", o.to, "Folder to hold the data set's own folder [the user's cache]")->type_name("DIR");
 }
 
+void add_cache(CLI::App& app, Parsed& parsed) {
+  CacheOptions& o = parsed.cache;
+  CLI::App& command = add_command(app, "cache", "Compiled kernels that are kept for later runs: how many, where",
+                                  "  caravan cache\n  caravan cache --clear\n  CARAVAN_CACHE_LIMIT=200 caravan cache");
+  command.add_flag("--clear", o.clear, "Remove them all; later runs compile again");
+  command.add_flag("--json", o.json, "One line of JSON instead of text");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return cache_command(o, s); }; });
+}
+
 void add_doctor(CLI::App& app, Parsed& parsed) {
   DoctorOptions& o = parsed.doctor;
   CLI::App& command = add_command(app, "doctor", "What was built, what is there, and every setting with its source",
@@ -323,8 +333,8 @@ Call parse_command_line(int argc, const char* const* argv) {
       "assignments\n\n"
       "`caravan COMMAND --help` says more. Exit codes: 0 done, 1 a check failed, 2 wrong usage or input, 3 the machine "
       "failed, 128+N stopped by signal N and saved (130: Ctrl-C, 143: SIGTERM).\n"
-      "Settings: the command line, then CARAVAN_{DEVICE,THREADS,CACHE,LOG,DATA,SEED}, then caravan.toml, then the "
-      "default.");
+      "Settings: the command line, then CARAVAN_{DEVICE,THREADS,CACHE,CACHE_LIMIT,LOG,DATA,SEED}, then caravan.toml "
+      "(which has no say in CACHE and CACHE_LIMIT), then the default.");
   parsed.add_setting(app, "log", "INT", "1: print every setting with its source, and the passes with their times");
   add_einsum(app, parsed);
   add_gradcheck(app, parsed);
@@ -336,6 +346,7 @@ Call parse_command_line(int argc, const char* const* argv) {
   add_parity(app, parsed);
   add_serve(app, parsed);
   add_data(app, parsed);
+  add_cache(app, parsed);
   add_doctor(app, parsed);
   try {
     app.parse(protected_arguments(argc, argv));

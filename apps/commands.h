@@ -87,6 +87,11 @@ int data_list(const DataOptions& options, const Settings& settings);
 int data_where(const DataOptions& options, const Settings& settings);
 int data_get(const DataOptions& options, const Settings& settings);
 
+struct CacheOptions {
+  bool clear = false, json = false;
+};
+int cache_command(const CacheOptions& options, const Settings& settings);
+
 struct DoctorOptions {
   bool json = false;
 };

@@ -12,6 +12,7 @@
 #include "apps/output_folder.h"
 #include "apps/progress.h"
 #include "caravan/base/error.h"
+#include "caravan/base/folders.h"
 #include "caravan/base/scratch.h"
 #include "caravan/data/gzip.h"
 #include "caravan/data/sha256.h"
@@ -132,6 +133,8 @@ int data_get(const DataOptions& options, const Settings& settings) {
   const data::Places places = settings.data();
   std::string within = options.to;
   if (within.empty()) within = places.given.empty() ? data::data_cache() : places.given;
+  if (within.empty())
+    throw ConfigError("there is no folder of the user's, because HOME is not an absolute path; choose one with --to.");
   std::string target = fmt::format("{}/{}", within, set.folder);
   if (const auto found = data::find_dataset(set.name, places); found && options.to.empty()) target = *found;
 
@@ -143,6 +146,7 @@ int data_get(const DataOptions& options, const Settings& settings) {
   } else if (set.package.packager == data::Packager::none) {
     throw ConfigError(fmt::format("{} cannot be fetched: {}.", set.name, data::advice(set, within)));
   } else {
+    if (within == data::data_cache()) make_private_folder(within);
     const OutputFolder checked(within, "--to");
     std::cout << fmt::format("Fetching the {}, {}.", package_text(set.package), megabytes(set.package.bytes))
               << std::endl;

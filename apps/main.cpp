@@ -1,6 +1,7 @@
 // The command `caravan`: parses, resolves settings, runs, and turns what is thrown into an exit code.
 #include <iostream>
 
+#include "apps/cache_text.h"
 #include "apps/command_line.h"
 #include "apps/commands.h"
 #include "caravan/base/error.h"
@@ -16,7 +17,11 @@ int run(int argc, char** argv) {
     return kDone;
   }
   const Settings settings = Settings::resolve(call.settings);
-  if (settings.log() >= 1) std::cerr << settings.to_string();
+  if (settings.log() >= 1) {
+    std::cerr << settings.to_string();
+    if (const std::string why = cache_problem_text(caravan::backend::KernelCache(settings.cache())); !why.empty())
+      std::cerr << "cache is " << why << '\n';
+  }
   return call.run(settings);
 }
 

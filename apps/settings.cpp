@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <thread>
 
+#include "caravan/backend/kernel_cache.h"
 #include "caravan/base/error.h"
+#include "caravan/base/folders.h"
 
 namespace caravan::app {
 
@@ -25,6 +28,9 @@ constexpr const char* kNotGiven = "";  // a default of no value at all
 struct Row {
   std::string name, variable, otherwise;
   int64_t low = 0, high = 0;  // of a whole number; both 0 for text
+  // Whether caravan.toml may set it. That is a file of the current folder, which may be anybody's: a repository that
+  // was cloned, an archive that was unpacked. So it has no say in where the code comes from that is run.
+  bool in_file = true;
 };
 
 std::vector<Row> rows() {
@@ -32,7 +38,9 @@ std::vector<Row> rows() {
   return {
       {"device", "CARAVAN_DEVICE", "auto"},
       {"threads", "CARAVAN_THREADS", std::to_string(cores), 1, 1024},
-      {"cache", "CARAVAN_CACHE", data::user_cache()},
+      {"cache", "CARAVAN_CACHE", user_cache_folder(), 0, 0, false},
+      {"cache_limit", "CARAVAN_CACHE_LIMIT", std::to_string(backend::KernelCache::kDefaultLimit), 0, 1'000'000'000,
+       false},
       {"log", "CARAVAN_LOG", "0", 0, 9},
       {"data", "CARAVAN_DATA", kNotGiven},
       {"seed", "CARAVAN_SEED", "1", 0, INT64_MAX},
@@ -70,12 +78,19 @@ std::map<std::string, std::string> from_file(const std::vector<Row>& known) {
   }
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
-    bool is_known = false;
-    for (const Row& row : known) is_known = is_known || row.name == name;
-    if (!is_known)
+    const auto row = std::find_if(known.begin(), known.end(), [&](const Row& r) { return r.name == name; });
+    if (row == known.end()) {
+      std::vector<std::string> names;
+      for (const Row& r : known)
+        if (r.in_file) names.push_back(r.name);
+      throw ConfigError(fmt::format("caravan.toml, line {}: there is no setting `{}`; there are {}.",
+                                    node.source().begin.line, name, fmt::join(names, ", ")));
+    }
+    if (!row->in_file)
       throw ConfigError(fmt::format(
-          "caravan.toml, line {}: there is no setting `{}`; there are device, threads, cache, log, data and seed.",
-          node.source().begin.line, name));
+          "caravan.toml, line {}: `{}` is not taken from a file of the current folder, because whoever wrote the file "
+          "could have code of theirs run; remove the line, and set {} if you want it.",
+          node.source().begin.line, name, row->variable));
     if (const auto* text = node.as_string())
       out[name] = text->get();
     else if (const auto* number = node.as_integer())
@@ -117,7 +132,8 @@ int64_t Settings::whole(const std::string& name) const { return *whole_number(al
 
 std::string Settings::to_string() const {
   std::string out;
-  for (const auto& [name, setting] : all_) out += fmt::format("{:<8} {:<28} {}\n", name, setting.value, setting.source);
+  for (const auto& [name, setting] : all_)
+    out += fmt::format("{:<12} {:<28} {}\n", name, setting.value, setting.source);
   return out;
 }
 

@@ -1,4 +1,5 @@
 // Settings, each with where it came from: the command line, then CARAVAN_*, then caravan.toml, then the default.
+// Those of the cache come from CARAVAN_* alone.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class Settings {
   static Settings resolve(const CommandLine& command_line);
 
   std::string device() const { return all_.at("device").value; }
-  std::string cache() const { return all_.at("cache").value; }  // folder of compiled kernels
+  std::string cache() const { return all_.at("cache").value; }  // folder of compiled kernels; empty: there is none
   data::Places data() const;                                    // where data sets are looked for
   int64_t threads() const { return whole("threads"); }
   int64_t log() const { return whole("log"); }

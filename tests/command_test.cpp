@@ -359,11 +359,22 @@ TEST_F(Command, TrainCompilesWhereItCanAndSaysSo) {
   std::filesystem::create_directory(folder_ + "/bin");
   std::ofstream(folder_ + "/bin/cc") << "#!/bin/sh\necho broken >&2\nexit 1\n";
   std::filesystem::permissions(folder_ + "/bin/cc", std::filesystem::perms::owner_all);
-  const Outcome broken = run(train, {"PATH=" + folder_ + "/bin"});
-  EXPECT_EQ(field(broken.out, "device"), "\"interp\"");
-  EXPECT_CONTAINS(broken.err, "because the C compiler `cc` cannot be run");
+  const string none = "CARAVAN_CACHE=" + folder_ + "/none";
+  const Outcome broken = run(train, {"PATH=" + folder_ + "/bin", none});
+  EXPECT_EQ(broken.code, 3) << "a compiler that fails is not a missing one: the run does not become an interpreted one";
+  EXPECT_CONTAINS(broken.err, "the C compiler `cc` cannot be run");
+  EXPECT_EQ(broken.out, "");
+  for (const char* path : {"/nowhere", "/bin"}) {
+    const Outcome cached = run(train, {"PATH=" + folder_ + path});
+    EXPECT_EQ(cached.code, 0) << cached.err;
+    EXPECT_EQ(field(cached.out, "device"), "\"cpu\"") << "what is in the cache needs no compiler";
+    EXPECT_EQ(field(cached.out, "loss"), field(compiled.out, "loss"));
+    const Outcome other = run({"train", "circle", "--steps", "21", "--batch", "50", "--quiet"}, {"PATH=" + folder_ + path});
+    EXPECT_EQ(other.code, 3) << "and what is not there is not interpreted";
+    EXPECT_CONTAINS(other.err, "`cc`");
+  }
 
-  const Arguments nothing = {"PATH=/nowhere"};
+  const Arguments nothing = {"PATH=/nowhere", none};
   const Outcome interpreted = run(train, nothing);
   EXPECT_EQ(interpreted.code, 0) << interpreted.err;
   EXPECT_EQ(field(interpreted.out, "device"), "\"interp\"");
@@ -566,6 +577,9 @@ TEST_F(Command, WrongSettingsNameTheirSource) {
       {"\nseed = [1]\n", "line 2: `seed` must be"},
       {"seed = \n", "line 1"},
       {"threads = 0\n", "threads (from caravan.toml) is `0`"},
+      {"seed = 1\ncache = \".k\"\n", "line 2: `cache` is not taken from a file of the current folder, because whoever wrote the file could have code of theirs run; remove the line, and set CARAVAN_CACHE"},
+      {"cache_limit = 1\n", "line 1: `cache_limit` is not taken from a file of the current folder"},
+      {"compiler = \"./cc\"\n", "there is no setting `compiler`; there are device, threads, log, data, seed."},
   };
   for (const auto& [file, phrase] : rows) {
     std::ofstream(folder_ + "/caravan.toml") << file;
@@ -643,19 +657,69 @@ TEST_F(Command, DoctorSaysWhatIsThere) {
 
 TEST_F(Command, DoctorFindsTheCompilerAndMeasuresTheCache) {
   const string cache = "CARAVAN_CACHE=" + folder_ + "/kernels";
-  EXPECT_CONTAINS(run({"doctor"}, {cache}).out, "kernels  0 files, 0.0 MB in " + folder_ + "/kernels");
+  EXPECT_CONTAINS(run({"doctor"}, {cache}).out, "cache    0 kernels, 0.0 MB of at most 1000 MB in " + folder_ + "/kernels");
   EXPECT_FALSE(exists(folder_ + "/kernels"));  // a doctor looks
   EXPECT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, {cache}).code, 0);
   const Outcome o = run({"doctor", "--json"}, {cache});
   EXPECT_EQ(o.out.find('\n'), o.out.size() - 1);
   EXPECT_CONTAINS(o.out, R"({"name":"cpu","built":true,"works":true,"note":"compiled by /)");
   EXPECT_CONTAINS(field(o.out, "path"), "/cc");
-  EXPECT_GT(number(o.out, "files"), 0);
+  EXPECT_GE(number(o.out, "kernels"), 1);
   EXPECT_GT(number(o.out, "bytes"), 1000);
 
   const Outcome without = run({"doctor"}, {"PATH=/nowhere"});
   EXPECT_EQ(without.code, 0);
   EXPECT_CONTAINS(without.out, "cpu      no     there is no `cc` on the PATH");
+}
+
+TEST_F(Command, CacheShowsWhatIsKeptAndEmptiesIt) {
+  const string cache = folder_ + "/kernels", set = "CARAVAN_CACHE=" + cache;
+  EXPECT_EQ(run({"cache"}, {set}).out, "0 kernels, 0.0 MB of at most 1000 MB in " + cache + "\n");
+  EXPECT_FALSE(exists(cache)) << "it only looks";
+  ASSERT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, {set}).code, 0);
+  EXPECT_EQ(std::filesystem::status(cache).permissions(), std::filesystem::perms::owner_all);
+  std::ofstream(cache + "/mine") << "not a kernel";
+  const int64_t made = std::count_if(std::filesystem::directory_iterator(cache), {}, [](const auto& entry) { return entry.path().extension() == ".so"; });
+  EXPECT_GE(made, 1);
+  const string kernels = made == 1 ? "1 kernel" : std::to_string(made) + " kernels";
+  EXPECT_EQ(run({"cache"}, {set, "CARAVAN_CACHE_LIMIT=0"}).out, kernels + ", 0.0 MB in " + cache + "\n");
+  const Outcome json = run({"cache", "--json"}, {set, "CARAVAN_CACHE_LIMIT=20"});
+  EXPECT_EQ(number(json.out, "kernels"), double(made));
+  EXPECT_EQ(number(json.out, "limit"), 20e6);
+  EXPECT_EQ(field(json.out, "problem"), "\"\"");
+
+  std::filesystem::permissions(cache, std::filesystem::perms::all);
+  const string why = "not used, because `" + cache + "` can be written by others (mode 0777); `chmod 700 " + cache + "` mends it; each process compiles for itself\n";
+  EXPECT_CONTAINS(run({"cache"}, {set}).out, why);
+  EXPECT_CONTAINS(run({"doctor"}, {set}).out, why);
+  const Outcome unused = run({"train", "linear", "--steps", "1", "--quiet", "--json", "--log", "1"}, {set});
+  EXPECT_EQ(field(unused.out, "device"), "\"cpu\"") << unused.err;
+  EXPECT_CONTAINS(unused.err, "cache is " + why);
+  std::filesystem::permissions(cache, std::filesystem::perms::owner_all);
+
+  EXPECT_EQ(run({"cache", "--clear"}, {set}).out, "Removed " + kernels + ", 0.0 MB, from " + cache + ".\n");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(cache), {}), 1) << "what is not a kernel stays";
+  EXPECT_CONTAINS(run({"cache"}, {set, "CARAVAN_CACHE_LIMIT=-1"}).err, "cache_limit (from CARAVAN_CACHE_LIMIT) is `-1`");
+}
+
+TEST_F(Command, NothingOfTheCurrentFolderIsTakenForTheUsers) {
+  const Arguments unset = {"HOME=", "CARAVAN_CACHE="};
+  for (const Arguments& arguments : {Arguments{"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, Arguments{"doctor"}, Arguments{"cache"}, Arguments{"data", "list"}}) {
+    const Outcome o = run(arguments, unset);
+    EXPECT_EQ(o.code, 0) << o.err;
+  }
+  EXPECT_CONTAINS(run({"cache"}, unset).out, "not used, because neither HOME nor XDG_CACHE_HOME is an absolute path");
+  EXPECT_CONTAINS(run({"data", "get", "gpt2-bpe"}, {"HOME=.", "CARAVAN_CACHE=", "CARAVAN_DATA="}).err, "choose one with --to");
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    EXPECT_TRUE(entry.path().filename() == "stdout" || entry.path().filename() == "stderr") << entry.path();
+}
+
+TEST_F(Command, ATemporaryFolderThatIsNotThereIsToldByTheDoctor) {
+  const Outcome o = run({"doctor"}, {"TMPDIR=/nonexistent"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_CONTAINS(o.out, "TMPDIR is `/nonexistent`, which is not a folder; /tmp is used instead");
+  EXPECT_CONTAINS(o.out, "cpu      yes");
+  EXPECT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, {"TMPDIR=/nonexistent", "CARAVAN_CACHE=" + folder_ + "/new"}).code, 0);
 }
 
 TEST_F(Command, HelpHasExamplesEverywhere) {
@@ -669,6 +733,7 @@ TEST_F(Command, HelpHasExamplesEverywhere) {
                                                       {"train", "moons"},
                                                       {"train", "multiply-small"},
                                                       {"parity"},
+                                                      {"cache"},
                                                       {"doctor"}}) {
     Arguments all = path;
     all.push_back("--help");

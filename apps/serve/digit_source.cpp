@@ -6,7 +6,9 @@
 
 #include "apps/model_file.h"
 #include "apps/output_folder.h"
+#include "caravan/backend/kernel_cache.h"
 #include "caravan/base/error.h"
+#include "caravan/base/folders.h"
 #include "caravan/data/digits.h"
 
 namespace caravan::app {
@@ -17,6 +19,11 @@ const char* const kRecipe = "mnist-mlp";
 constexpr int64_t kStretch = 100;  // steps between two looks at whether to stop
 constexpr int64_t kEpochs = 3;     // enough for a page; some seconds
 
+// The cache; where there is none, a folder that goes with this process.
+std::string folder_of(const Settings& settings) {
+  return settings.cache().empty() ? backend::own_folder() : settings.cache();
+}
+
 struct Wanted {
   Settings settings;
   std::string kept;  // the file that the cache has, or will have
@@ -24,7 +31,7 @@ struct Wanted {
   serve::Digits& digits;
 
   Wanted(const Settings& settings, serve::Digits& digits)
-      : settings(settings), kept(settings.cache() + "/digits.safetensors"), digits(digits) {
+      : settings(settings), kept(folder_of(settings) + "/digits.safetensors"), digits(digits) {
     context.seed = settings.seed();
     context.device = settings.device();
     context.cache = settings.cache();
@@ -61,6 +68,7 @@ std::vector<serve::DigitExample> examples_of(const data::LabelledImages& images)
 
 // Trains and keeps the model. False: it was told to stop.
 bool train(const Wanted& wanted, const std::stop_token& stop) {
+  make_private_folder(folder_of(wanted.settings));
   const OutputFile writable(wanted.kept, "CARAVAN_CACHE");  // before the work, not after it
   Request request;
   request.wishes.epochs = kEpochs;

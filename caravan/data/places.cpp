@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "caravan/base/error.h"
+#include "caravan/base/folders.h"
 
 namespace caravan::data {
 
@@ -121,18 +121,15 @@ const Dataset& dataset(std::string_view name) {
   throw ConfigError(fmt::format("there is no data set `{}`; there are: {}.", name, fmt::join(names, ", ")));
 }
 
-std::string user_cache() {
-  auto from = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  const std::string set = from("XDG_CACHE_HOME"), home = from("HOME");
-  return (!set.empty() ? set : (home.empty() ? "." : home) + "/.cache") + "/caravan";
+std::string data_cache() {
+  const std::string user = user_cache_folder();
+  return user.empty() ? "" : user + "/data";
 }
-std::string data_cache() { return user_cache() + "/data"; }
 
 Places usual_places(std::string given, std::string given_by) {
-  return {std::move(given), std::move(given_by), {kBesideCheckout, kSystem, data_cache()}};
+  Places out{std::move(given), std::move(given_by), {kBesideCheckout, kSystem}};
+  if (const std::string cache = data_cache(); !cache.empty()) out.usual.push_back(cache);
+  return out;
 }
 
 std::optional<std::string> find_file(const std::string& folder, std::string_view name) {

@@ -42,8 +42,7 @@ struct Places {
 };
 // The usual ones: `shared/data` beside the checkout, the system's, the user's cache.
 Places usual_places(std::string given = "", std::string given_by = "");
-std::string user_cache();  // $XDG_CACHE_HOME/caravan, or ~/.cache/caravan
-std::string data_cache();  // the folder `data` of it
+std::string data_cache();  // the folder `data` of the user's cache (base/folders.h); empty where there is none
 
 // A file by its name, or as NAME.gz, or with `.idx` for `-idx`.
 std::optional<std::string> find_file(const std::string& folder, std::string_view name);
