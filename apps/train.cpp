@@ -231,10 +231,9 @@ int train_command(const TrainOptions& options, const Settings& settings) {
   const bool compiled = ctx.device() != "interp";
   const RoutineReport report = step.report();
   if (options.debug_kernels) std::cout << fmt::format("The C of a step: {}\n", fmt::join(report.sources, " "));
-  if (const AutomaticDevice& chosen = automatic_device(wanted.cache);
-      wanted.device == "auto" && !chosen.why_interpreted.empty())
+  if (wanted.device == "auto" && !automatic_device(wanted.cache).why_interpreted.empty())
     std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n",
-                             chosen.why_interpreted);
+                             automatic_device(wanted.cache).why_interpreted);
 
   if (!options.quiet && recipe.before && start.history.step == 0) {
     Context look = interpreted(ctx);

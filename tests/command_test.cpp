@@ -364,6 +364,7 @@ TEST_F(Command, TrainCompilesWhereItCanAndSaysSo) {
   EXPECT_EQ(broken.code, 3) << "a compiler that fails is not a missing one: the run does not become an interpreted one";
   EXPECT_CONTAINS(broken.err, "the C compiler `cc` cannot be run");
   EXPECT_EQ(broken.out, "");
+  EXPECT_EQ(run({"train", "moons", "--steps", "20", "--quiet", "--device", "interp"}, {"PATH=" + folder_ + "/bin", none}).code, 0) << "which asks for no compiler";
   for (const char* path : {"/nowhere", "/bin"}) {
     const Outcome cached = run(train, {"PATH=" + folder_ + path});
     EXPECT_EQ(cached.code, 0) << cached.err;
