@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
 #include "apps/fetch.h"
 #include "apps/interruption.h"
+#include "apps/json_line.h"
 #include "apps/output_folder.h"
 #include "apps/progress.h"
 #include "caravan/base/error.h"
@@ -104,7 +104,7 @@ int data_list(const DataOptions& options, const Settings& settings) {
                      {"folder", row.where},
                      {"bytes", row.bytes},
                      {"package", row.set.package.name}});
-    std::cout << Json{{"datasets", out}}.dump() << '\n';
+    std::cout << json_line({{"datasets", out}});
     return kDone;
   }
   auto place = [](const Row& row) {

@@ -1,10 +1,12 @@
 // The command `caravan`: parses, resolves settings, runs, and turns what is thrown into an exit code.
+#include <csignal>
 #include <iostream>
 
 #include "apps/cache_text.h"
 #include "apps/command_line.h"
 #include "apps/commands.h"
 #include "caravan/base/error.h"
+#include "caravan/base/printable.h"
 
 namespace {
 
@@ -27,13 +29,14 @@ int run(int argc, char** argv) {
 
 int failed(ExitCode code, const std::exception& error) {
   std::cout.flush();
-  std::cerr << "caravan: " << error.what() << '\n';
+  std::cerr << "caravan: " << caravan::printable_lines(error.what()) << '\n';  // it may quote a file or a program
   return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that exceeds `ulimit -f` is an error to tell, not an end
   try {
     const int code = run(argc, argv);
     if (std::cout.flush() || code != kDone) return code;

@@ -5,10 +5,11 @@
 
 #include <chrono>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/json_line.h"
 #include "caravan/base/error.h"
+#include "caravan/base/printable.h"
 #include "caravan/runtime/devices.h"
 
 namespace caravan::app {
@@ -54,18 +55,19 @@ Outcome run(const std::string& file, const parity::Fixture& fixture, const Conte
 
 std::string table(const parity::Report& report) {
   size_t width = 6;
-  for (const parity::Difference& d : report.differences) width = std::max(width, d.name.size());
+  for (const parity::Difference& d : report.differences) width = std::max(width, printable(d.name).size());
   std::string out = fmt::format("  {:<{}} {:>10} {:>10} {:>10}\n", "tensor", width, "absolute", "relative", "limit");
   for (const parity::Difference& d : report.differences)
-    out += fmt::format("  {:<{}} {:>10.1e} {:>10.1e} {:>10.0e}{}\n", d.name, width, d.absolute, d.relative, d.limit,
-                       d.passed() ? "" : "  FAILED");
+    out += fmt::format("  {:<{}} {:>10.1e} {:>10.1e} {:>10.0e}{}\n", printable(d.name), width, d.absolute, d.relative,
+                       d.limit, d.passed() ? "" : "  FAILED");
   return out;
 }
 
 std::string verdict(const Outcome& o) {
   const parity::Report& r = o.report;
-  std::string out = fmt::format("{}: {} steps, {} tensors, {}; the worst is at {:.2g} of its limit\n", o.fixture.name,
-                                o.fixture.steps, r.differences.size(), r.passed() ? "passed" : "FAILED", r.worst());
+  std::string out =
+      fmt::format("{}: {} steps, {} tensors, {}; the worst is at {:.2g} of its limit\n", printable(o.fixture.name),
+                  o.fixture.steps, r.differences.size(), r.passed() ? "passed" : "FAILED", r.worst());
   if (const auto step = r.losses_part_at)
     out += fmt::format("  the losses part at step {}: {:.7g} here, {:.7g} in PyTorch\n", *step,
                        o.ours.at("losses").at(*step), o.fixture.results.at("losses").at(*step));
@@ -118,13 +120,11 @@ int parity_command(const ParityOptions& options, const Settings& settings) {
     if (options.json) all.push_back(json(outcome));
   }
   if (options.json)
-    std::cout << nlohmann::ordered_json{{"device", context.device},
-                                        {"threads", context.device == "interp" ? 1 : context.threads},
-                                        {"checked", fixtures.size()},
-                                        {"failed", failed},
-                                        {"fixtures", all}}
-                     .dump()
-              << '\n';
+    std::cout << json_line({{"device", context.device},
+                            {"threads", context.device == "interp" ? 1 : context.threads},
+                            {"checked", fixtures.size()},
+                            {"failed", failed},
+                            {"fixtures", all}});
   return failed == 0 ? kDone : kCheckFailed;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "caravan/base/error.h"
+#include "caravan/base/printable.h"
 
 namespace caravan::app {
 
@@ -78,7 +79,7 @@ const RecipeRow& find_recipe(const std::string& name) {
     if (row.name == name) return row;
     known += (known.empty() ? "" : ", ") + row.name;
   }
-  throw ConfigError(fmt::format("there is no recipe `{}`; there are: {}.", name, known));
+  throw ConfigError(fmt::format("there is no recipe `{}`; there are: {}.", printable(name), known));
 }
 
 Schedule schedule(const Request& request, const Defaults& defaults) {
@@ -129,7 +130,7 @@ Optimizer chosen_optimizer(const Schedule& schedule, const Tensor& lr) {
   if (name == "rmsprop") return rmsprop({.lr = lr, .weight_decay = decay});
   if (name == "lion") return lion({.lr = lr, .weight_decay = decay});
   throw ConfigError(
-      fmt::format("there is no optimizer `{}`; there are: {}.", name, fmt::join(optimizer_names(), ", ")));
+      fmt::format("there is no optimizer `{}`; there are: {}.", printable(name), fmt::join(optimizer_names(), ", ")));
 }
 
 std::string stand_in_message(const RecipeRow& row, const Recipe& recipe) {

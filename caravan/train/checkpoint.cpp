@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "caravan/base/error.h"
+#include "caravan/base/printable.h"
 
 namespace caravan {
 
@@ -12,7 +15,13 @@ std::string described(std::string_view type, const std::vector<int64_t>& sizes) 
   return fmt::format("{} [{}]", type, fmt::join(sizes, ", "));
 }
 
-std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
+// Some names may be a file's.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 100;
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) out += (i == 0 ? "" : ", ") + printable(names[i]);
+  return names.size() > kMost ? fmt::format("{} and {} more", out, names.size() - kMost) : out;
+}
 
 void save(const std::string& path, data::Tensors tensors, const About& about) {
   tensors.metadata = about;
@@ -66,7 +75,7 @@ std::string LoadReport::to_string() const {
   if (!missing.empty()) out += fmt::format("\n  missing ({}): {}", missing.size(), listed(missing));
   if (!unexpected.empty()) out += fmt::format("\n  unexpected ({}): {}", unexpected.size(), listed(unexpected));
   for (const Misfit& m : misshapen)
-    out += fmt::format("\n  misshapen: {} is {}, the program has {}", m.name, m.in_file, m.in_context);
+    out += fmt::format("\n  misshapen: {} is {}, the program has {}", printable(m.name), m.in_file, m.in_context);
   return out.empty() ? "everything fits" : out.substr(1);
 }
 

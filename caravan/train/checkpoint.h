@@ -39,7 +39,7 @@ struct LoadReport {
   std::vector<Misfit> misshapen;
 
   bool fits() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
-  std::string to_string() const;  // every name, one line for each kind
+  std::string to_string() const;  // one line for each kind; a hundred names at most
 };
 LoadReport compare(const data::Tensors& file, const Context& ctx);
 
