@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/json_line.h"
 #include "apps/model_file.h"
 #include "apps/output_folder.h"
 #include "caravan/train/checkpoint.h"
@@ -21,6 +21,7 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
                .cache = settings.cache()});
   ctx.compile(observe(recipe.loss));  // so that the Context has the model's states
   load_checkpoint(file.states, file.path, ctx, {.allow_unexpected = true});  // the moments of its optimiser
+  const std::string nonfinite = nonfinite_state(ctx);
   std::optional<OutputFolder> plots;
   if (!options.plot.empty()) plots.emplace(options.plot, "--plot");
   if (recipe.stand_in) std::cerr << stand_in_message(row, recipe);
@@ -36,9 +37,13 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
         {"recipe", file.recipe}, {"device", ctx.device()}, {"seed", file.request.seed}, {"steps", file.history.step}};
     if (!row.data.empty()) out["data"] = recipe.data, out["stand_in"] = recipe.stand_in;
     for (const auto& [name, value] : found.numbers) out[name] = value;
-    std::cout << out.dump() << '\n';
+    std::cout << json_line(out);
   }
-  return kDone;
+  if (nonfinite.empty()) return kDone;
+  std::cout.flush();
+  std::cerr << fmt::format("caravan: {} is of a model that diverged: {}, so these results mean nothing.\n", file.path,
+                           nonfinite);
+  return kCheckFailed;
 }
 
 }  // namespace caravan::app

@@ -7,6 +7,8 @@
 
 #include "apps/commands.h"
 #include "caravan/base/error.h"
+#include "caravan/data/atomic_file.h"
+#include "caravan/data/json_text.h"
 #include "caravan/data/sha256.h"
 #include "caravan/train/checkpoint.h"
 
@@ -29,10 +31,10 @@ class Reader {
  public:
   Reader(const std::string& path, data::Tensors& tensors) : path_(path), tensors_(tensors) {}
 
+  bool says(const std::string& key) const { return tensors_.metadata.contains(key); }
   const std::string& text(const std::string& key) const {
-    const auto at = tensors_.metadata.find(key);
-    if (at == tensors_.metadata.end()) refuse("it says no `" + key + "`");
-    return at->second;
+    if (!says(key)) refuse("it says no `" + key + "`");
+    return tensors_.metadata.at(key);
   }
   template <class Number>
   Number number(const std::string& key) const {
@@ -40,7 +42,7 @@ class Reader {
     Number out{};
     const auto [stop, error] = std::from_chars(written.data(), written.data() + written.size(), out);
     if (error != std::errc() || stop != written.data() + written.size())
-      refuse(fmt::format("its `{}` is `{}`", key, written));
+      refuse(fmt::format("its `{}` is {}", key, data::shown(written)));
     return out;
   }
   int64_t whole(const std::string& key, int64_t low) const {
@@ -68,10 +70,12 @@ class Reader {
 
 }  // namespace
 
-void write_model(const std::string& path, const std::string& recipe, const ModelRun& run, const Context& ctx) {
+std::string model_content(const std::string& recipe, const ModelRun& run, const Context& ctx) {
   const Schedule& s = run.schedule;
   const History& h = run.history;
   data::Tensors out = checkpoint(ctx);
+  if (run.as_declared)
+    for (auto& [name, state] : out.list) state = data::stored(ctx.read(name).cast(ctx.dtype(name)));
   out.list[kReports] = numbers(h.reports);
   out.list[kAccuracies] = numbers(h.accuracies);
   out.list[kSums] = numbers({h.stretch, h.epoch, h.last_epoch, h.ewma, h.loss});
@@ -87,9 +91,15 @@ void write_model(const std::string& path, const std::string& recipe, const Model
                   {"seed", std::to_string(s.seed)},
                   {"paper", run.paper ? "1" : "0"},
                   {"data", run.data},
-                  {"data_sum", run.data_sum}};
+                  {"data_sum", run.data_sum},
+                  {"device", ctx.device()},
+                  {"precision", ctx.device() == "interp" ? "f64" : "as declared"}};
   out.metadata[kSum] = data::sha256(data::safetensors_content(out));
-  data::write_safetensors(path, out);
+  return data::safetensors_content(out);
+}
+
+void write_model(const std::string& path, const std::string& recipe, const ModelRun& run, const Context& ctx) {
+  data::write_file(path, model_content(recipe, run, ctx));
 }
 
 ModelFile read_model(const std::string& path, const data::Places& places) {
@@ -97,7 +107,8 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   out.path = path;
   out.states = data::read_safetensors(path);
   Reader in(path, out.states);
-  if (in.text("format") != kFormat) in.refuse(fmt::format("its format is `{}`, not `{}`", in.text("format"), kFormat));
+  if (in.text("format") != kFormat)
+    in.refuse(fmt::format("its format is {}, not `{}`", data::shown(in.text("format")), kFormat));
   const std::string sum = in.text(kSum);
   out.states.metadata.erase(kSum);
   if (data::sha256(data::safetensors_content(out.states)) != sum)
@@ -113,6 +124,7 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
                  places};
   out.data = in.text("data");
   out.data_sum = in.text("data_sum");
+  if (in.says("device")) out.device = in.text("device");
   out.report = in.whole("report", 1);
   History& h = out.history;
   h.step = in.whole("step", 0);
@@ -123,6 +135,20 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   h.stretch = sums[0], h.epoch = sums[1], h.last_epoch = sums[2], h.ewma = sums[3], h.loss = sums[4];
   out.states.metadata.clear();
   return out;
+}
+
+bool is_as_declared(const data::Tensors& states, const Context& ctx) {
+  for (const std::string& name : ctx.names())
+    if (const data::StoredTensor* state = states.find(name); state && data::dtype(state->type) != ctx.dtype(name))
+      return false;
+  return true;
+}
+
+std::string nonfinite_state(const Context& ctx) {
+  for (const std::string& name : ctx.names())
+    for (const double value : ctx.read(name).values())
+      if (!std::isfinite(value)) return fmt::format("the state {} has {}", data::shown(name), value);
+  return "";
 }
 
 namespace {

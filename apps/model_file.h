@@ -28,6 +28,7 @@ struct ModelRun {
   History history;
   bool paper = false;
   std::string data, data_sum;  // where the points came from, and the recipe's checksum of them
+  bool as_declared = false;    // states are written in their declared precision, not in the device's, if it is wider
 };
 
 struct ModelFile {
@@ -36,12 +37,21 @@ struct ModelFile {
   History history;
   int64_t report = 0;  // the schedule's
   std::string data, data_sum;
+  std::string device;    // that computed the last step, "cpu"; empty: a file from before this was written down
   data::Tensors states;  // parameters, moments, running statistics
 };
 
+std::string model_content(const std::string& recipe, const ModelRun& run, const Context& ctx);
 // The file appears complete, or not at all and the old one stays.
 void write_model(const std::string& path, const std::string& recipe, const ModelRun& run, const Context& ctx);
 ModelFile read_model(const std::string& path, const data::Places& places);  // ConfigError where it is not such a file
+
+// Whether every state of the program is in the file in the precision that the program declares for it. The interpreter
+// keeps and writes f64 for all.
+bool is_as_declared(const data::Tensors& states, const Context& ctx);
+
+// What a state has that is no number to go on with: "the state `w1` has nan"; empty: all are finite.
+std::string nonfinite_state(const Context& ctx);
 
 // A part of a trained model, ready to run on inputs `n | ...`, n at a time.
 class LoadedPart {

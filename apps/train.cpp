@@ -1,19 +1,21 @@
 // caravan train: runs a recipe's step, shows how the loss falls and what came out.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cmath>
+#include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <optional>
 
 #include "apps/commands.h"
 #include "apps/interruption.h"
+#include "apps/json_line.h"
+#include "apps/keeper.h"
 #include "apps/progress.h"
 #include "apps/stages.h"
 #include "apps/training.h"
 #include "caravan/base/error.h"
+#include "caravan/base/printable.h"
 #include "caravan/data/digits.h"
 #include "caravan/plot/plot.h"
 #include "caravan/runtime/devices.h"
@@ -25,18 +27,6 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-struct Prepared {
-  Context ctx;
-  Routine step;
-  double seconds = 0;  // it took
-};
-Prepared prepare(const Recipe& recipe, const ContextOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  Context ctx(options);
-  Routine step = ctx.compile(recipe.program);
-  return {ctx, step, seconds_since(start)};
 }
 
 // The recipe's rate at the beginning of each report.
@@ -92,7 +82,7 @@ void check_resumed(const TrainOptions& options, const Settings& settings, const 
                                   file.recipe));
   if (wishes.batch && wishes.batch != kept.batch) refuse("--batch", *kept.batch);
   if (wishes.lr && wishes.lr != kept.lr) refuse("--lr", *kept.lr);
-  if (wishes.optimizer && wishes.optimizer != kept.optimizer) refuse("--optimizer", *kept.optimizer);
+  if (wishes.optimizer && wishes.optimizer != kept.optimizer) refuse("--optimizer", printable(*kept.optimizer));
   if (wishes.paper && !kept.paper) throw ConfigError(fmt::format("{} was not begun with --paper.", file.path));
   const Setting& seed = settings.all().at("seed");
   if (seed.source == "command line" && settings.seed() != file.request.seed) refuse("--seed", file.request.seed);
@@ -127,51 +117,31 @@ std::string quoted(const std::string& path) {
   return out + "'";
 }
 
-// Keeps a run in a file. What is not finite is not kept, so that a run which diverges spares the file it was to
-// replace.
-class Keeper {
- public:
-  Keeper(const RecipeRow& row, const Recipe& recipe, bool paper, const Context& ctx)
-      : row_(row), recipe_(recipe), paper_(paper), ctx_(ctx) {}
-
-  bool keep(const std::string& path, const History& history) const {  // false: not finite
-    if (!std::isfinite(history.loss)) return false;
-    write_model(path, row_.name, {recipe_.schedule, history, paper_, recipe_.data, recipe_.data_sum}, ctx_);
-    return true;
-  }
-  // A disk may be full for a moment: training goes on, and the last save tells.
-  void keep_if_possible(const std::string& path, const History& history) const {
-    try {
-      keep(path, history);
-    } catch (const Error& error) {
-      std::cerr << fmt::format("caravan: the run goes on unsaved for now: {}\n", error.what());
-    }
-  }
-
- private:
-  const RecipeRow& row_;
-  const Recipe& recipe_;
-  bool paper_;
-  Context ctx_;
-};
-
-// Where a run is kept that nobody asked to save, when it is interrupted.
-std::string rescue_path(const Settings& settings, const std::string& recipe) {
-  return fmt::format("{}/interrupted/{}-{}.safetensors", settings.cache(), recipe, getpid());
+// The device that a run goes on with: the one that computed the file, because another rounds differently. Only a
+// --device on the command line changes it.
+std::string device_to_go_on(const ModelFile& file, const Settings& settings) {
+  const Setting& asked = settings.all().at("device");
+  const std::string kind = asked.value.substr(0, asked.value.find(':'));
+  if (file.device.empty() || asked.source == "command line" || kind == file.device) return asked.value;
+  const std::string computed = fmt::format("{} was computed on {}", file.path, printable(file.device));
+  const std::string otherwise = "another device rounds differently, so the run would end with other numbers";
+  if (asked.value != "auto")
+    throw ConfigError(fmt::format("{}, and {} asks for {}: {}; --device {} on the command line allows it.", computed,
+                                  asked.source, asked.value, otherwise, asked.value));
+  if (const AutomaticDevice& found = automatic_device(settings.cache()); found.name == file.device)
+    return asked.value;
+  else if (!found.why_interpreted.empty())
+    throw ConfigError(
+        fmt::format("{}, and here the run would be interpreted because {}: {}; --device interp allows it.", computed,
+                    found.why_interpreted, otherwise));
+  if (file.device == "interp") return file.device;
+  throw ConfigError(fmt::format("{}: {}; --device auto allows it.", computed, otherwise));
 }
 
-std::string stopped_message(const RecipeRow& row, const Recipe& recipe, const History& history, const std::string& path,
-                            const Settings& settings) {
-  const std::string data = settings.data().given;
-  return fmt::format("caravan: stopped after step {} of {}; to go on: caravan train {}{} --resume {} --save {}\n",
-                     history.step, recipe.schedule.steps, row.name, data.empty() ? "" : " --data " + quoted(data),
-                     quoted(path), quoted(path));
-}
-
-ContextOptions context_options(const TrainOptions& options, const Settings& settings, uint64_t seed) {
+ContextOptions context_options(const TrainOptions& options, const Settings& settings, const Start& start) {
   ContextOptions out;
-  out.seed = seed;
-  out.device = settings.device();
+  out.seed = start.request.seed;
+  out.device = start.file ? device_to_go_on(*start.file, settings) : settings.device();
   out.cache = settings.cache();
   out.threads = int(settings.threads());
   out.passes_off = options.passes_off;
@@ -185,126 +155,269 @@ ContextOptions context_options(const TrainOptions& options, const Settings& sett
   return out;
 }
 
-}  // namespace
+// A run with everything that it needs, before it has written anything.
+struct Prepared {
+  const TrainOptions& options;
+  const Settings& settings;
+  const RecipeRow& row;
+  Start start;
+  Recipe recipe;
+  int64_t until;
+  Stages stages;
+  ContextOptions wanted;
+  Context ctx;
+  Routine step;
+  double compile_seconds;
 
-int train_command(const TrainOptions& options, const Settings& settings) {
-  check_distinct({options.save, options.trace});
-  const Start start = start_of(options, settings);
-  const RecipeRow& row = find_recipe(options.recipe);
-  Recipe recipe = row.make(start.request);
-  Schedule& schedule = recipe.schedule;
-  if (start.file) {
-    if (recipe.data_sum != start.file->data_sum)
-      throw ConfigError(fmt::format(
-          "{} was begun with the data of {}, and that of {} is other data; give its folder with --data, or begin anew.",
-          start.file->path, start.file->data, recipe.data));
-    schedule.report = start.file->report;
-    if (schedule.steps < start.history.step)
-      throw ConfigError(fmt::format("{} has done {} steps, which is more than {}.", start.file->path,
-                                    start.history.step, schedule.steps));
-  }
+  bool compiled() const { return ctx.device() != "interp"; }
+};
+
+// The recipe, with the end that was asked for.
+Recipe make_recipe(const RecipeRow& row, const Start& start) {
+  Recipe out = row.make(start.request);
+  if (!start.file) return out;
+  const ModelFile& file = *start.file;
+  if (out.data_sum != file.data_sum)
+    throw ConfigError(fmt::format(
+        "{} was begun with the data of {}, and that of {} is other data; give its folder with --data, or begin anew.",
+        file.path, printable(file.data), out.data));
+  out.schedule.report = file.report;
+  if (out.schedule.steps < file.history.step)
+    throw ConfigError(
+        fmt::format("{} has done {} steps, which is more than {}.", file.path, file.history.step, out.schedule.steps));
+  return out;
+}
+
+int64_t last_step(const TrainOptions& options, const Start& start, const Schedule& schedule) {
   const int64_t until = options.until.value_or(schedule.steps);
   if (until < start.history.step || until > schedule.steps)
     throw ConfigError(
         fmt::format("--until is {}; it must be a step from {} to {}.", until, start.history.step, schedule.steps));
-  const Stages stages(recipe, options.passes_off);
-  ContextOptions wanted = context_options(options, settings, start.request.seed);
-  std::optional<Progress> compiling;
-  wanted.compiling = [&](int done, int total) {
-    if (done == 0) compiling.emplace(total, 4, options.quiet);
-    compiling->at(done, fmt::format("compiling {}/{}", done, total));
-    if (done == total) compiling.reset();
-  };
-  auto [ctx, step, compile_seconds] = prepare(recipe, wanted);
-  if (start.file) load_checkpoint(start.file->states, start.file->path, ctx);
+  return until;
+}
 
-  // From here on files are written.
+void load(const ModelFile& file, Context& ctx) {
+  load_checkpoint(file.states, file.path, ctx);
+  if (const std::string problem = nonfinite_state(ctx); !problem.empty())
+    throw ConfigError(fmt::format("{} cannot be continued: {}.", file.path, problem));
+}
+
+Prepared prepare(const TrainOptions& options, const Settings& settings) {
+  check_distinct({options.save, options.trace});
+  Start start = start_of(options, settings);
+  const RecipeRow& row = find_recipe(options.recipe);
+  Recipe recipe = make_recipe(row, start);
+  const int64_t until = last_step(options, start, recipe.schedule);
+  Stages stages(recipe, options.passes_off);
+  ContextOptions wanted = context_options(options, settings, start);
+  wanted.compiling = [bar = std::make_shared<std::optional<Progress>>(), quiet = options.quiet](int done, int total) {
+    if (done == 0) bar->emplace(total, 4, quiet);
+    (*bar)->at(done, fmt::format("compiling {}/{}", done, total));
+    if (done == total) bar->reset();
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  Context ctx(wanted);
+  Routine step = ctx.compile(recipe.program);
+  const double compile_seconds = seconds_since(begun);
+  if (start.file) load(*start.file, ctx);
+  return {options,           settings, row,  std::move(start), std::move(recipe), until, std::move(stages),
+          std::move(wanted), ctx,      step, compile_seconds};
+}
+
+Keeper keeper_of(const Prepared& p) {
+  ModelRun run{p.recipe.schedule, {}, p.start.request.wishes.paper, p.recipe.data, p.recipe.data_sum};
+  std::optional<int64_t> on_disk;
+  if (const auto& file = p.start.file) {
+    run.as_declared = is_as_declared(file->states, p.ctx);
+    std::error_code error;
+    if (std::filesystem::equivalent(file->path, p.options.save, error)) on_disk = file->history.step;
+  }
+  return {p.row.name, std::move(run), p.ctx, p.options.save, on_disk};
+}
+
+// What is written at the end, beside the checkpoint.
+struct Outputs {
   std::optional<OutputFolder> plots;
-  if (!options.plot.empty()) plots.emplace(options.plot, "--plot");
   std::optional<OutputFile> trace;
-  if (!options.trace.empty()) trace.emplace(options.trace, "--trace");
+};
+
+// Everything that can be refused is refused here, before the first step; from here on files are written.
+Outputs open_outputs(const Prepared& p, const Keeper& keeper) {
+  const TrainOptions& options = p.options;
   if (!options.save.empty() && !OutputFile(options.save, "--save").regular())
     throw ConfigError(fmt::format("--save `{}` is not a file that can be replaced.", options.save));
-  if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
-  if (settings.log() >= 1) std::cerr << stages.pass_log();
-  if (recipe.stand_in) std::cerr << stand_in_message(row, recipe);
-  const bool compiled = ctx.device() != "interp";
-  const RoutineReport report = step.report();
-  if (options.debug_kernels) std::cout << fmt::format("The C of a step: {}\n", fmt::join(report.sources, " "));
-  if (wanted.device == "auto" && !automatic_device(wanted.cache).why_interpreted.empty())
+  const Schedule& s = p.recipe.schedule;
+  const int64_t left = s.steps - p.start.history.step;
+  keeper.try_out(p.start.history, left / s.report + (p.recipe.accuracy ? left / s.steps_per_epoch() : 0));
+  Outputs out;
+  if (!options.plot.empty()) out.plots.emplace(options.plot, "--plot");
+  if (!options.trace.empty()) out.trace.emplace(options.trace, "--trace");
+  if (!options.dump.empty()) p.stages.dump(OutputFolder(options.dump, "--dump"));
+  return out;
+}
+
+// What a reader is told before the first step.
+void introduce(const Prepared& p) {
+  const TrainOptions& options = p.options;
+  if (p.settings.log() >= 1) std::cerr << p.stages.pass_log();
+  if (p.recipe.stand_in) std::cerr << stand_in_message(p.row, p.recipe);
+  if (options.debug_kernels) std::cout << fmt::format("The C of a step: {}\n", fmt::join(p.step.report().sources, " "));
+  if (p.wanted.device == "auto" && !p.compiled())
     std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n",
-                             automatic_device(wanted.cache).why_interpreted);
-
-  if (!options.quiet && recipe.before && start.history.step == 0) {
-    Context look = interpreted(ctx);
-    recipe.before(std::cout, look);
+                             automatic_device(p.wanted.cache).why_interpreted);
+  if (p.wanted.device != p.settings.device() && p.start.file && p.ctx.device() == "interp")
+    std::cerr << fmt::format(
+        "caravan: {} was computed by the interpreter, so the run goes on with it; --device cpu "
+        "changes that.\n",
+        p.start.file->path);
+  if (options.quiet) return;
+  if (p.recipe.before && p.start.history.step == 0) {
+    Context look = interpreted(p.ctx);
+    p.recipe.before(std::cout, look);
   }
-  if (!options.quiet && start.file)
-    std::cout << fmt::format("Going on from step {} of {}\n", start.history.step, schedule.steps);
+  if (p.start.file)
+    std::cout << fmt::format("Going on from step {} of {}\n", p.start.history.step, p.recipe.schedule.steps);
+}
+
+// How a run ended, and what of it is kept.
+struct Ended {
+  Training::End how = Training::End::finished;
+  History history;
+  double seconds = 0;
+  Kept kept;
+  std::vector<std::string> problems;  // of the machine, a sentence each
+};
+
+// From the first step to the last save.
+Ended run(const Prepared& p, Keeper& keeper) {
+  Ended out;
   std::optional<NumberCheck> check;
-  if (options.check_numbers) check.emplace(recipe, ctx, wanted);
-  Training training(recipe, ctx, step, start.history);
+  if (p.options.check_numbers) check.emplace(p.recipe, p.ctx, p.wanted);
+  Training training(p.recipe, p.ctx, p.step, p.start.history);
   training.check = check ? &*check : nullptr;
-  const Keeper keeper(row, recipe, start.request.wishes.paper, ctx);
-  if (!options.save.empty()) training.save = [&] { keeper.keep_if_possible(options.save, training.history); };
-  const Interruption interruption;
-  const Training::End end = training.run(until, options.quiet);
-  const History& history = training.history;
-  if (end == Training::End::not_finite) return kCheckFailed;
-  if (end == Training::End::interrupted) {
-    const std::string path = options.save.empty() ? rescue_path(settings, row.name) : options.save;
-    OutputFile(path, "--save");
-    keeper.keep(path, history);
-    std::cerr << stopped_message(row, recipe, history, path, settings);
-    return Interruption::exit_code();
-  }
-  std::optional<BackendError> unsaved;  // told after what the run has found, which would be lost with it
-  bool saved = false;
+  training.save = [&] { keeper.keep_meanwhile(training.history); };
   try {
-    saved = !options.save.empty() && keeper.keep(options.save, history);
-  } catch (const BackendError& error) {
-    unsaved = error;
+    out.how = training.run(p.until, p.options.quiet);
+  } catch (const std::exception& error) {
+    out.how = Training::End::failed;
+    out.problems.emplace_back(error.what());
   }
+  out.history = training.history;
+  out.seconds = training.seconds;
+  const bool cut_off = out.how == Training::End::interrupted || out.how == Training::End::failed;
+  if (out.how != Training::End::not_finite) out.kept = keeper.keep(out.history, cut_off);
+  out.problems.insert(out.problems.end(), out.kept.problems.begin(), out.kept.problems.end());
+  return out;
+}
 
-  const Findings found = recipe.examine(ctx);
-  if (!options.quiet) {
-    show(recipe, history, found);
-    std::cout << fmt::format(
-        "\n{} steps in {:.3g} s on {}, loss summed over the last epoch {:.4g}, moving average {:.4g}\n",
-        history.step - start.history.step, training.seconds, ctx.device(), history.epoch_loss(), history.ewma);
-    if (saved) std::cout << fmt::format("Saved as {}\n", options.save);
+std::string to_go_on(const Prepared& p, const std::string& path) {
+  const std::string data = p.settings.data().given;
+  return fmt::format("caravan train {}{} --resume {} --save {}", p.row.name,
+                     data.empty() ? "" : " --data " + quoted(data), quoted(path), quoted(path));
+}
+
+nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Findings& found) {
+  const Schedule& schedule = p.recipe.schedule;
+  const History& history = ended.history;
+  const RoutineReport report = p.step.report();
+  constexpr const char* kEnds[] = {"finished", "until", "interrupted", "not finite", "failed"};
+  nlohmann::ordered_json out{{"recipe", p.options.recipe},
+                             {"device", p.ctx.device()},
+                             {"threads", p.compiled() ? p.settings.threads() : 1},
+                             {"seed", schedule.seed},
+                             {"steps", history.step},
+                             {"end", kEnds[size_t(ended.how)]},
+                             {"saved", nullptr},
+                             {"seconds", ended.seconds},
+                             {"steps_per_second", double(history.step - p.start.history.step) / ended.seconds},
+                             {"loss", history.loss},
+                             {"epoch_loss", history.epoch_loss()},
+                             {"ewma_loss", history.ewma},
+                             {"compile_seconds", p.compile_seconds}};
+  if (!ended.kept.path.empty()) out["saved"] = ended.kept.path;
+  if (p.compiled()) out["peak_bytes"] = report.arena_bytes;
+  if (p.options.debug_kernels) out["source"] = report.sources;
+  out["batch"] = schedule.batch;
+  out["lr"] = schedule.lr;
+  out["optimizer"] = schedule.optimizer;
+  if (!p.row.data.empty()) out["data"] = p.recipe.data, out["stand_in"] = p.recipe.stand_in;
+  if (!history.accuracies.empty()) out["epoch_accuracies"] = history.accuracies;
+  for (const auto& [name, value] : found.numbers) out[name] = value;
+  return out;
+}
+
+// What went wrong, and where the run is, on stderr; and the exit code that says so.
+int conclude(const Prepared& p, const Ended& ended, const Keeper& keeper) {
+  using End = Training::End;
+  const Schedule& schedule = p.recipe.schedule;
+  const Kept& kept = ended.kept;
+  const bool cut_off = ended.how == End::interrupted || ended.how == End::failed;
+  for (const std::string& problem : ended.problems) std::cerr << fmt::format("caravan: {}\n", printable_lines(problem));
+  if (!kept.diverged.empty())
+    std::cerr << fmt::format(
+        "caravan: training diverged{}: {}; try a rate below --lr {}, or --check-numbers, which names the operation "
+        "that made the first such number.{}\n",
+        cut_off ? fmt::format(" before it was stopped after step {}", ended.history.step) : "", kept.diverged,
+        schedule.lr, keeper.state_of_file());
+  else if (kept.rescued)
+    std::cerr << fmt::format("caravan: the run is kept in {} instead, after step {} of {}; to go on: {}\n", kept.path,
+                             ended.history.step, schedule.steps, to_go_on(p, kept.path));
+  else if (cut_off && !kept.path.empty())
+    std::cerr << fmt::format("caravan: stopped after step {} of {}; to go on: {}\n", ended.history.step, schedule.steps,
+                             to_go_on(p, kept.path));
+  else if (kept.path.empty() && !kept.problems.empty())
+    std::cerr << "caravan: no place took the run, so it is not kept.\n";
+  std::cerr.flush();
+  if (!ended.problems.empty()) return kMachineFailed;
+  if (ended.how == End::not_finite || !kept.diverged.empty()) return kCheckFailed;
+  return ended.how == End::interrupted ? Interruption::exit_code() : int(kDone);
+}
+
+// One way for every run to end: what it found, the pictures, the line of JSON, what failed. Whatever fails is told, and
+// keeps nothing else from being done.
+int report(const Prepared& p, const Outputs& outputs, Ended ended, const Keeper& keeper) {
+  auto attempt = [&](const auto& work) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      ended.problems.emplace_back(error.what());
+    }
+  };
+  const TrainOptions& options = p.options;
+  Context ctx = p.ctx;
+  Findings found;
+  if (ended.how == Training::End::finished || ended.how == Training::End::until) {
+    attempt([&] { found = p.recipe.examine(ctx); });
+    if (!options.quiet) {
+      attempt([&] { show(p.recipe, ended.history, found); });
+      std::cout << fmt::format(
+          "\n{} steps in {:.3g} s on {}, loss summed over the last epoch {:.4g}, moving average {:.4g}\n",
+          ended.history.step - p.start.history.step, ended.seconds, ctx.device(), ended.history.epoch_loss(),
+          ended.history.ewma);
+      if (!ended.kept.path.empty()) std::cout << fmt::format("Saved as {}\n", ended.kept.path);
+    }
+    if (outputs.plots) attempt([&] { write_plots(*outputs.plots, p.recipe, ended.history, found); });
+    if (outputs.trace)
+      attempt([&] {
+        outputs.trace->write(traced(p.recipe, ctx, std::max<int64_t>(ended.history.step, 1) - 1, options.passes_off));
+      });
   }
-  if (plots) write_plots(*plots, recipe, history, found);
-  if (trace) trace->write(traced(recipe, ctx, std::max<int64_t>(history.step, 1) - 1, options.passes_off));
-  if (options.json) {
-    nlohmann::ordered_json out{{"recipe", options.recipe},
-                               {"device", ctx.device()},
-                               {"threads", compiled ? settings.threads() : 1},
-                               {"seed", schedule.seed},
-                               {"steps", history.step},
-                               {"seconds", training.seconds},
-                               {"steps_per_second", double(history.step - start.history.step) / training.seconds},
-                               {"loss", history.loss},
-                               {"epoch_loss", history.epoch_loss()},
-                               {"ewma_loss", history.ewma},
-                               {"compile_seconds", compile_seconds}};
-    if (compiled) out["peak_bytes"] = report.arena_bytes;
-    if (options.debug_kernels) out["source"] = report.sources;
-    out["batch"] = schedule.batch;
-    out["lr"] = schedule.lr;
-    out["optimizer"] = schedule.optimizer;
-    if (!row.data.empty()) out["data"] = recipe.data, out["stand_in"] = recipe.stand_in;
-    if (!history.accuracies.empty()) out["epoch_accuracies"] = history.accuracies;
-    for (const auto& [name, value] : found.numbers) out[name] = value;
-    std::cout << out.dump() << '\n';
-  }
-  if (unsaved) throw *unsaved;
-  if (std::isfinite(history.loss)) return kDone;
-  std::cerr << fmt::format(
-      "caravan: training diverged: the last loss is {}; try a rate below --lr {}, or --check-numbers, which names "
-      "the operation that made the first such number.{}\n",
-      history.loss, schedule.lr, options.save.empty() ? "" : " It was not saved.");
-  return kCheckFailed;
+  if (options.json) std::cout << json_line(results(p, ended, found));
+  std::cout.flush();
+  return conclude(p, ended, keeper);
+}
+
+}  // namespace
+
+int train_command(const TrainOptions& options, const Settings& settings) {
+  const Prepared prepared = prepare(options, settings);
+  Keeper keeper = keeper_of(prepared);
+  const Outputs outputs = open_outputs(prepared, keeper);
+  introduce(prepared);
+  const Interruption interruption;  // until all is said: output that nobody reads must not hide where the run is
+  Ended ended = run(prepared, keeper);
+  const int code = report(prepared, outputs, std::move(ended), keeper);
+  return code == kDone && Interruption::signal() == SIGPIPE ? Interruption::exit_code() : code;
 }
 
 }  // namespace caravan::app

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <utility>
 
 #include "apps/interruption.h"
@@ -91,7 +92,8 @@ bool Training::stretch(int64_t stop) {
 void Training::end_epoch(Progress& progress, bool quiet) {
   history.last_epoch = std::exchange(history.epoch, 0);
   if (!recipe_.accuracy) return;
-  history.accuracies.push_back(recipe_.accuracy(ctx_));
+  history.accuracies.push_back(std::numeric_limits<double>::quiet_NaN());  // stays where measuring fails
+  history.accuracies.back() = recipe_.accuracy(ctx_);
   if (quiet) return;
   progress.clear();
   std::cout << epoch_line(recipe_, history.accuracies, history.accuracies.size() - 1) << std::endl;

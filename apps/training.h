@@ -28,7 +28,7 @@ class NumberCheck {
 
 class Training {
  public:
-  enum class End : uint8_t { finished, until, interrupted, not_finite };
+  enum class End : uint8_t { finished, until, interrupted, not_finite, failed };  // failed: run() threw
 
   Training(const Recipe& recipe, const Context& ctx, const Routine& step, History history)
       : history(std::move(history)), recipe_(recipe), ctx_(ctx), step_(step) {}

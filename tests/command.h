@@ -97,7 +97,7 @@ inline void wait_until_caught(pid_t process, int signal) {
   for (int tenths = 0; tenths < 1200; ++tenths) {
     const string status = content(path);
     const size_t at = status.find(key);
-    if (at == string::npos) break;  // it is gone
+    if (at == string::npos || status.find("State:\tZ") != string::npos) break;  // it is gone
     if (std::stoull(status.substr(at + key.size()), nullptr, 16) >> (signal - 1) & 1) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -81,6 +81,28 @@ void clean_once(const std::string& path) {
   remove_abandoned_files(path);
 }
 
+// The file that is to be replaced or made.
+std::string target(const std::string& given) {
+  std::string path = behind_links(given);
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none)
+    throw ConfigError(fmt::format("`{}` cannot be written: {}.", path, error.message()));
+  if (fs::is_directory(status)) throw ConfigError(fmt::format("`{}` is a folder.", path));
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    throw ConfigError(fmt::format("`{}` is not a file that can be replaced.", path));
+  return path;
+}
+
+ScratchFile part_of(const std::string& path) {
+  ScratchFile part = make_scratch_file(path);
+  if (part.file.is_open()) return part;
+  const bool machine = is_of_the_machine(errno);
+  const std::string message = fmt::format("`{}` cannot be written: {}.", path, reason());
+  if (machine) throw BackendError(message);
+  throw ConfigError(message);
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -92,20 +114,9 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& given, std::string_view content) {
-  const std::string path = behind_links(given);
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) throw ConfigError(fmt::format("`{}` is a folder.", path));
-  if (fs::exists(status) && !fs::is_regular_file(status))
-    throw ConfigError(fmt::format("`{}` is not a file that can be replaced.", path));
+  const std::string path = target(given);
   clean_once(path);
-  const ScratchFile part = make_scratch_file(path);
-  if (!part.file.is_open()) {
-    const bool machine = is_of_the_machine(errno);
-    const std::string message = fmt::format("`{}` cannot be written: {}.", path, reason());
-    if (machine) throw BackendError(message);
-    throw ConfigError(message);
-  }
+  const ScratchFile part = part_of(path);
   const int file = part.file.number();
   if (!write_all(file, content) || fsync(file) != 0 || rename(part.path.c_str(), path.c_str()) != 0) {
     const std::string why = reason();
@@ -115,6 +126,16 @@ void write_file(const std::string& given, std::string_view content) {
   // The rename itself must reach the disk; a file system that cannot flush a folder does so in its own time.
   const Descriptor folder(open(fs::absolute(path).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.is_open()) fsync(folder.number());
+}
+
+void try_file(const std::string& given, uint64_t bytes) {
+  const std::string path = target(given);
+  const ScratchFile part = part_of(path);
+  const bool refused = bytes > 0 && fallocate(part.file.number(), 0, 0, off_t(bytes)) != 0 &&
+                       (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO);
+  const std::string why = reason();
+  unlink(part.path.c_str());
+  if (refused) throw BackendError(fmt::format("`{}` cannot be written: {} ({} bytes are needed).", path, why, bytes));
 }
 
 }  // namespace caravan::data
