@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "caravan/backend/cc/find_compiler.h"
+#include "caravan/backend/cc/self_test.h"
 #include "caravan/base/folders.h"
 #include "caravan/base/scratch.h"
 
@@ -33,6 +34,10 @@ CCompiler find_c_compiler() {
     const ScratchFolder folder(temporary_folder(), "caravan-");
     options.cache = folder.path();  // so that it is compiled now, not found
     out.problem = cc::compiler_problem(options);
+    if (!out.works()) return out;
+    const cc::SelfTest test = cc::self_test(options);
+    out.loops = test.loops, out.wrong = int(test.wrong.size());
+    for (const std::string& flag : test.added) out.added += (out.added.empty() ? "" : " ") + flag;
   } catch (const BackendError& error) {
     out.problem = cc::brief(error);
   }

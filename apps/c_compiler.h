@@ -8,7 +8,10 @@ namespace caravan::app {
 struct CCompiler {
   std::string path;     // empty: not found
   std::string version;  // the first line of `--version`
-  std::string problem;  // one line; empty where a small program was compiled and loaded
+  std::string problem;  // one line; empty where small loops were compiled, loaded and right
+  int loops = 0;        // of that test
+  int wrong = 0;        // of them, with the flags that are meant
+  std::string added;    // flags with which all are right; empty where none was wrong
   bool works() const { return problem.empty(); }
 };
 CCompiler find_c_compiler();

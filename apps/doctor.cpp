@@ -25,6 +25,14 @@ struct Device {
   std::string note;
 };
 
+std::string note_of(const CCompiler& c) {
+  if (!c.works()) return c.problem;
+  return fmt::format("compiled by {}, {}; ", c.path, c.version) +
+         (c.wrong == 0
+              ? fmt::format("its {} test loops are right", c.loops)
+              : fmt::format("called with {}, without which {} of {} test loops are wrong", c.added, c.wrong, c.loops));
+}
+
 }  // namespace
 
 std::string version() { return CARAVAN_VERSION; }
@@ -35,7 +43,7 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
   const std::string temporary = temporary_folder_problem();
   const Device devices[] = {
       {"interp", true, true, "the interpreter, in double precision, one thread"},
-      {"cpu", true, c.works(), c.works() ? fmt::format("compiled by {}, {}", c.path, c.version) : c.problem},
+      {"cpu", true, c.works(), note_of(c)},
       {"cuda", false, false, "not built into this version"},
   };
   if (options.json) {
@@ -43,7 +51,9 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
     Json out{{"version", version()}, {"compiler", kCompiler}, {"devices", Json::array()}};
     for (const Device& d : devices)
       out["devices"].push_back(Json{{"name", d.name}, {"built", d.built}, {"works", d.works}, {"note", d.note}});
-    out["c_compiler"] = Json{{"path", c.path}, {"version", c.version}, {"works", c.works()}, {"problem", c.problem}};
+    out["c_compiler"] =
+        Json{{"path", c.path},        {"version", c.version},        {"works", c.works()},    {"problem", c.problem},
+             {"test_loops", c.loops}, {"wrong_test_loops", c.wrong}, {"added_flags", c.added}};
     out["cache"] = cache_json(cache);
     out["temporary"] = Json{{"folder", temporary_folder()}, {"problem", temporary}};
     out["settings"] = Json::object();

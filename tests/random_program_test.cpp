@@ -17,8 +17,10 @@ namespace {
 
 constexpr int kTogether = 20;  // in one compilation
 
-// Seeds 1 to 200; more, and without each pass in turn for all of them, with CARAVAN_TEST_PROGRAMS=2000.
+// Seeds 1 to 200; more, and without each pass in turn for all of them, with CARAVAN_TEST_PROGRAMS=2000. By another compiler than `cc` with
+// CARAVAN_TEST_CC=clang-19. The shards of GoogleTest share the work of a long run.
 const char* const kMore = std::getenv("CARAVAN_TEST_PROGRAMS");
+const char* const kCompiler = std::getenv("CARAVAN_TEST_CC");
 const int kPrograms = kMore ? std::atoi(kMore) : 200;
 
 // Against the interpreter, of max(1, the largest element of the tensor): thirty steps and two runs amplify a rounding.
@@ -30,7 +32,7 @@ using Dims = std::vector<int64_t>;
 class Generator {
  public:
   // `smooth`: nothing jumps, so that a rounding of f32 stays one.
-  Generator(uint32_t seed, bool smooth) : random_(seed), smooth_(smooth), large_(seed % 4 == 0) {}
+  Generator(uint32_t seed, bool smooth) : random_(seed), smooth_(smooth), sizes_(seed % kTogether == 7 ? Sizes::parallel : seed % 4 == 0 ? Sizes::large : Sizes::small) {}
 
   Program run() {
     for (int k = 0; k < 4; ++k) leaf();
@@ -51,6 +53,9 @@ class Generator {
     Tensor tensor;
     Dims dims;
   };
+  // One program in four is large enough for split sums, vector and unrolled loops with something left over, and one in
+  // twenty for loops that are shared by threads.
+  enum class Sizes : uint8_t { small, large, parallel };
 
   int pick(int n) { return int(random_() % uint32_t(n)); }
   bool one_in(int n) { return pick(n) == 0; }
@@ -66,10 +71,9 @@ class Generator {
     return out;
   }
   Dims any_dims() {
-    // One program in four is large enough for split sums, vector and unrolled loops with something left over.
-    const int64_t small[] = {2, 3, 4, 6}, large[] = {9, 17, 33, 37};
-    const int64_t* sizes = large_ ? large : small;
-    Dims out(size_t(pick(8) == 0 ? 0 : 1 + pick(2)));
+    const int64_t small[] = {2, 3, 4, 6}, large[] = {9, 17, 33, 37}, parallel[] = {150, 190, 211, 256};
+    const int64_t* sizes = sizes_ == Sizes::small ? small : sizes_ == Sizes::large ? large : parallel;
+    Dims out(sizes_ == Sizes::parallel ? 2 : size_t(pick(8) == 0 ? 0 : 1 + pick(2)));
     for (int64_t& d : out) d = sizes[pick(4)];
     return out;
   }
@@ -103,7 +107,7 @@ class Generator {
   }
 
   void node() {
-    switch (pick(14)) {
+    switch (pick(18)) {
       case 0: return leaf();
       case 1:
       case 2:
@@ -111,12 +115,16 @@ class Generator {
       case 4:
       case 5: return binary();
       case 6: return reduction();
-      case 7: return contraction();
+      case 7: return sizes_ == Sizes::parallel ? overlap() : contraction();
       case 8: return window();
       case 9: return parts();
       case 10: return indexed();
       case 11: return rows();
       case 12: return identity();
+      case 13:
+      case 14: return orders();
+      case 15: return smooth_ ? orders() : whole_numbers();
+      case 16: return smooth_ ? overlap() : rounded();
       default: return copies();
     }
   }
@@ -215,6 +223,87 @@ class Generator {
     if (b->dims[0] == m) return add(einsum("i, j; j, k => i, k", x, y) / double(m), {n, k});
     if (b->dims[0] == n) return add(einsum("i, j; i, k => j, k", x, y) / double(n), {m, k});
     if (k == m) return add(einmax("i, j; k, j => i, k", x, y) * 0.5, {n, b->dims[0]});
+  }
+
+  // Sums that add in another order than that of memory: backwards, or with the axes exchanged, around short loops.
+  void orders() {
+    const Value* v = any_of_rank(2);
+    if (!v) return;
+    const Tensor x = v->tensor;
+    const int64_t n = v->dims[0], m = v->dims[1];
+    const Value* by_row = any_like({m});
+    const Value* by_column = any_like({n});
+    switch (pick(14)) {
+      case 0: return add(sum(einsum("i, -j => i, j", x)) / double(n * m), {});
+      case 1: return add(einsum("-i, -j =>", x) / double(n * m), {});
+      case 2: return add(einsum("i, -j => i", x) / double(m), {n});
+      case 3: return add(einsum("-i, -j => j", x) / double(n), {m});
+      case 4: return add(mean(tanh(einsum("-i, j => j, i", x))), {});
+      case 5: return add(sum(einsum("i, -j => i, j", sin(x)) * x) / double(n * m), {});
+      case 6: return add(einmax("i, -j => i", x) - einmin("-i, j => i", x), {n});
+      case 7: return add(einprod("i, -j => i", sigmoid(x) * 1.5), {n});
+      case 8: return by_row ? add(einsum("i, -j; j =>", x, by_row->tensor) / double(n * m), {}) : void();
+      case 9: return by_row ? add(einsum("i, -j; -j => i", x, by_row->tensor) / double(m), {n}) : void();
+      case 10: return by_column ? add(einsum("i, -j; -i => j", x, by_column->tensor) / double(n), {m}) : void();
+      case 11: {  // three loops around each other, the short one anywhere
+        const Tensor w = tensor(values({2 + pick(6)}));
+        const double by = double(n * m);
+        switch (pick(4)) {
+          case 0: return add(einsum("i, -j; k =>", x, w) / by, {});
+          case 1: return add(einsum("-i, j; -k =>", x, w) / by, {});
+          case 2: return add(einsum("k; -i, j =>", w, x) / by, {});
+          default: return add(einsum("-k; i, -j =>", w, x) / by, {});
+        }
+      }
+      case 12: {  // a window read backwards, whose gradient reads the other operand so
+        const Tensor w = tensor(values({2, 3}));
+        return n > 2 && m > 2 ? add(einsum("i+k, j+l; -k, -l => i, j", x, w) / 6.0, {n - 1, m - 2}) : void();
+      }
+      default: {
+        const Tensor w = tensor(values({3}));
+        return m > 2 ? add(einsum("i, j+k; -k =>", x, w) / double(n * m), {}) : void();
+      }
+    }
+  }
+
+  // Writes that meet: iterations of the loop over i touch the same elements.
+  void overlap() {
+    const Value* v = any_of_rank(2);
+    if (!v) return;
+    const Tensor x = v->tensor;
+    const int64_t n = v->dims[0], m = v->dims[1];
+    switch (pick(4)) {
+      case 0: return add(einsum("i, j; k => i+k, j", x, tensor(values({3}))) * 0.3, {n + 2, m});
+      case 1: return add(einsum("i, j; k => i, j+k", x, tensor(values({3}))) * 0.3, {n, m + 2});
+      case 2: return add(einsum("i, j; k => 2*i+k, j", x, tensor(values({3}))) * 0.3, {2 * (n - 1) + 3, m});
+      default: return add(einsum("i, j => j", x) / double(n), {m});
+    }
+  }
+
+  // Sums of integers, in every order: no rounding hides a wrong element.
+  void whole_numbers() {
+    const Value* v = any_of_rank(2);
+    if (!v) return;
+    const Tensor x = cast(v->tensor * 4, one_in(2) ? DType::i32 : DType::i64);
+    const int64_t n = v->dims[0], m = v->dims[1];
+    auto real_of = [](const Tensor& t, double by) { return cast(t, DType::f64) / by; };
+    switch (pick(6)) {
+      case 0: return add(real_of(sum(einsum("i, -j => i, j", x)), 4.0 * double(n * m)), {});
+      case 1: return add(real_of(einsum("-i, j => i", x), 4.0 * double(m)), {n});
+      case 2: return add(real_of(einsum("i, j => j", x * x), 16.0 * double(n)), {m});
+      case 3: return add(real_of(einmax("i, -j => i", x), 4.0), {n});
+      case 4: return add(real_of(einsum("i, -j; -j, i =>", x, einsum("i, j => j, i", x)), 16.0 * double(n * m)), {});
+      default: return add(real_of(cast(argmax("i, -j => i", v->tensor), DType::i32), double(m)), {n});
+    }
+  }
+
+  // Half precision that several read: in registers it is rounded as in memory.
+  void rounded() {
+    const Value v = any();
+    const Tensor half = cast(v.tensor, one_in(2) ? DType::f16 : DType::bf16);
+    add(sin(cast(half, DType::f64)), v.dims);
+    if (v.dims.size() == 2) return add(einsum("i, -j => i", cast(half, DType::f64)) / double(v.dims[1]), {v.dims[0]});
+    add(cast(half, DType::f64) - v.tensor * 0.5, v.dims);
   }
 
   void window() {
@@ -349,21 +438,25 @@ class Generator {
 
   std::mt19937 random_;
   bool smooth_;
-  const bool large_;
+  const Sizes sizes_;
   std::vector<Value> pool_, states_;
 };
 
-const std::string& cache() {
-  static const TemporaryFolder folder;
-  return folder.path();
-}
-std::unique_ptr<backend::Device> cpu(const std::vector<std::string>& passes_off, const char* optimisation) {
-  cc::DeviceOptions options;
-  options.compiler.cache = cache();
-  options.compiler.flags.push_back(optimisation);  // the bits must not depend on it either
-  options.passes.off = passes_off;
-  return cc::make_device(options);
-}
+// What is compiled goes with the test: a long run would fill a disk.
+class WithCpu {
+ protected:
+  std::unique_ptr<backend::Device> cpu(const std::vector<std::string>& passes_off, const char* optimisation) const {
+    cc::DeviceOptions options;
+    options.compiler.cache = cache_.path();
+    if (kCompiler) options.compiler.compiler = kCompiler;
+    options.compiler.flags.push_back(optimisation);  // the bits must not depend on it either
+    options.passes.off = passes_off;
+    return cc::make_device(options);
+  }
+
+ private:
+  const TemporaryFolder cache_;
+};
 
 struct Group {
   Task task;
@@ -426,7 +519,7 @@ Task all_observed(Task task) {
 
 constexpr int kRuns = 2;
 
-class RandomPrograms : public testing::TestWithParam<int> {};
+class RandomPrograms : public testing::TestWithParam<int>, protected WithCpu {};
 
 TEST_P(RandomPrograms, AreTheSameFusedUnfusedAndObserved) {
   const Group g = group(uint32_t(GetParam()));
@@ -441,7 +534,7 @@ TEST_P(RandomPrograms, AreTheSameFusedUnfusedAndObserved) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1, 1 + kPrograms, kTogether));
 
 // The first group in f64 and the first in f32.
-class RandomProgramsWithout : public testing::TestWithParam<int> {};
+class RandomProgramsWithout : public testing::TestWithParam<int>, protected WithCpu {};
 
 TEST_P(RandomProgramsWithout, EachPassInTurn) {
   const Group g = group(uint32_t(GetParam()));
@@ -451,7 +544,9 @@ TEST_P(RandomProgramsWithout, EachPassInTurn) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgramsWithout, testing::Range(1, 1 + (kMore ? kPrograms : 2 * kTogether), kTogether));
 
 // What random programs are too small for: packed weights, lanes that go inside, blocks of rows, sums split in all their loops.
-TEST(Products, AreTheSameWithoutEachPass) {
+class Products : public testing::Test, protected WithCpu {};
+
+TEST_F(Products, AreTheSameWithoutEachPass) {
   std::mt19937 random(1);
   auto drawn = [&](const char* name, const char* shape) {
     Array values(parse_shape(shape));

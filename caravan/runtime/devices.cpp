@@ -4,6 +4,7 @@
 
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/cc/find_compiler.h"
+#include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/interp/device.h"
 #include "caravan/base/error.h"
 
@@ -58,6 +59,8 @@ const AutomaticDevice& automatic_device(const std::string& cache) {
       cc::check_compiler(compiler);
     } catch (const cc::NoCompilerError& error) {
       if (!error.was_here) return {"interp", cc::brief(error)};
+    } catch (const cc::WrongCompilerError& error) {
+      return {"interp", cc::brief(error)};
     } catch (const BackendError& error) {
       throw BackendError(cc::brief(error) + "; mend that, or ask for the device `interp`, which needs no compiler.");
     }

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "caravan/backend/cc/pool.h"
+#include "caravan/backend/cc/self_test.h"
+#include "caravan/backend/cc/untested_device.h"
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
 #include "caravan/loop/walk.h"
@@ -194,10 +197,13 @@ class CcExecutable : public backend::Executable {
 
 class CcDevice : public backend::Device {
  public:
-  explicit CcDevice(const DeviceOptions& options) { store_->options = options; }
+  CcDevice(const DeviceOptions& options, std::optional<CompilerOptions> to_test) : to_test_(std::move(to_test)) {
+    store_->options = options;
+  }
 
   std::string name() const override { return "cpu"; }
   std::unique_ptr<backend::Executable> prepare(const ir::Program& program) override {
+    if (to_test_) store_->options.compiler = tested(*to_test_);
     return std::make_unique<CcExecutable>(program, store_);
   }
   bool has(const std::string& state) const override {
@@ -227,6 +233,7 @@ class CcDevice : public backend::Device {
 
  private:
   std::shared_ptr<Store> store_ = std::make_shared<Store>();
+  std::optional<CompilerOptions> to_test_;
 };
 
 }  // namespace
@@ -318,7 +325,10 @@ void lend(backend::Device& device, const std::string& state, const Shape& shape,
 }
 
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options) {
-  return std::make_unique<CcDevice>(options);
+  return std::make_unique<CcDevice>(options, options.compiler);
+}
+std::unique_ptr<backend::Device> make_untested_device(const DeviceOptions& options) {
+  return std::make_unique<CcDevice>(options, std::nullopt);
 }
 
 }  // namespace caravan::cc

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "caravan/backend/cc/self_test.h"
 #include "caravan/base/error.h"
 
 namespace caravan::cc {
@@ -40,7 +41,7 @@ std::string path_of(const std::string& program) {
 }
 
 void check_compiler(const CompilerOptions& options) {
-  compile({"int caravan_works(void) { return 1; }\n"}, options).library->symbol("caravan_works");
+  if (const SelfTest test = self_test(options); !test.passed) refuse(test, options);
 }
 
 std::string compiler_problem(const CompilerOptions& options) {

@@ -1,0 +1,160 @@
+// The self-test of the C compiler: the real one passes it, and compilers that are made to be wrong are used with the flags that help, or refused.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "caravan/backend/cc/device.h"
+#include "caravan/backend/cc/find_compiler.h"
+#include "caravan/backend/cc/self_test.h"
+#include "programs.h"
+
+namespace caravan {
+namespace {
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// A compiler that subtracts where a sum adds, unless it is called with a flag that it is right with ("" for never). It counts its calls.
+class WrongCompiler {
+ public:
+  explicit WrongCompiler(const std::string& right_with) {
+    std::ofstream(path()) << "#!/bin/sh\n"
+                             "case \"$*\" in --version) echo \"wrong compiler\"; exit 0;; esac\n"
+                             "echo called >>" + calls_path() + "\n"
+                             "right=" + right_with + "\n"
+                             "for word do\n"
+                             "  [ \"$word\" = \"$right\" ] && exec " + cc::path_of("cc") + " \"$@\"\n"
+                             "done\n"
+                             "for word do\n"
+                             "  shift\n"
+                             "  case \"$word\" in *.c)\n"
+                             "    sed 's/^\\( *r[0-9]*\\) += /\\1 -= /' \"$word\" >" + folder_.path() + "/wrong.c; word=" + folder_.path() + "/wrong.c;;\n"
+                             "  esac\n"
+                             "  set -- \"$@\" \"$word\"\n"
+                             "done\n"
+                             "exec " + cc::path_of("cc") + " \"$@\"\n";
+    chmod(path().c_str(), 0755);
+  }
+  std::string folder() const { return folder_.path() + "/bin"; }
+  std::string path() const {
+    mkdir(folder().c_str(), 0755);
+    return folder() + "/cc";
+  }
+  std::string cache() const { return folder_.path() + "/cache"; }
+  cc::CompilerOptions options() const {
+    cc::CompilerOptions out;
+    out.compiler = path();
+    out.cache = cache();
+    return out;
+  }
+  size_t calls() const {
+    const std::string text = contents(calls_path());
+    return size_t(std::count(text.begin(), text.end(), '\n'));
+  }
+
+  // The command with this compiler as `cc`: what it prints.
+  std::string caravan(const std::string& arguments) const {
+    const std::string out = folder_.path() + "/out";
+    const std::string command = "PATH='" + folder() + ":'$PATH CARAVAN_CACHE='" + cache() + "' '" CARAVAN_COMMAND "' " + arguments + " >'" + out + "' 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0) << command << "\n" << contents(out);
+    return contents(out);
+  }
+
+ private:
+  std::string calls_path() const { return folder_.path() + "/calls"; }
+  const TemporaryFolder folder_;
+};
+
+Task four_rows() {
+  Array x(parse_shape("4,4"));
+  for (int64_t e = 0; e < x.size(); ++e) x.set(e, double(e + 1));
+  return task_of(observe(einsum("i, j => i", tensor(x))));
+}
+
+class Compiler : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cc::path_of("cc").empty()) GTEST_SKIP() << "there is no C compiler `cc` here";
+  }
+};
+
+TEST_F(Compiler, OfTheSystemPasses) {
+  const TemporaryFolder folder;
+  cc::CompilerOptions options;
+  options.cache = folder.path();
+  const cc::SelfTest test = cc::self_test(options);
+  EXPECT_TRUE(test.passed);
+  EXPECT_EQ(test.wrong, std::vector<std::string>{});
+  EXPECT_EQ(test.added, std::vector<std::string>{});
+  EXPECT_GE(test.loops, 10);
+  EXPECT_EQ(cc::tested(options).flags, options.flags);
+  EXPECT_EQ(cc::compiler_problem(options), "");
+}
+
+TEST_F(Compiler, WithAWrongVectoriserIsCalledWithoutIt) {
+  const WrongCompiler wrong("-fno-tree-vectorize");
+  const cc::SelfTest test = cc::self_test(wrong.options());
+  EXPECT_TRUE(test.passed);
+  EXPECT_GE(test.wrong.size(), 5u);
+  ASSERT_FALSE(test.wrong.empty());
+  EXPECT_EQ(test.wrong[0], "a sum of rows read backwards in f32");
+  EXPECT_EQ(test.added[0], "-fno-tree-vectorize");
+  EXPECT_EQ(cc::compiler_problem(wrong.options()), "");
+
+  cc::DeviceOptions device;
+  device.compiler = wrong.options();
+  EXPECT_EQ(run_on(*cc::make_device(device), four_rows()).observed[0].values(), (std::vector<double>{10, 26, 42, 58}));
+}
+
+TEST_F(Compiler, IsTriedWithLessOptimisationInSteps) {
+  EXPECT_EQ(cc::self_test(WrongCompiler("-O2").options()).added[0], "-O2");
+  EXPECT_EQ(cc::self_test(WrongCompiler("-O1").options()).added[0], "-O1");
+}
+
+TEST_F(Compiler, ThatIsNeverRightIsRefused) {
+  const WrongCompiler wrong("never");
+  EXPECT_FALSE(cc::self_test(wrong.options()).passed);
+  const std::string problem = cc::compiler_problem(wrong.options());
+  EXPECT_TRUE(contains(problem, "test loops wrongly (a sum of rows read backwards in f32, ")) << problem;
+  EXPECT_TRUE(contains(problem, "install another one")) << problem;
+  cc::DeviceOptions device;
+  device.compiler = wrong.options();
+  try {
+    run_on(*cc::make_device(device), four_rows());
+    ADD_FAILURE() << "not refused";
+  } catch (const BackendError& error) {
+    EXPECT_EQ(error.what(), problem + ".");
+  }
+}
+
+TEST_F(Compiler, IsNotCalledAgainByTheNextProcess) {
+  const WrongCompiler wrong("-O1");
+  wrong.caravan("train linear --steps 2 --quiet");
+  const size_t calls = wrong.calls();
+  EXPECT_GE(calls, 5u);  // four sets of flags, one program
+  wrong.caravan("train linear --steps 2 --quiet");
+  EXPECT_EQ(wrong.calls(), calls);
+}
+
+TEST_F(Compiler, ThatIsWrongIsToldByDoctorAndLeftByAuto) {
+  const WrongCompiler helped("-fno-tree-vectorize"), never("never");
+  EXPECT_TRUE(contains(helped.caravan("doctor"), "called with -fno-tree-vectorize -fno-tree-slp-vectorize, without which "));
+  const std::string refused = never.caravan("doctor");
+  EXPECT_TRUE(contains(refused, "cpu      no     the C compiler `cc` computes ")) << refused;
+  const std::string trained = never.caravan("train linear --steps 2");
+  EXPECT_TRUE(contains(trained, "test loops wrongly")) << trained;
+  EXPECT_TRUE(contains(trained, "interp")) << trained;
+}
+
+}  // namespace
+}  // namespace caravan
