@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# mutate.sh [NAME...]: puts the faults of tests/faults.txt into a copy of the sources, one at a time, and runs the tests that
+# should notice. Prints for each fault which tests caught it and how many seconds that took. The exit status is 1 where a test
+# let a fault through, where the text that a fault replaces is no longer in the sources, and where it does not build.
+#
+# `./dev mutate` runs it. The copy, the logs and the times of the last run are in build/mutate.
+set -euo pipefail
+
+list=tests/faults.txt
+folder=$PWD/build/mutate
+tree=$folder/tree
+logs=$folder/logs
+programs=$tree/build/ci/bin/tests
+kernels=$folder/kernels       # the kernel cache of the sound sources; every fault begins with a copy of it
+seconds_to_hang=300           # of a test; a fault that makes it wait for ever has been noticed as well
+seconds_guessed=60            # for a fault that has not been measured on this machine
+
+fail() {
+  echo "mutate: $*" >&2
+  exit 1
+}
+
+# --- the list ---
+names=()
+declare -A sentence file was becomes tests seconds
+
+# read_list: fills the tables above. The form of a fault is told at the top of the list.
+read_list() {
+  local line name='' number=0 newline=$'\n'
+  while IFS= read -r line || [[ -n $line ]]; do
+    number=$((number + 1))
+    case $line in
+      '#'* | '') ;;
+      '- '*) was[$name]+=${was[$name]:+$newline}${line#- } ;;
+      '+ '* | '+') becomes[$name]+=${becomes[$name]:+$newline}${line:2} ;;
+      'in '*) file[$name]=${line#in } ;;
+      'by '*) tests[$name]+=${tests[$name]:+$newline}${line#by } ;;
+      *': '*)
+        name=${line%%: *}
+        [[ -z ${sentence[$name]:-} ]] || fail "$list:$number: there are two faults called $name"
+        names+=("$name")
+        sentence[$name]=${line#*: } was[$name]='' becomes[$name]='' tests[$name]='' file[$name]=''
+        ;;
+      *) fail "$list:$number: \`$line\` is no line of a fault" ;;
+    esac
+  done <"$list"
+  for name in "${names[@]}"; do
+    [[ -n ${file[$name]} && -n ${was[$name]} && -n ${tests[$name]} ]] ||
+      fail "$list: $name needs a file, the text that is replaced, and a test"
+  done
+}
+
+# How long each fault took the last time, on this machine.
+read_seconds() {
+  local name value
+  [[ -f $folder/seconds ]] || return 0
+  while read -r name value; do seconds[$name]=$value; done <"$folder/seconds"
+}
+write_seconds() {
+  local name
+  for name in "${!seconds[@]}"; do echo "$name ${seconds[$name]}"; done | sort >"$folder/seconds"
+}
+
+# --- the copy of the sources ---
+# Files keep their times, so that only what has changed since the last run is built again. What the last run left changed,
+# because it was killed, counts as changed now.
+copy_sources() {
+  mkdir -p "$tree" "$logs"
+  find "$tree" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+  tar -c --exclude=./build --exclude=./.git . | tar -x -C "$tree"
+  if [[ -f $folder/applied ]]; then
+    touch "$tree/$(<"$folder/applied")"
+    rm "$folder/applied"
+  fi
+}
+
+# put_in NAME: into the copy. 1 where the text is not there, or there more than once.
+put_in() {
+  local path=$tree/${file[$1]} content old=${was[$1]} after
+  [[ -f $path ]] || return 1
+  IFS= read -r -d '' content <"$path" || true
+  [[ $content == *"$old"* ]] || return 1
+  after=${content#*"$old"}
+  [[ $after != *"$old"* ]] || return 1
+  echo "${file[$1]}" >"$folder/applied"
+  cp "$path" "$folder/sound"
+  printf '%s' "${content%%"$old"*}${becomes[$1]}$after" >"$path"
+}
+take_out() {
+  cp "$folder/sound" "$tree/${file[$1]}"  # with the time of now: it has to be built again
+  rm -f "$folder/applied"
+}
+
+# --- building and running ---
+# build LOG PROGRAM...
+build() {
+  local log=$1
+  shift
+  cmake --build "$tree/build/ci" -j "$(nproc)" --target "$@" >"$log" 2>&1
+}
+
+# programs_of NAME...: the test programs of faults, each once.
+programs_of() {
+  local name
+  for name in "$@"; do echo "${tests[$name]}"; done | cut -d ' ' -f 1 | sort -u
+}
+
+# run_test LOG CACHE PROGRAM [FILTER]
+run_test() {
+  local log=$1 cache=$2 program=$3 filter=${4:-}
+  (cd "$tree" && CARAVAN_CACHE=$cache CARAVAN_TEST_DEVICE=${CARAVAN_TEST_DEVICE:-cpu} \
+    timeout -k 5 "$seconds_to_hang" "$programs/$program" ${filter:+"--gtest_filter=$filter"}) >"$log" 2>&1
+}
+
+# caught_by LOG STATUS: in words.
+caught_by() {
+  local log=$1 status=$2 failed
+  if ((status == 124 || status == 137)); then
+    echo "it hangs"
+  elif ((status > 128)); then
+    echo "signal $((status - 128))"
+  else
+    failed=$(sed -n 's/^\[  FAILED  \] \([^ ,]*\.[^ ,]*\).*/\1/p' "$log" | sort -u)
+    case $(grep -c . <<<"$failed" || true) in
+      0) echo "status $status" ;;
+      1) echo "$failed" ;;
+      *) echo "$(head -n 1 <<<"$failed") and $(($(grep -c . <<<"$failed") - 1)) more" ;;
+    esac
+  fi
+}
+
+# The tests must pass on sound sources: else what they say of a fault means nothing.
+check_sound() {
+  local name program filter
+  # shellcheck disable=SC2046  # names of programs have no blanks
+  build "$logs/sound.build" $(programs_of "$@") || fail "the sources do not build: $logs/sound.build"
+  rm -rf "$kernels"
+  mkdir -m 700 "$kernels"
+  while read -r program filter; do
+    run_test "$logs/sound.$program" "$kernels" "$program" "$filter" ||
+      fail "$program $filter fails without any fault: $logs/sound.$program"
+  done < <(for name in "$@"; do echo "${tests[$name]}"; done | sort -u)
+}
+
+# try NAME: prints its line; 1 where a test let it through.
+try() {
+  local name=$1 program filter status let_through=0 from=$SECONDS cache=$folder/kernels.of_a_fault said=''
+  if ! put_in "$name"; then
+    printf '%-26s STALE: the text it replaces is not in %s exactly once\n' "$name" "${file[$name]}"
+    return 1
+  fi
+  # shellcheck disable=SC2046
+  if ! build "$logs/$name.build" $(programs_of "$name"); then
+    take_out "$name"
+    printf '%-26s STALE: it does not build (%s)\n' "$name" "$logs/$name.build"
+    return 1
+  fi
+  while read -r program filter; do
+    rm -rf "$cache"
+    cp -a "$kernels" "$cache"
+    status=0
+    run_test "$logs/$name.$program" "$cache" "$program" "$filter" || status=$?
+    if ((status == 0)); then
+      let_through=1
+      said+="${said:+; }$program LETS IT THROUGH"
+    else
+      said+="${said:+; }$program: $(caught_by "$logs/$name.$program" "$status")"
+    fi
+  done <<<"${tests[$name]}"
+  take_out "$name"
+  rm -rf "$cache"
+  seconds[$name]=$((SECONDS - from))
+  write_seconds
+  printf '%-26s %5d s  %s\n' "$name" "${seconds[$name]}" "$said"
+  return $let_through
+}
+
+read_list
+chosen=("$@")
+((${#chosen[@]})) || chosen=("${names[@]}")
+for name in "${chosen[@]}"; do
+  [[ -n ${sentence[$name]:-} ]] || fail "there is no fault '$name' in $list; there are: ${names[*]}"
+done
+
+mkdir -p "$folder"
+read_seconds
+total=0
+for name in "${chosen[@]}"; do total=$((total + ${seconds[$name]:-seconds_guessed})); done
+echo "${#chosen[@]} faults, about $(((total + 59) / 60)) minutes after the tests were built and passed without any"
+
+copy_sources
+if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-ccache} CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}; fi
+(cd "$tree" && cmake --preset ci) >"$logs/configure" 2>&1 || fail "cmake failed: $logs/configure"
+check_sound "${chosen[@]}"
+
+missed=0
+for name in "${chosen[@]}"; do try "$name" || missed=$((missed + 1)); done
+echo "$((${#chosen[@]} - missed)) of ${#chosen[@]} faults are caught"
+((missed == 0))
