@@ -20,8 +20,10 @@ namespace {
 std::string said_by_child(const std::function<std::string()>& work) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
+  static const TemporaryFolder temporary;  // for the folders of these processes, which _exit leaves
   const pid_t child = fork();
   if (child == 0) {
+    setenv("TMPDIR", temporary.path().c_str(), 1);
     std::string text;
     try {
       text = work();
