@@ -144,9 +144,12 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   add_device_settings(command, parsed);
   command
       .add_option("--save", o.save,
-                  "Checkpoint: written at the end, every minute, and when asked to stop (Ctrl-C, SIGTERM, SIGHUP)")
+                  "Checkpoint: written at the end, now and then, and when asked to stop (Ctrl-C, SIGTERM, SIGHUP)")
       ->check(kNotEmpty)
       ->type_name("FILE");
+  command.add_option("--save-every", o.save_every, "Seconds between two checkpoints of a run [60]")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
   command.add_option("--resume", o.resume, "Go on from a checkpoint, as if it had never stopped")
       ->check(kNotEmpty)
       ->type_name("FILE");

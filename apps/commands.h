@@ -46,6 +46,7 @@ struct TrainOptions {
   Wishes wishes;
   std::string plot, dump;           // folders; empty: none
   std::string trace, save, resume;  // files; empty: none
+  double save_every = 60;           // seconds
   std::optional<int64_t> until;     // a step to stop at
   std::vector<std::string> passes_off;
   bool check_numbers = false, debug_kernels = false, quiet = false, json = false;

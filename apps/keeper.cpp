@@ -115,11 +115,13 @@ bool Keeper::rescue(const std::string& content, std::vector<std::string>& proble
 
 void Keeper::keep_meanwhile(const History& history) {
   if (save_.empty()) return;
-  const std::string before = rescue_;
   const Kept kept = keep(history, false);
+  std::string told;
   for (const std::string& problem : kept.problems)
-    std::cerr << fmt::format("caravan: the run goes on unsaved for now: {}\n", problem);
-  if (kept.rescued && kept.path != before) std::cerr << fmt::format("caravan: a copy is kept in {}\n", kept.path);
+    told += fmt::format("caravan: the run goes on unsaved for now: {}\n", problem);
+  if (kept.rescued) told += fmt::format("caravan: a copy is kept in {}\n", kept.path);
+  if (told != told_) std::cerr << told << std::flush;
+  told_ = told;
 }
 
 Kept Keeper::keep(const History& history, bool in_any_case) {

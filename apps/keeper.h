@@ -27,7 +27,8 @@ class Keeper {
   // Before the work: ConfigError where the file could not be written with so many losses and accuracies more in it.
   void try_out(const History& begun, int64_t reports) const;
 
-  // Now and then. A disk may be full for a moment: training goes on, a copy is kept elsewhere, and stderr is told.
+  // Now and then. A disk may be full for a moment: training goes on, a copy is kept elsewhere, and stderr is told
+  // once. The copy goes when the file takes the run again.
   void keep_meanwhile(const History& history);
 
   // The last time. `in_any_case`: also where no file was asked for. Never throws.
@@ -47,6 +48,7 @@ class Keeper {
   std::string save_;
   std::optional<int64_t> on_disk_;  // the step of this run that save_ has
   std::string rescue_;              // the file elsewhere, once there is one
+  std::string told_;                // on stderr, of the last save meanwhile
 };
 
 }  // namespace caravan::app

@@ -295,6 +295,7 @@ Ended run(const Prepared& p, Keeper& keeper) {
   if (p.options.check_numbers) check.emplace(p.recipe, p.ctx, p.wanted);
   Training training(p.recipe, p.ctx, p.step, p.start.history);
   training.check = check ? &*check : nullptr;
+  training.save_every = p.options.save_every;
   training.save = [&] { keeper.keep_meanwhile(training.history); };
   try {
     out.how = training.run(p.until, p.options.quiet);

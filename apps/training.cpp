@@ -49,7 +49,6 @@ bool NumberCheck::found(const IndexValues& at, double loss) {
 }
 
 Training::End Training::run(int64_t until, bool quiet) {
-  constexpr double kSecondsBetweenSaves = 60;
   const Schedule& schedule = recipe_.schedule;
   const int64_t reports = (schedule.steps + schedule.report - 1) / schedule.report;
   const int64_t per_epoch = schedule.steps_per_epoch();
@@ -62,7 +61,7 @@ Training::End Training::run(int64_t until, bool quiet) {
     if (history.step % per_epoch == 0) end_epoch(progress, quiet);
     if (history.step % schedule.report == 0 || history.step == schedule.steps) end_report(progress, reports);
     if (Interruption::asked() && history.step < until) return End::interrupted;
-    if (save && seconds_since(saved) > kSecondsBetweenSaves) save(), saved = Clock::now();
+    if (save && seconds_since(saved) > save_every) save(), saved = Clock::now();
   }
   return until < schedule.steps ? End::until : End::finished;
 }

@@ -35,7 +35,8 @@ class Training {
 
   History history;
   double seconds = 0;            // of this run, in steps
-  std::function<void()> save{};  // called now and then
+  std::function<void()> save{};  // called about every `save_every` seconds
+  double save_every = 60;
   NumberCheck* check = nullptr;
 
   End run(int64_t until, bool quiet);

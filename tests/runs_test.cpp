@@ -186,6 +186,30 @@ TEST_F(Runs, AFolderThatIsGoneCostsNothing) {
   }
 }
 
+// `condition` within half a minute.
+bool comes_true(const auto& condition) {
+  for (int hundredths = 0; hundredths < 3000; ++hundredths, usleep(10'000))
+    if (condition()) return true;
+  return false;
+}
+
+TEST_F(Runs, ASaveThatFailsMeanwhileIsToldOnceAndMadeUpFor) {
+  const pid_t child = started(kEndless + Arguments{"--save", "gone/model", "--save-every", "0.02"});
+  EXPECT_TRUE(comes_true([&] { return exists(at("gone/model")); })) << "before the end";
+  std::filesystem::rename(at("gone"), at("moved"));
+  EXPECT_TRUE(comes_true([&] { return file("stderr").find("a copy is kept in ") != string::npos; }));
+  const string path = rescued();
+  EXPECT_CONTAINS(file("stderr"), "caravan: a copy is kept in " + path + "\n");
+  const int64_t step = std::stoll(data::read_safetensors(path).metadata.at("step"));
+  EXPECT_TRUE(comes_true([&] { return std::stoll(data::read_safetensors(path).metadata.at("step")) > step; })) << "the copy is kept up";
+  std::filesystem::create_directory(at("gone"));
+  EXPECT_TRUE(comes_true([&] { return exists(at("gone/model")) && !exists(path); })) << "the copy goes when it is not needed";
+  const Outcome o = stopped(child, SIGINT);
+  EXPECT_EQ(o.code, 130) << o.err;
+  EXPECT_GT(step_of("gone/model"), step);
+  EXPECT_LE(std::count(o.err.begin(), o.err.end(), '\n'), 5) << "each problem once, not at every save\n" << o.err;
+}
+
 TEST_F(Runs, WithoutAHomeTheRescueIsTemporary) {
   std::filesystem::create_directory(at("temporary"));
   for (const bool there : {true, false}) {
