@@ -680,10 +680,12 @@ TEST_F(Command, CacheShowsWhatIsKeptAndEmptiesIt) {
   ASSERT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, {set}).code, 0);
   EXPECT_EQ(std::filesystem::status(cache).permissions(), std::filesystem::perms::owner_all);
   std::ofstream(cache + "/mine") << "not a kernel";
-  const int64_t made = std::count_if(std::filesystem::directory_iterator(cache), {}, [](const auto& entry) { return entry.path().extension() == ".so"; });
+  int64_t made = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(cache)) made += entry.path().extension() == ".so";
   EXPECT_GE(made, 1);
-  const string kernels = made == 1 ? "1 kernel" : std::to_string(made) + " kernels";
-  EXPECT_EQ(run({"cache"}, {set, "CARAVAN_CACHE_LIMIT=0"}).out, kernels + ", 0.0 MB in " + cache + "\n");
+  const string kernels = (made == 1 ? "1 kernel" : std::to_string(made) + " kernels") + ", 0.";
+  EXPECT_TRUE(run({"cache"}, {set, "CARAVAN_CACHE_LIMIT=0"}).out.starts_with(kernels));
+  EXPECT_TRUE(run({"cache"}, {set, "CARAVAN_CACHE_LIMIT=0"}).out.ends_with(" MB in " + cache + "\n"));
   const Outcome json = run({"cache", "--json"}, {set, "CARAVAN_CACHE_LIMIT=20"});
   EXPECT_EQ(number(json.out, "kernels"), double(made));
   EXPECT_EQ(number(json.out, "limit"), 20e6);
@@ -698,7 +700,10 @@ TEST_F(Command, CacheShowsWhatIsKeptAndEmptiesIt) {
   EXPECT_CONTAINS(unused.err, "cache is " + why);
   std::filesystem::permissions(cache, std::filesystem::perms::owner_all);
 
-  EXPECT_EQ(run({"cache", "--clear"}, {set}).out, "Removed " + kernels + ", 0.0 MB, from " + cache + ".\n");
+  const Outcome cleared = run({"cache", "--clear"}, {set});
+  EXPECT_CONTAINS(cleared.out, "Removed " + kernels);
+  EXPECT_CONTAINS(cleared.out, " MB, from " + cache + ".\n");
+  EXPECT_CONTAINS(run({"cache"}, {set}).out, "0 kernels, 0.0 MB");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(cache), {}), 1) << "what is not a kernel stays";
   EXPECT_CONTAINS(run({"cache"}, {set, "CARAVAN_CACHE_LIMIT=-1"}).err, "cache_limit (from CARAVAN_CACHE_LIMIT) is `-1`");
 }
