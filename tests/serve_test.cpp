@@ -1,6 +1,7 @@
 // The page's server, over real sockets: every route, every refusal, many at once, and the command until Ctrl-C.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <zlib.h>
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -18,10 +20,12 @@
 #include "apps/serve/http_server.h"
 #include "apps/serve/page.h"
 #include "apps/serve/server.h"
+#include "caravan/backend/cc/find_compiler.h"
 #include "caravan/base/error.h"
 #include "caravan/nn/nn.h"
 #include "sanitized.h"
 #include "socket_client.h"
+#include "temporary_folder.h"
 
 namespace {
 
@@ -815,6 +819,42 @@ TEST(ServeCommand, StopsAtOnceThoughAClientIsSlow) {
     if (!kSanitized) {
       EXPECT_LT(milliseconds_since(start), 10'000);
     }
+  }
+}
+
+// A compiler that would take a minute, with a process of its own.
+TEST(ServeCommand, StopsAtOnceThoughACompilerIsAtWork) {
+  const TemporaryFolder folder;
+  const string compiler = folder.path + "/cc", pids = folder.path + "/pids", path = getenv("PATH"), real = cc::path_of("cc");
+  if (real.empty()) GTEST_SKIP() << "there is no C compiler";
+  std::ofstream(compiler) << "#!/bin/sh\ncase \"$*\" in *-version*) exec " << real << " \"$@\";; esac\nsleep 60 & echo $! >> " << pids << "\necho $$ >> " << pids << "\nwait\n";
+  chmod(compiler.c_str(), 0755);
+  setenv("PATH", (folder.path + ":" + path).c_str(), 1);
+  const string cache = getenv("CARAVAN_CACHE") ? getenv("CARAVAN_CACHE") : "";
+  setenv("CARAVAN_CACHE", (folder.path + "/cache").c_str(), 1);
+  Child child({CARAVAN_COMMAND, "serve", "--device", "cpu", "--port", "0"});
+  setenv("PATH", path.c_str(), 1);
+  cache.empty() ? unsetenv("CARAVAN_CACHE") : setenv("CARAVAN_CACHE", cache.c_str(), 1);
+  child.line();
+  auto started = [&] {
+    std::ifstream file(pids);
+    return std::vector<pid_t>(std::istream_iterator<pid_t>(file), {});
+  };
+  for (int tries = 0; tries < 1000 && started().size() < 2; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_GE(started().size(), 2u);
+  const auto start = std::chrono::steady_clock::now();
+  kill(child.pid, SIGINT);
+  EXPECT_EQ(child.exit_code(), 0);
+  EXPECT_LT(milliseconds_since(start), 30'000);
+  for (const pid_t process : started()) {
+    string state = "R";
+    for (int tries = 0; tries < 200 && state != "Z" && !state.empty(); ++tries, std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
+      std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+      string number, name;
+      state.clear();
+      stat >> number >> name >> state;
+    }
+    EXPECT_TRUE(state.empty() || state == "Z") << "what it started ends with it";
   }
 }
 

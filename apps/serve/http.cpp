@@ -168,10 +168,11 @@ std::string unpacked_body(const HttpRequest& request) {
   }
 }
 
-std::string to_bytes(const HttpAnswer& answer, bool with_body, bool keep_alive) {
+std::string to_bytes(const HttpAnswer& answer, bool with_body, int keep_alive) {
   std::string out =
       fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: {}\r\n", answer.status,
-                  phrase(answer.status), answer.type, answer.body.size(), keep_alive ? "keep-alive" : "close");
+                  phrase(answer.status), answer.type, answer.body.size(), keep_alive > 0 ? "keep-alive" : "close");
+  if (keep_alive > 0) out += fmt::format("Keep-Alive: timeout={}\r\n", keep_alive);
   for (const HttpHeaders* headers : {&headers_of_every_answer(), &answer.headers})
     for (const auto& [name, value] : *headers) out += fmt::format("{}: {}\r\n", name, value);
   out += kLineEnd;

@@ -57,7 +57,9 @@ HttpRequest parse_head(std::string_view head);
 // The body as it was before it was packed. Throws Refusal where it is damaged, too long or packed in an unknown way.
 std::string unpacked_body(const HttpRequest& request);
 
-// With the headers that every answer has. HEAD gets no body, but its length.
-std::string to_bytes(const HttpAnswer& answer, bool with_body, bool keep_alive);
+// With the headers that every answer has. HEAD gets no body, but its length. `keep_alive`: for how many seconds the
+// connection waits for another request, which the client is told, so that it does not send one into a connection that
+// is being closed; 0: it is closed.
+std::string to_bytes(const HttpAnswer& answer, bool with_body, int keep_alive);
 
 }  // namespace caravan::serve

@@ -457,7 +457,7 @@ struct HttpServer::Impl {
 
   void answer(Connection& connection, const HttpAnswer& answer) const {
     connection.left.reset();
-    connection.answer = to_bytes(answer, connection.with_body, !connection.closes);
+    connection.answer = to_bytes(answer, connection.with_body, connection.closes ? 0 : options.idle_seconds);
     connection.sent = 0;
     enter(connection, State::sending, options.send_seconds);
   }

@@ -14,9 +14,8 @@ namespace caravan::serve {
 
 struct HttpServerOptions {
   std::string host = "127.0.0.1";
-  int port = 0;  // 0: any that is free
-  double idle_seconds =
-      1;  // without a request; then the connection is closed, and a page that asks again opens another
+  int port = 0;                   // 0: any that is free
+  int idle_seconds = 10;          // without a request; then the connection is closed
   double head_seconds = 5;        // from the first byte of a request to the end of its headers
   double body_seconds = 5;        // from there to the end of its body
   double send_seconds = 30;       // for a client to take its answer

@@ -7,6 +7,7 @@
 #include "apps/commands.h"
 #include "apps/serve/digit_source.h"
 #include "apps/serve/server.h"
+#include "caravan/backend/cc/run_command.h"
 #include "caravan/base/error.h"
 
 namespace caravan::app {
@@ -53,6 +54,7 @@ int serve_command(const ServeOptions& options, const Settings& settings) {
   while (!stop.come_within(200))
     if (!server.listens())
       throw BackendError(fmt::format("cannot listen on {} any more; start the page again.", server.address()));
+  cc::end_commands();
   return kDone;
 }
 

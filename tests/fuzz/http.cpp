@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) try {
   }
   return 0;
 } catch (const Refusal& refusal) {
-  const std::string answer = to_bytes(to_answer(refusal), true, false);
+  const std::string answer = to_bytes(to_answer(refusal), true, 0);
   must(answer.starts_with("HTTP/1.1 4"));
   return 0;
 }

@@ -7,7 +7,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
+#include <fstream>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "caravan/base/scratch.h"
@@ -34,6 +38,26 @@ std::vector<std::string> environment_with(const std::string& temporary) {
     if (!replaced) out.push_back(text);
   }
   return out;
+}
+
+// The commands of this process that run. A process number is in the set until its ending has been seen and before it is
+// given to another process.
+struct Running {
+  std::mutex mutex;
+  std::set<pid_t> commands;
+  bool ended = false;
+};
+Running& running() {
+  static auto* const out = new Running;  // threads may still run commands while the program ends
+  return *out;
+}
+
+void end_with_children(pid_t process) {
+  kill(process, SIGSTOP);  // so that it starts no other meanwhile
+  const std::string number = std::to_string(process);
+  std::ifstream children("/proc/" + number + "/task/" + number + "/children");
+  for (pid_t child; children >> child;) end_with_children(child);
+  kill(process, SIGKILL);
 }
 
 std::string content_of(int file) {
@@ -69,17 +93,35 @@ CommandResult run_command(const std::vector<std::string>& command, const std::st
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   pid_t child = 0;
   for (int wait = 20; true; wait *= 2) {  // milliseconds: 20, 40, .. 640
-    out.error = posix_spawnp(&child, command[0].c_str(), &actions, nullptr, pointers(command).data(),
-                             pointers(variables).data());
+    {
+      const std::scoped_lock lock(running().mutex);
+      out.error = running().ended ? ECANCELED
+                                  : posix_spawnp(&child, command[0].c_str(), &actions, nullptr,
+                                                 pointers(command).data(), pointers(variables).data());
+      if (out.error == 0) running().commands.insert(child);
+    }
     if ((out.error != EAGAIN && out.error != ENOMEM) || wait > 640) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(wait));
   }
   posix_spawn_file_actions_destroy(&actions);
   if (out.error != 0) return out;
-  while (waitpid(child, &out.status, 0) < 0 && errno == EINTR) {
+  siginfo_t ending;
+  while (waitid(P_PID, id_t(child), &ending, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  {
+    const std::scoped_lock lock(running().mutex);
+    running().commands.erase(child);
+    while (waitpid(child, &out.status, 0) < 0 && errno == EINTR) {
+    }
   }
   out.output = content_of(said.number());
   return out;
+}
+
+void end_commands() {
+  const std::scoped_lock lock(running().mutex);
+  running().ended = true;
+  for (const pid_t command : running().commands) end_with_children(command);
 }
 
 }  // namespace caravan::cc

@@ -18,4 +18,8 @@ struct CommandResult {
 // one. Messages are in English. Where the system has no room for another process, it is asked again for about a second.
 CommandResult run_command(const std::vector<std::string>& command, const std::string& temporary = "");
 
+// Ends the commands that run, with what they started, and lets no other begin: for a program that is about to end and
+// must not wait for a compiler. Those who wait for a command get a result that did not succeed.
+void end_commands();
+
 }  // namespace caravan::cc
