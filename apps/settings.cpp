@@ -13,6 +13,7 @@
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/base/error.h"
 #include "caravan/base/folders.h"
+#include "caravan/base/regular_file.h"
 
 namespace caravan::app {
 
@@ -66,13 +67,37 @@ void check(const Row& row, const Setting& setting) {
                     row.high == INT64_MAX ? "that is not negative" : fmt::format("from {} to {}", row.low, row.high)));
 }
 
+// The content of the file; nothing where there is none. What a key like `a.a.a.a` of 50,000 parts makes is as deep as
+// it has parts, and the TOML library goes down and up through it by recursion: no setting has a dot in its name, so a
+// line with many is refused before it is parsed.
+std::optional<std::string> content_of(const std::string& path) {
+  constexpr int64_t kMostBytes = 64 * 1024;
+  constexpr int kMostDots = 32;  // in a line: of a key, or of a path that is a value
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path))) return std::nullopt;
+  RegularFile file(path);
+  std::string out;
+  if (file.ok() && file.status().st_size > kMostBytes)
+    throw ConfigError(
+        fmt::format("{} has {} bytes, and at most {} are read.", path, file.status().st_size, kMostBytes));
+  if (!file.ok() || !file.read_rest(out))
+    throw ConfigError(fmt::format("{} cannot be read: {}.", path, file.problem()));
+  int line = 1, dots = 0;
+  for (const char c : out) {
+    if (c == '\n') ++line, dots = 0;
+    if (c == '.' && ++dots > kMostDots)
+      throw ConfigError(fmt::format("{}, line {}: it has more than {} dots.", path, line, kMostDots));
+  }
+  return out;
+}
+
 // The file's top-level keys as text. An unknown key is most likely a misspelt one, so it is refused.
 std::map<std::string, std::string> from_file(const std::vector<Row>& known) {
   std::map<std::string, std::string> out;
-  if (!std::filesystem::exists("caravan.toml")) return out;
+  const std::optional<std::string> content = content_of("caravan.toml");
+  if (!content) return out;
   toml::table table;
   try {
-    table = toml::parse_file("caravan.toml");
+    table = toml::parse(*content);
   } catch (const toml::parse_error& error) {
     throw ConfigError(fmt::format("caravan.toml, line {}: {}.", error.source().begin.line, error.description()));
   }

@@ -1,5 +1,6 @@
 // The command as a user meets it: arguments in, text, JSON and an exit code out.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #ifdef CARAVAN_COMMAND
 #include <algorithm>
@@ -568,6 +569,12 @@ TEST_F(Command, SettingsComeFromTheCommandLineThenTheEnvironmentThenTheFile) {
   EXPECT_CONTAINS(logged.err, "caravan.toml");
 }
 
+string repeated(const string& text, int times) {
+  string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
 TEST_F(Command, WrongSettingsNameTheirSource) {
   EXPECT_CONTAINS(run({"doctor"}, {"CARAVAN_THREADS=many"}).err, "threads (from CARAVAN_THREADS) is `many`");
   EXPECT_EQ(run({"train", "moons"}, {"CARAVAN_DEVICE=abacus"}).code, 2);
@@ -580,6 +587,10 @@ TEST_F(Command, WrongSettingsNameTheirSource) {
       {"threads = 0\n", "threads (from caravan.toml) is `0`"},
       {"seed = 1\ncache = \".k\"\n", "line 2: `cache` is not taken from a file of the current folder, because whoever wrote the file could have code of theirs run; remove the line, and set CARAVAN_CACHE"},
       {"cache_limit = 1\n", "line 1: `cache_limit` is not taken from a file of the current folder"},
+      {"seed = 1\n" + repeated("a.", 30'000) + "a = 1\n", "line 2: it has more than 32 dots"},
+      {"[" + repeated("a.", 25'000) + "a]\n", "line 1: it has more than 32 dots"},
+      {repeated("# a remark\n", 6'000), "caravan.toml has 66000 bytes, and at most 65536 are read"},
+      {"seed = " + repeated("[", 10'000), "caravan.toml, line 1"},
       {"compiler = \"./cc\"\n", "there is no setting `compiler`; there are device, threads, log, data, seed."},
   };
   for (const auto& [file, phrase] : rows) {
@@ -589,6 +600,13 @@ TEST_F(Command, WrongSettingsNameTheirSource) {
     EXPECT_CONTAINS(o.err, phrase);
     EXPECT_EQ(run({"doctor", "--help"}).code, 0);
   }
+  const string path = folder_ + "/caravan.toml";
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_CONTAINS(run({"doctor"}).err, "caravan.toml cannot be read: it is a FIFO");
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_CONTAINS(run({"doctor"}).err, "caravan.toml cannot be read: it is a folder");
 }
 
 // A fixture whose results the interpreter computed, with one of them changed.
