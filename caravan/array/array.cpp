@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <ostream>
 
 #include "caravan/base/error.h"
+#include "caravan/base/memory_error.h"
 
 namespace caravan {
 
@@ -56,11 +58,15 @@ Shape outputs(std::initializer_list<int64_t> sizes) {
 
 }  // namespace
 
-Array::Array(Shape shape, DType dtype)
-    : shape_(std::move(shape)),
-      dtype_(dtype),
-      size_(counted(shape_, dtype)),
-      bytes_(std::make_shared<std::vector<std::byte>>(size_t(size_ * bytes(dtype)))) {}
+Array::Array(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype), size_(counted(shape_, dtype)) {
+  const int64_t needed = size_ * bytes(dtype);
+  try {
+    bytes_ = std::make_shared<std::vector<std::byte>>(size_t(needed));
+  } catch (const std::bad_alloc&) {
+    throw MemoryError("there is not enough memory for an array of " + std::string(name(dtype)) + " of shape " +
+                      (shape_.rank() == 0 ? "()" : to_string(shape_)) + ", " + std::to_string(needed) + " bytes.");
+  }
+}
 
 Array::Array(Shape shape, const std::vector<double>& values, DType dtype) : Array(std::move(shape), dtype) {
   if (int64_t(values.size()) != size_)

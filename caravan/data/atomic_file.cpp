@@ -105,12 +105,21 @@ ScratchFile part_of(const std::string& path) {
 
 }  // namespace
 
+void no_memory_for_file(const std::string& path) {
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  throw MemoryError(error ? fmt::format("there is not enough memory to read `{}`.", path)
+                          : fmt::format("there is not enough memory to read `{}`, a file of {} bytes.", path, bytes));
+}
+
 std::string read_file(const std::string& path) {
-  RegularFile file(path);
-  std::string out;
-  if (!file.ok() || !file.read_rest(out))
-    throw ConfigError(fmt::format("`{}` cannot be read: {}.", path, file.problem()));
-  return out;
+  return naming_memory(path, [&] {
+    RegularFile file(path);
+    std::string out;
+    if (!file.ok() || !file.read_rest(out))
+      throw ConfigError(fmt::format("`{}` cannot be read: {}.", path, file.problem()));
+    return out;
+  });
 }
 
 void write_file(const std::string& given, std::string_view content) {

@@ -2,10 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "caravan/base/memory_error.h"
+
 namespace caravan::data {
+
+[[noreturn]] void no_memory_for_file(const std::string& path);
+// What `read` gives. Where the memory does not suffice, a MemoryError that names the file and its size.
+template <class Read>
+auto naming_memory(const std::string& path, const Read& read) -> decltype(read()) {
+  try {
+    return read();
+  } catch (const std::bad_alloc&) {
+    no_memory_for_file(path);
+  } catch (const MemoryError&) {
+    no_memory_for_file(path);
+  } catch (const std::length_error&) {  // more than a string can have
+    no_memory_for_file(path);
+  }
+}
 
 std::string read_file(const std::string& path);  // ConfigError where it cannot be read
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "caravan/base/error.h"
+#include "caravan/data/atomic_file.h"
 #include "caravan/data/gzip.h"
 #include "caravan/data/json_text.h"
 
@@ -145,7 +146,7 @@ Table parse_csv(std::string_view content, const std::string& file, const CsvOpti
 }
 
 Table read_csv(const std::string& path, const CsvOptions& options) {
-  return parse_csv(read_unpacked(path), path, options);
+  return naming_memory(path, [&] { return parse_csv(read_unpacked(path, options.limits), path, options); });
 }
 
 }  // namespace caravan::data

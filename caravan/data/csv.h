@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "caravan/array/array.h"
+#include "caravan/data/byte_source.h"
 
 namespace caravan::data {
 
@@ -13,6 +14,7 @@ struct CsvOptions {
   char separator = ',';
   bool header = false;  // the first row has names
   DType dtype = DType::f32;
+  ReadLimits limits{};  // of a file that is packed
 };
 struct Table {
   std::vector<std::string> names{};  // of the columns; empty without a header

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "caravan/data/byte_source.h"
 
 namespace caravan::data {
 
@@ -19,11 +21,19 @@ std::string gunzip(std::string_view content, const std::string& file, size_t mos
 std::string gunzip_start(std::string_view content, const std::string& file, size_t most);
 std::string gzip(std::string_view content);  // equal content gives equal bytes
 
-inline constexpr size_t kLargestUnpacked = size_t(1) << 32;  // no data set of ours is near it; a bomb may be
-std::string read_unpacked(const std::string& path);          // a whole file, unpacked if it is gzip
+// The bytes of a gzip file, unpacked as they are read. Damage and what follows the end are refused when they are met,
+// so the end must be read too.
+std::unique_ptr<ByteSource> gunzipping(std::string_view content, const std::string& file);
 
-// Deflate without a frame, as a zip file holds it. None where the bytes are not exactly one stream of `size` bytes.
-std::optional<std::string> inflated(std::string_view content, size_t size);
+// A whole file, unpacked if it is gzip.
+std::string read_unpacked(const std::string& path, const ReadLimits& limits = {});
+
+inline constexpr uint64_t kBestDeflation = 1032;  // one byte becomes no more than these
+
+// Deflate without a frame, as a zip file holds it: exactly `size` bytes with this checksum. ConfigError with `problem`
+// where it is something else, at the latest when the end is read.
+std::unique_ptr<ByteSource> inflating(std::string_view content, uint64_t size, uint32_t crc,
+                                      const std::string& problem);
 std::string deflated(std::string_view content);
 uint32_t crc32(std::string_view content);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 
 #include "caravan/base/error.h"
 #include "caravan/data/atomic_file.h"
@@ -39,45 +40,72 @@ uint32_t big_endian(std::string_view four) {
   return out;
 }
 
-// Copies n elements of `bytes` bytes each and turns each around.
-void copy_reversed(std::byte* to, const char* from, int64_t n, int64_t bytes) {
-  if (n == 0) return;
-  std::memcpy(to, from, size_t(n * bytes));
+// Turns each of n elements of `bytes` bytes around.
+void reverse_each(std::byte* elements, int64_t n, int64_t bytes) {
   if (bytes > 1)
-    for (int64_t i = 0; i < n; ++i) std::reverse(to + i * bytes, to + (i + 1) * bytes);
+    for (int64_t i = 0; i < n; ++i) std::reverse(elements + i * bytes, elements + (i + 1) * bytes);
 }
 
 class Parser {
  public:
-  Parser(std::string_view content, const std::string& file) : content_(content), file_(file) {}
+  // `beginning`: all of a file, or as much as the longest header has.
+  Parser(std::string_view beginning, const std::string& file) : content_(beginning), file_(file) {}
 
-  Array run() const {
+  size_t header_bytes() const {
+    type();  // which refuses what is too short
+    return kMagicBytes + kSizeBytes * sizes().size();
+  }
+
+  // From a source that is behind the header.
+  Array run(ByteSource& source) const {
     const TypeRow& type = this->type();
     const std::vector<int64_t> sizes = this->sizes();
-    const std::string_view elements = content_.substr(kMagicBytes + kSizeBytes * sizes.size());
     const int64_t count = this->count(type, sizes), needed = count * type.bytes;
-    if (uint64_t(needed) > elements.size())
-      refuse(
-          fmt::format("its header promises {} elements of {}, {} bytes, but {} bytes follow; it is truncated or "
-                      "damaged",
-                      fmt::join(sizes, "×"), type.name, needed, elements.size()));
-    if (uint64_t(needed) < elements.size())
-      refuse(fmt::format("{} elements of {} need {} bytes, but {} more follow", fmt::join(sizes, "×"), type.name,
-                         needed, elements.size() - uint64_t(needed)));
-    return array(type, sizes, elements, count);
+    if (uint64_t(needed) > source.most()) truncated(type, sizes, needed, source.most());
+    Shape shape;
+    for (const int64_t size : sizes) (shape.batch.empty() ? shape.batch : shape.output).push_back({size});
+    Array out(shape, type.dtype);
+    auto* to = static_cast<std::byte*>(out.mutable_data());
+    // i8 and i16 are read into the end of the array and widened from its beginning: never past what is to be read.
+    std::byte* from = to + (bytes(type.dtype) - type.bytes) * count;
+    const size_t got = source.read(from, size_t(needed));
+    if (got < size_t(needed)) truncated(type, sizes, needed, got);
+    if (type.bytes == bytes(type.dtype))
+      reverse_each(to, count, type.bytes);
+    else
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t value = int8_t(from[i * type.bytes]);
+        if (type.bytes == 2) value = value << 8 | uint8_t(from[i * 2 + 1]);
+        store(type.dtype, to, i, double(value));
+      }
+    return out;
+  }
+
+  [[noreturn]] void too_long(uint64_t more) const {
+    const TypeRow& type = this->type();
+    const std::vector<int64_t> sizes = this->sizes();
+    refuse(fmt::format("{} elements of {} need {} bytes, but {} more follow", fmt::join(sizes, "×"), type.name,
+                       count(type, sizes) * type.bytes, more));
   }
 
   // How long the whole content must be, by its header: the rest may be missing.
   uint64_t promised() const {
     const TypeRow& type = this->type();
     const std::vector<int64_t> sizes = this->sizes();
-    return kMagicBytes + kSizeBytes * sizes.size() + uint64_t(count(type, sizes) * type.bytes);
+    return header_bytes() + uint64_t(count(type, sizes) * type.bytes);
   }
 
  private:
   [[noreturn]] void refuse(const std::string& problem) const {
     throw ConfigError(
         fmt::format("`{}` is not a usable IDX file: {}. Fetch it again, or give another.", file_, problem));
+  }
+
+  [[noreturn]] void truncated(const TypeRow& type, const std::vector<int64_t>& sizes, int64_t needed,
+                              uint64_t there) const {
+    refuse(
+        fmt::format("its header promises {} elements of {}, {} bytes, but {} bytes follow; it is truncated or damaged",
+                    fmt::join(sizes, "×"), type.name, needed, there));
   }
 
   const TypeRow& type() const {
@@ -112,39 +140,39 @@ class Parser {
                        fmt::join(sizes, "×"), type.name));
   }
 
-  static Array array(const TypeRow& type, const std::vector<int64_t>& sizes, std::string_view elements, int64_t n) {
-    Shape shape;
-    for (const int64_t size : sizes) (shape.batch.empty() ? shape.batch : shape.output).push_back({size});
-    Array out(shape, type.dtype);
-    auto* to = static_cast<std::byte*>(out.mutable_data());
-    if (type.bytes == bytes(type.dtype)) {
-      copy_reversed(to, elements.data(), n, type.bytes);
-      return out;
-    }
-    for (int64_t i = 0; i < n; ++i) {  // i8, i16
-      int64_t value = int8_t(elements[size_t(i * type.bytes)]);
-      if (type.bytes == 2) value = value << 8 | uint8_t(elements[size_t(i * 2 + 1)]);
-      store(type.dtype, to, i, double(value));
-    }
-    return out;
-  }
-
   std::string_view content_;
   const std::string& file_;
 };
 
 }  // namespace
 
-Array parse_idx(std::string_view content, const std::string& file) {
-  if (!is_gzip(content)) return Parser(content, file).run();
-  const uint64_t promised = Parser(gunzip_start(content, file, kLongestHeader), file).promised();
-  if (promised > kLargestUnpacked)
+Array parse_idx(std::string_view content, const std::string& file, const ReadLimits& limits) {
+  if (!is_gzip(content)) {
+    const Parser parser(content, file);
+    TextSource source(content.substr(parser.header_bytes()));
+    const Array out = parser.run(source);
+    if (source.most() > 0) parser.too_long(source.most());
+    return out;
+  }
+  const std::string beginning = gunzip_start(content, file, kLongestHeader);
+  const Parser parser(beginning, file);
+  const uint64_t promised = parser.promised();
+  if (promised > limits.unpacked)
     throw ConfigError(
-        fmt::format("`{}` promises to unpack to {} bytes, and at most {} are read.", file, promised, kLargestUnpacked));
-  return Parser(gunzip(content, file, promised, "what its header promises"), file).run();
+        fmt::format("`{}` promises to unpack to {} bytes, and at most {} are read (ReadLimits raises it).", file,
+                    promised, limits.unpacked));
+  const std::unique_ptr<ByteSource> source = gunzipping(content, file);
+  char header[kLongestHeader];
+  source->read(header, parser.header_bytes());
+  const Array out = parser.run(*source);
+  if (count_rest(*source, 1) > 0)
+    throw ConfigError(fmt::format("`{}` unpacks to more than {} bytes, what its header promises.", file, promised));
+  return out;
 }
 
-Array read_idx(const std::string& path) { return parse_idx(read_file(path), path); }
+Array read_idx(const std::string& path, const ReadLimits& limits) {
+  return naming_memory(path, [&] { return parse_idx(read_file(path), path, limits); });
+}
 
 std::string idx_content(const Array& array) {
   const std::vector<int64_t> sizes = array.shape().sizes();
@@ -164,8 +192,9 @@ std::string idx_content(const Array& array) {
   }
   const size_t header = out.size();
   out.resize(header + size_t(array.size() * row->bytes));
-  copy_reversed(reinterpret_cast<std::byte*>(out.data() + header), static_cast<const char*>(array.data()), array.size(),
-                row->bytes);
+  auto* elements = reinterpret_cast<std::byte*>(out.data() + header);
+  if (array.size() > 0) std::memcpy(elements, array.data(), out.size() - header);
+  reverse_each(elements, array.size(), row->bytes);
   return out;
 }
 

@@ -6,14 +6,15 @@
 #include <string_view>
 
 #include "caravan/array/array.h"
+#include "caravan/data/byte_source.h"
 
 namespace caravan::data {
 
 // The first axis is a batch axis, the others are output axes. u8, i32, f32 and f64 stay what they are; i8 and i16
-// become i32. No more is unpacked than the header promises. ConfigError, one sentence, for everything that is wrong
-// with a file; `file` names it in the message.
-Array read_idx(const std::string& path);
-Array parse_idx(std::string_view content, const std::string& file);
+// become i32. No more is unpacked than the header promises, straight into the array, and nothing where that is above
+// the limit. ConfigError, one sentence, for everything that is wrong with a file; `file` names it in the message.
+Array read_idx(const std::string& path, const ReadLimits& limits = {});
+Array parse_idx(std::string_view content, const std::string& file, const ReadLimits& limits = {});
 
 // The axes in memory order. ConfigError for a scalar and for precisions that the format does not have.
 void write_idx(const std::string& path, const Array& array);

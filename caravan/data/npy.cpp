@@ -6,6 +6,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "caravan/base/error.h"
@@ -35,6 +36,7 @@ constexpr TypeRow kTypes[] = {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMostAxes = 64;  // NumPy's own limit
 constexpr size_t kAlignment = 64;
+constexpr size_t kLongestHeader = 1 << 20;  // 64 axes take a thousandth of it
 
 struct Header {
   const TypeRow* type = nullptr;
@@ -45,19 +47,15 @@ struct Header {
 // The header is one dictionary of Python: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 class Parser {
  public:
-  Parser(std::string_view content, const std::string& file) : content_(content), file_(file) {}
+  // `most`: bytes of elements that are read.
+  Parser(ByteSource& source, const std::string& file, uint64_t most) : source_(source), file_(file), most_(most) {}
 
   Array run() {
-    rest_ = header_text();
+    const std::string text = header_text();
+    rest_ = text;
     const Header header = parse();
-    const int64_t n = elements(header);
-    std::vector<std::byte> packed(elements_.size());
-    if (!packed.empty()) std::memcpy(packed.data(), elements_.data(), packed.size());
-    const int64_t width = header.type->bytes;
-    if (header.big_endian)
-      for (int64_t i = 0; i < n; ++i) std::reverse(packed.data() + i * width, packed.data() + (i + 1) * width);
-    if (header.fortran_order) packed = in_c_order(packed, header);
-    return array(header, packed, n);
+    const int64_t n = element_count(header);
+    return array(header, n);
   }
 
  private:
@@ -65,22 +63,32 @@ class Parser {
     throw ConfigError(fmt::format("`{}` is not a usable .npy file: {}.", file_, problem));
   }
 
-  // Also finds where the elements begin.
-  std::string_view header_text() {
-    if (!content_.starts_with(kMagic)) refuse("it does not begin with \\x93NUMPY");
-    const size_t after = kMagic.size();
-    if (content_.size() < after + 2) refuse("it ends within its version");
-    const int version = uint8_t(content_[after]);
+  // The next n bytes, or fewer at the end.
+  std::string bytes(size_t n) {
+    std::string out(n, '\0');
+    out.resize(source_.read(out.data(), n));
+    return out;
+  }
+
+  std::string header_text() {
+    if (bytes(kMagic.size()) != kMagic) refuse("it does not begin with \\x93NUMPY");
+    const std::string numbers = bytes(2);
+    if (numbers.size() < 2) refuse("it ends within its version");
+    const int version = uint8_t(numbers[0]);
     if (version < 1 || version > 3) refuse(fmt::format("it has version {}, and 1 to 3 can be read", version));
-    const size_t width = version == 1 ? 2 : 4, begin = after + 2 + width;
-    if (content_.size() < begin) refuse("it ends within the length of its header");
+    const std::string written = bytes(version == 1 ? 2 : 4);
+    if (written.size() < (version == 1 ? 2 : 4)) refuse("it ends within the length of its header");
     size_t length = 0;
-    for (size_t i = 0; i < width; ++i) length |= size_t(uint8_t(content_[after + 2 + i])) << (8 * i);
-    if (length > content_.size() - begin)
-      refuse(fmt::format("its header would have {} bytes, but only {} follow; it is truncated", length,
-                         content_.size() - begin));
-    elements_ = content_.substr(begin + length);
-    return content_.substr(begin, length);
+    for (size_t i = 0; i < written.size(); ++i) length |= size_t(uint8_t(written[i])) << (8 * i);
+    if (length > source_.most())
+      refuse(
+          fmt::format("its header would have {} bytes, but only {} follow; it is truncated", length, source_.most()));
+    if (length > kLongestHeader)
+      refuse(fmt::format("its header would have {} bytes, and {} is the most there may be", length, kLongestHeader));
+    std::string out = bytes(length);
+    if (out.size() < length)
+      refuse(fmt::format("its header would have {} bytes, but only {} follow; it is truncated", length, out.size()));
+    return out;
   }
 
   Header parse() {
@@ -175,26 +183,45 @@ class Parser {
     out.big_endian = code[0] == '>';
   }
 
-  int64_t elements(const Header& header) const {
-    const std::optional<int64_t> count = element_count(header.sizes);
-    const int64_t needed = count ? *count * header.type->bytes : 0;
-    if (!count || uint64_t(needed) != elements_.size())
-      refuse(fmt::format("shape ({}) of {} needs {} bytes, but {} follow the header", fmt::join(header.sizes, ", "),
-                         header.type->code, count ? std::to_string(needed) : "more than can be counted",
-                         elements_.size()));
+  [[noreturn]] void refuse_length(const Header& header, const std::string& needed, const std::string& there) const {
+    refuse(fmt::format("shape ({}) of {} needs {} bytes, but {} the header", fmt::join(header.sizes, ", "),
+                       header.type->code, needed, there));
+  }
+
+  int64_t element_count(const Header& header) const {
+    const std::optional<int64_t> count = data::element_count(header.sizes);
+    if (!count) refuse_length(header, "more than can be counted", fmt::format("{} follow", source_.most()));
+    const uint64_t needed = uint64_t(*count * header.type->bytes);
+    if (needed > most_)
+      refuse(fmt::format("shape ({}) of {} needs {} bytes, and at most {} are unpacked (ReadLimits raises it)",
+                         fmt::join(header.sizes, ", "), header.type->code, needed, most_));
+    if (needed > source_.most())
+      refuse_length(header, std::to_string(needed), fmt::format("{} follow", source_.most()));
     return *count;
   }
 
+  // Reads all elements, as the file has them.
+  void read_elements(const Header& header, std::byte* to, int64_t n) {
+    const size_t needed = size_t(n * header.type->bytes), got = source_.read(to, needed);
+    if (got < needed) refuse_length(header, std::to_string(needed), fmt::format("{} follow", got));
+    constexpr uint64_t kCounted = 1 << 20;
+    if (const uint64_t more = count_rest(source_, kCounted); more > 0)
+      refuse_length(header, std::to_string(needed),
+                    fmt::format("{}{} follow", more == kCounted ? "at least " : "", needed + more));
+    if (header.big_endian)
+      for (int64_t i = 0; i < n; ++i) std::reverse(to + i * header.type->bytes, to + (i + 1) * header.type->bytes);
+  }
+
   // The first axis is innermost in the file; counts through the array in C order.
-  static std::vector<std::byte> in_c_order(const std::vector<std::byte>& from, const Header& header) {
+  static void to_c_order(std::byte* elements, size_t bytes, const Header& header) {
+    const std::vector<std::byte> from(elements, elements + bytes);
     const size_t axes = header.sizes.size(), width = size_t(header.type->bytes);
     std::vector<size_t> stride(axes), at(axes);
     size_t step = width;
     for (size_t i = 0; i < axes; ++i) stride[i] = step, step *= size_t(header.sizes[i]);
-    std::vector<std::byte> out(from.size());
     size_t source = 0;
-    for (size_t target = 0; target < out.size(); target += width) {
-      std::memcpy(&out[target], &from[source], width);
+    for (size_t target = 0; target < bytes; target += width) {
+      std::memcpy(elements + target, &from[source], width);
       for (size_t axis = axes; axis-- > 0;) {
         source += stride[axis];
         if (++at[axis] < size_t(header.sizes[axis])) break;
@@ -202,19 +229,22 @@ class Parser {
         at[axis] = 0;
       }
     }
-    return out;
   }
 
-  Array array(const Header& header, const std::vector<std::byte>& packed, int64_t n) const {
+  Array array(const Header& header, int64_t n) {
     Shape shape;
     for (const int64_t size : header.sizes) shape.output.push_back({size});
     Array out(shape, header.type->dtype);
     const std::string_view code = header.type->code;
     auto* to = static_cast<std::byte*>(out.mutable_data());
+    // Narrow ones are read into the end of the array and widened from its beginning: never past what is to be read.
+    std::byte* packed = to + (caravan::bytes(header.type->dtype) - header.type->bytes) * n;
+    read_elements(header, packed, n);
+    if (header.fortran_order) to_c_order(packed, size_t(n * header.type->bytes), header);
     auto convert = [&]<class From, class To>(From, To) {
       for (int64_t i = 0; i < n; ++i) {
         From value;
-        std::memcpy(&value, packed.data() + i * int64_t(sizeof value), sizeof value);
+        std::memcpy(&value, packed + i * int64_t(sizeof value), sizeof value);
         if (!std::in_range<To>(value))
           refuse(fmt::format("element {} is {}, and i64 is the widest that can be had", i, value));
         const To stored = To(value);
@@ -232,21 +262,31 @@ class Parser {
     else if (code == "u8")
       convert(uint64_t(), int64_t());
     else if (code == "b1")
-      for (int64_t i = 0; i < n; ++i) to[i] = std::byte(packed[size_t(i)] != std::byte(0));
-    else if (!packed.empty())
-      std::memcpy(to, packed.data(), packed.size());
+      for (int64_t i = 0; i < n; ++i) to[i] = std::byte(to[i] != std::byte(0));
     return out;
   }
 
-  std::string_view content_, rest_, elements_;
+  ByteSource& source_;
   const std::string& file_;
+  const uint64_t most_;
+  std::string_view rest_;  // of the header
 };
 
 }  // namespace
 
-Array parse_npy(std::string_view content, const std::string& file) { return Parser(content, file).run(); }
+Array parse_npy(std::string_view content, const std::string& file) {
+  TextSource source(content);
+  return Parser(source, file, UINT64_MAX).run();
+}
 
-Array read_npy(const std::string& path) { return parse_npy(read_unpacked(path), path); }
+Array read_npy(const std::string& path, const ReadLimits& limits) {
+  return naming_memory(path, [&] {
+    const std::string content = read_file(path);
+    if (!is_gzip(content)) return parse_npy(content, path);
+    const std::unique_ptr<ByteSource> source = gunzipping(content, path);
+    return Parser(*source, path, limits.unpacked).run();
+  });
+}
 
 std::string npy_content(const Array& array) {
   const TypeRow* type = nullptr;
@@ -270,19 +310,22 @@ std::string npy_content(const Array& array) {
 
 void write_npy(const std::string& path, const Array& array) { write_file(path, npy_content(array)); }
 
-NamedArrays parse_npz(std::string_view content, const std::string& file) {
+NamedArrays parse_npz(std::string_view content, const std::string& file, const ReadLimits& limits) {
   constexpr std::string_view kSuffix = ".npy";
   NamedArrays out;
-  for (const ZipEntry& entry : parse_zip(content, file)) {
-    if (!entry.name.ends_with(kSuffix))
-      throw ConfigError(fmt::format("`{}` is not a usable .npz file: {} is not a .npy file.", file, shown(entry.name)));
-    const std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
-    out.emplace(name, parse_npy(entry.content, fmt::format("{}: {}", file, entry.name)));
+  for (const ZipItem& item : zip_items(content, file, limits)) {
+    if (!item.name.ends_with(kSuffix))
+      throw ConfigError(fmt::format("`{}` is not a usable .npz file: {} is not a .npy file.", file, shown(item.name)));
+    const std::string name = item.name.substr(0, item.name.size() - kSuffix.size());
+    const std::string within = fmt::format("{}: {}", file, item.name);
+    out.emplace(name, Parser(*open(item), within, UINT64_MAX).run());
   }
   return out;
 }
 
-NamedArrays read_npz(const std::string& path) { return parse_npz(read_unpacked(path), path); }
+NamedArrays read_npz(const std::string& path, const ReadLimits& limits) {
+  return naming_memory(path, [&] { return parse_npz(read_unpacked(path, limits), path, limits); });
+}
 
 std::string npz_content(const NamedArrays& arrays, Packing packing) {
   std::vector<ZipEntry> entries;

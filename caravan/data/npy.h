@@ -6,18 +6,20 @@
 #include <string_view>
 
 #include "caravan/array/array.h"
+#include "caravan/data/byte_source.h"
 
 namespace caravan::data {
 
 using NamedArrays = std::map<std::string, Array, std::less<>>;
 
 // All axes are output axes, C or Fortran order, either endianness. bool, u8, i32, i64, f16, f32 and f64 stay what they
-// are; i8, i16 and u16 become i32, u32 and u64 become i64 (refused where a value does not fit). ConfigError, one
-// sentence, for everything that is wrong with a file; `file` names it in the message.
-Array read_npy(const std::string& path);
+// are; i8, i16 and u16 become i32, u32 and u64 become i64 (refused where a value does not fit). What is packed is
+// unpacked straight into the arrays, no more than the headers promise and the limit allows. ConfigError, one sentence,
+// for everything that is wrong with a file; `file` names it in the message.
+Array read_npy(const std::string& path, const ReadLimits& limits = {});
 Array parse_npy(std::string_view content, const std::string& file);
-NamedArrays read_npz(const std::string& path);
-NamedArrays parse_npz(std::string_view content, const std::string& file);
+NamedArrays read_npz(const std::string& path, const ReadLimits& limits = {});
+NamedArrays parse_npz(std::string_view content, const std::string& file, const ReadLimits& limits = {});
 
 // The axes in memory order, little endian. ConfigError for bf16, which NumPy does not have.
 void write_npy(const std::string& path, const Array& array);

@@ -19,6 +19,7 @@ using Json = nlohmann::json;
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLargestHeader = 100'000'000;  // the format's own limit
 constexpr size_t kDeepestHeader = 3;              // {tensor: {shape: [size]}}
+constexpr size_t kMostAxes = 64;                  // of a tensor, as in NumPy; no other list of a header is longer
 constexpr size_t kAlignment = 8;
 constexpr const char* kMetadata = "__metadata__";
 
@@ -111,7 +112,7 @@ class Parser {
 
   Json parse(std::string_view header) const {
     if (!header.starts_with('{')) refuse("its header does not begin with `{`");
-    if (const auto problem = json_problem(header, kDeepestHeader)) refuse("its header " + *problem);
+    if (const auto problem = json_problem(header, kDeepestHeader, kMostAxes)) refuse("its header " + *problem);
     return Json::parse(header);
   }
 
@@ -234,7 +235,9 @@ Array Tensors::array(std::string_view name) const {
 
 Tensors parse_safetensors(std::string_view content, const std::string& file) { return Parser(content, file).run(); }
 
-Tensors read_safetensors(const std::string& path) { return parse_safetensors(read_file(path), path); }
+Tensors read_safetensors(const std::string& path) {
+  return naming_memory(path, [&] { return parse_safetensors(read_file(path), path); });
+}
 
 std::string safetensors_content(const Tensors& tensors) {
   std::vector<const std::pair<const std::string, StoredTensor>*> order;
@@ -248,6 +251,9 @@ std::string safetensors_content(const Tensors& tensors) {
   for (const auto* entry : order) {
     const auto& [name, tensor] = *entry;
     if (name == kMetadata) throw ConfigError(fmt::format("a tensor cannot be called {}.", shown(name)));
+    if (tensor.sizes.size() > kMostAxes)
+      throw ConfigError(fmt::format("tensor {} has {} axes, and a safetensors file of Caravan has at most {}.",
+                                    shown(name), tensor.sizes.size(), kMostAxes));
     if (bytes_of(tensor.type, tensor.sizes) != tensor.elements.size())
       throw ConfigError(fmt::format("tensor {}, {} of shape {}, cannot have {} bytes.", shown(name),
                                     data::name(tensor.type), text_of(tensor.sizes), tensor.elements.size()));

@@ -1,7 +1,8 @@
 // safetensors files: tensors by name, and a map of texts.
 //
 // A file is the length of its header as 8 bytes (little endian), the header in JSON, and the elements. Reading is
-// strict: the tensors must cover the elements exactly, without overlap, and no name may appear twice.
+// strict: the tensors must cover the elements exactly, without overlap, no name may appear twice, and a tensor has at
+// most 64 axes.
 #pragma once
 
 #include <cstddef>

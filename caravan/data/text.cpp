@@ -1,5 +1,6 @@
 #include "caravan/data/text.h"
 
+#include "caravan/data/atomic_file.h"
 #include "caravan/data/gzip.h"
 
 namespace caravan::data {
@@ -16,6 +17,8 @@ std::vector<std::string> lines(std::string_view text) {
   return out;
 }
 
-std::vector<std::string> read_lines(const std::string& path) { return lines(read_unpacked(path)); }
+std::vector<std::string> read_lines(const std::string& path, const ReadLimits& limits) {
+  return naming_memory(path, [&] { return lines(read_unpacked(path, limits)); });
+}
 
 }  // namespace caravan::data

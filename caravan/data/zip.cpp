@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "caravan/base/error.h"
@@ -20,16 +19,16 @@ constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kLongestC
 constexpr uint32_t kStored = 0, kDeflated = 8;
 constexpr uint32_t kEncrypted = 1, kUtf8 = 1 << 11;
 constexpr size_t kLargest = UINT32_MAX - 1;  // UINT32_MAX stands for "see the 64-bit field"
-constexpr size_t kBestDeflation = 1032;      // of which deflate is capable
 
 class Parser {
  public:
-  Parser(std::string_view content, const std::string& file) : content_(content), file_(file) {}
+  Parser(std::string_view content, const std::string& file, const ReadLimits& limits)
+      : content_(content), file_(file), limits_(limits) {}
 
-  std::vector<ZipEntry> run() {
+  std::vector<ZipItem> run() {
     find_directory();
-    std::vector<ZipEntry> out;
-    for (size_t i = 0; i < count_; ++i) out.push_back(entry());
+    std::vector<ZipItem> out;
+    for (size_t i = 0; i < count_; ++i) out.push_back(item());
     if (at_ != end_) refuse(fmt::format("{} bytes follow its directory", end_ - at_));
     check_ranges();
     return out;
@@ -67,7 +66,7 @@ class Parser {
   }
 
   // The entry that the directory has at at_, which moves on.
-  ZipEntry entry() {
+  ZipItem item() {
     if (end_ - at_ < kCentralBytes || !content_.substr(at_).starts_with(kCentral))
       refuse(fmt::format("its directory is damaged at byte {}", at_));
     const size_t flags = number(at_ + 8, 2), method = number(at_ + 10, 2), crc = number(at_ + 16, 4);
@@ -93,17 +92,18 @@ class Parser {
       refuse(fmt::format("{} has another name where it is", shown(name)));
     ranges_.emplace_back(local, local + header + packed);
 
-    const std::string_view bytes = content_.substr(local + header, packed);
-    unpacked_ += size;
-    if (unpacked_ > kLargestUnpacked || size / kBestDeflation > packed)
+    if (size / kBestDeflation > packed || (method == kStored && size != packed))
       refuse(fmt::format("{} would unpack to {} bytes, which its {} cannot", shown(name), size, packed));
-    std::optional<std::string> out;
-    if (method == kDeflated)
-      out = inflated(bytes, size);
-    else if (packed == size)
-      out = std::string(bytes);
-    if (!out || crc32(*out) != crc) refuse(fmt::format("{} is damaged", shown(name)));
-    return {name, std::move(*out)};
+    if (method == kDeflated) unpacked_ += size;
+    if (unpacked_ > limits_.unpacked)
+      refuse(fmt::format("up to {} it would unpack to {} bytes, and at most {} are read (ReadLimits raises it)",
+                         shown(name), unpacked_, limits_.unpacked));
+    return {name,
+            content_.substr(local + header, packed),
+            method == kDeflated,
+            size,
+            uint32_t(crc),
+            fmt::format("`{}` is not a usable zip file: {} is damaged.", file_, shown(name))};
   }
 
   // Entries that overlap could make much of a little.
@@ -115,7 +115,9 @@ class Parser {
 
   std::string_view content_;
   const std::string& file_;
-  size_t at_ = 0, end_ = 0, count_ = 0, unpacked_ = 0;
+  const ReadLimits& limits_;
+  size_t at_ = 0, end_ = 0, count_ = 0;
+  uint64_t unpacked_ = 0;  // of the deflated entries; the others are no longer than the file
   std::set<std::string> names_;
   std::vector<std::pair<size_t, size_t>> ranges_;
 };
@@ -127,8 +129,26 @@ void append(std::string& out, std::initializer_list<std::pair<size_t, int>> numb
 
 }  // namespace
 
-std::vector<ZipEntry> parse_zip(std::string_view content, const std::string& file) {
-  return Parser(content, file).run();
+std::vector<ZipItem> zip_items(std::string_view content, const std::string& file, const ReadLimits& limits) {
+  return Parser(content, file, limits).run();
+}
+
+std::unique_ptr<ByteSource> open(const ZipItem& item) {
+  if (item.deflated) return inflating(item.packed, item.size, item.crc, item.damaged);
+  if (crc32(item.packed) != item.crc) throw ConfigError(item.damaged);
+  return std::make_unique<TextSource>(item.packed);
+}
+
+std::vector<ZipEntry> parse_zip(std::string_view content, const std::string& file, const ReadLimits& limits) {
+  std::vector<ZipEntry> out;
+  for (const ZipItem& item : zip_items(content, file, limits)) {
+    const std::unique_ptr<ByteSource> source = open(item);
+    std::string text(item.size, '\0');
+    if (source->read(text.data(), text.size()) != text.size() || count_rest(*source, 1) > 0)
+      throw ConfigError(item.damaged);
+    out.push_back({item.name, std::move(text)});
+  }
+  return out;
 }
 
 std::string zip_content(const std::vector<ZipEntry>& entries, bool deflate) {
