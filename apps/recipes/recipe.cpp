@@ -8,6 +8,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
+#include "caravan/data/digits.h"
 
 namespace caravan::app {
 
@@ -134,6 +135,11 @@ Optimizer chosen_optimizer(const Schedule& schedule, const Tensor& lr) {
 }
 
 std::string stand_in_message(const RecipeRow& row, const Recipe& recipe) {
+  if (recipe.data != data::kDrawn)
+    return fmt::format(
+        "caravan: warning: {1} has other data than {0} (the checksums differ), and it is trained on all the same; move "
+        "the folder away, or give it with --data if it is meant.\n",
+        row.data, recipe.data);
   return fmt::format("caravan: {0} is not here, so {1} stand in for it; `caravan data get {0}` fetches it.\n", row.data,
                      recipe.data);
 }

@@ -46,7 +46,11 @@ LabelledImages load(const std::string& folder, const std::string& part) {
 Digits load_digits(const std::string& folder) { return {load(folder, "train"), load(folder, "t10k"), folder}; }
 
 Digits find_digits(const Places& places, uint64_t seed) {
-  if (const auto folder = find_dataset("mnist", places)) return load_digits(*folder);
+  if (const auto folder = find_dataset("mnist", places)) {
+    Digits out = load_digits(*folder);
+    out.chosen = !places.given.empty();
+    return out;
+  }
   if (!places.given.empty()) throw ConfigError(missing_message("mnist", places));
   return drawn_digits(kDrawnTrain, kDrawnTest, seed);
 }

@@ -20,6 +20,7 @@ struct Digits {
   LabelledImages train, test;
   std::string source;  // the folder, or kDrawn
   bool drawn = false;
+  bool chosen = false;  // the folder was given: whatever digits it has are meant
 };
 
 // The four IDX files of a folder, packed or not, with `-idx` or `.idx` in their names. ConfigError where one is
