@@ -27,6 +27,7 @@
 #include "caravan/passes/parallelize.h"
 #include "caravan/passes/pipeline.h"
 #include "caravan/passes/remove_unused.h"
+#include "caravan/passes/run_forwards.h"
 #include "caravan/passes/simplify.h"
 #include "caravan/passes/solve_writes.h"
 #include "caravan/passes/split_loops.h"
@@ -1368,6 +1369,43 @@ TEST(UpdateInPlace, MustRefuse) {
   EXPECT_EQ(update_in_place(lowered(assign(a, b) & assign(b, a))).program.assignments.size(), 1u);
 }
 
+TEST(RunForwards, BeforeAndAfter) {
+  expect_rows(run_forwards, {
+      {"a sum that is read backwards", [] { return observe(einsum("i, -j =>", leaf("a", "4,3")).named("y")); },
+       R"(
+y += a[i, 2 - j]   for i < 4, j < 3
+)",
+       R"(
+y += a[i, j]   for i < 4, j < 3
+)"},
+      {"of a copy, as what it copies is read", [] { return observe(sum(einsum("i, -j => i, j", leaf("a", "4,3")).named("t")).named("y")); },
+       R"(
+t[i, j] += a[i, 2 - j]   for i < 4, j < 3
+y += t[o0, o1]   for o0 < 4, o1 < 3
+)",
+       R"(
+t[i, j] += a[i, 2 - j]   for i < 4, j < 3
+y += t[o0, 2 - o1]   for o0 < 4, o1 < 3
+)"},
+      {"both operands, and the largest", [] { return observe(einmax("i, -j; -j => i", leaf("a", "4,3"), leaf("b", "3")).named("y")); },
+       R"(
+y[i] max= a[i, 2 - j] * b[2 - j]   for i < 4, j < 3
+)",
+       R"(
+y[i] max= a[i, j] * b[j]   for i < 4, j < 3
+)"},
+  });
+}
+TEST(RunForwards, MustRefuse) {
+  expect_refused(run_forwards, {
+      {"forwards already", [] { return observe(sum(leaf("a", "4,3"))); }},
+      {"another operand is read forwards", [] { return observe(einsum("i, -j; j => i", leaf("a", "4,3"), leaf("b", "3"))); }},
+      {"the axis is written", [] { return observe(einsum("i, -j => i, j", leaf("a", "4,3"))); }},
+      {"the first winner counts", [] { return observe(argmax("i, -j => i", leaf("a", "4,3"))); }},
+      {"a copy of the other direction cancels it", [] { return observe(einsum("-j =>", einsum("-i => i", leaf("a", "3")))); }},
+  });
+}
+
 TEST(SplitSums, Choice) {
   struct Row {
     const char* name;
@@ -1700,7 +1738,7 @@ TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
 TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
   std::map<std::string, bool> changed;
   for (const LogEntry& entry : run(to_ir(observe(exp(sin(leaf("a", "2")))))).log) changed[entry.pass] = changed[entry.pass] || entry.changed;
-  std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"split_sums", false}, {"lower", true}, {"split_loops", false}};
+  std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"run_forwards", false}, {"split_sums", false}, {"lower", true}, {"split_loops", false}};
   for (const std::string& name : names()) expected[name] = name == "inline_producers";
   EXPECT_EQ(changed, expected);
   for (const LogEntry& entry : run(to_ir(observe(leaf("a", "2") + 1)), {.off = names()}).log) EXPECT_EQ(entry.changed, entry.pass == "lower") << entry.pass;

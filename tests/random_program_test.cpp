@@ -297,13 +297,15 @@ class Generator {
     }
   }
 
-  // Half precision that several read: in registers it is rounded as in memory.
+  // Half precision that several read: in registers it is rounded as in memory. One of them has a gradient: two would be added in half
+  // precision, which the interpreter does not round.
   void rounded() {
     const Value v = any();
     const Tensor half = cast(v.tensor, one_in(2) ? DType::f16 : DType::bf16);
     add(sin(cast(half, DType::f64)), v.dims);
-    if (v.dims.size() == 2) return add(einsum("i, -j => i", cast(half, DType::f64)) / double(v.dims[1]), {v.dims[0]});
-    add(cast(half, DType::f64) - v.tensor * 0.5, v.dims);
+    const Tensor again = stop_gradient(cast(half, DType::f64));
+    if (v.dims.size() == 2) return add(einsum("i, -j => i", again) / double(v.dims[1]), {v.dims[0]});
+    add(again - v.tensor * 0.5, v.dims);
   }
 
   void window() {

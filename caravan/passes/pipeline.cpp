@@ -16,6 +16,7 @@
 #include "caravan/passes/pack_operands.h"
 #include "caravan/passes/parallelize.h"
 #include "caravan/passes/remove_unused.h"
+#include "caravan/passes/run_forwards.h"
 #include "caravan/passes/simplify.h"
 #include "caravan/passes/solve_writes.h"
 #include "caravan/passes/split_loops.h"
@@ -39,6 +40,7 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"copy_leaves", copy_leaves, true},      // every root a buffer of its own: no special case for old values later
     {"remove_unused", remove_unused, true},  // then what is not needed
     {"solve_writes", solve_writes},          // before the order of sums is chosen
+    {"run_forwards", run_forwards, true},    // likewise: it says in which direction a sum runs
     {"split_sums", split_sums, true},        // that choice, before any optimisation, so that none changes a bit
     {"simplify", simplify},                  // what is a copy after all is read in place, equals become equal
     {"merge_equal", merge_equal},            // so that equal producers do not look like several readers
