@@ -204,8 +204,8 @@ kernel y
   for o_q < 4:
     r1:f32 := 0
     for k < 2:
-      if o_q - k >= 0 and k - o_q + 2 >= 0:
-        r0:f32 = cast f16[o_q - k]
+      if k + o_q - 1 >= 0 and 3 - k - o_q >= 0:
+        r0:f32 = cast f16[k + o_q - 1]
         r1 += r0
     y[o_q] = r1
 )"},
