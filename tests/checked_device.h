@@ -78,12 +78,12 @@ inline Task in_f64(Task task) {
   for (ir::Accumulation& a : task.program.accumulations) {
     std::vector<DType> dtypes;
     for (const ir::Operand& o : a.operands) dtypes.push_back(task.program.buffers[size_t(o.buffer)].dtype);
-    const auto weak = std::make_unique<bool[]>(dtypes.size());
-    const std::vector<ir::EntryType> types = ir::types_of(a.body, dtypes, {weak.get(), dtypes.size()});
+    const std::vector<ir::EntryType> types = ir::types_of(a.body, dtypes, {});
     a.body = rewritten(a.body, [&](ir::Body& body, const ir::Scalar& s, size_t at, std::vector<int> args) {
-      if (s.kind == ir::Scalar::Kind::apply && is_float(types[at].dtype))  // integers meet as floats: not as f32
-        for (size_t k = 0; k < args.size(); ++k)
-          if (!is_float(types[size_t(s.args[k])].dtype)) args[k] = body.cast(DType::f64, args[k]);
+      // Integers that meet as floats, and what was cast to a float, are computed with in f64.
+      if (s.kind == ir::Scalar::Kind::apply && is_float(types[at].compute))
+        for (size_t k = row(s.op).result == ResultType::select ? 1 : 0; k < args.size(); ++k)
+          if (!types[size_t(s.args[k])].weak) args[k] = body.cast(DType::f64, args[k]);
       return args;
     });
   }

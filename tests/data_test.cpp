@@ -1,6 +1,8 @@
 // Data that is made, tables, NumPy's files, text, batches and checksums.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -160,11 +162,27 @@ TEST(Csv, RefusalsNameLineAndColumn) {
                         {string("1,2\0,3\n", 7), "line 1, column 2"}});
   EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::u8}); }, "1\n256\n").find("does not fit u8"),
             string::npos);
-  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::i64}); }, "9007199254740993\n").find("does not fit i64"),
+  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::i64}); }, "9223372036854775808\n").find("does not fit i64"),
             string::npos);
   EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.header = true}); }, "").find("it is empty"), string::npos);
   EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.separator = '\t'}); }, "1\t2\n\t\n").find("line 2, column 1: `` is"), string::npos);
   refused_bit_flips(read, "1.5,\"2\",3e4\r\n4,5,6\n");
+}
+
+// An id that f32 would round to another is refused; what is measured, and has a fraction or an exponent, is rounded.
+TEST(Csv, WholeNumbersAreReadExactlyOrRefused) {
+  auto read = [](DType dtype) { return [dtype](const string& c) { parse_csv(c, "some.csv", {.dtype = dtype}); }; };
+  const string f32 = refusal(read(DType::f32), "1,2\n3,123456789\n");
+  EXPECT_NE(f32.find("line 2, column 2: `123456789` is no number of f32, whose nearest one is 123456792; read the table as f64 or i64"), string::npos) << f32;
+  EXPECT_NE(refusal(read(DType::f32), " +16777217.00 \n").find("16777216"), string::npos);
+  EXPECT_NE(refusal(read(DType::f32), "-16777217\n").find("read the table as f64 or i64"), string::npos);
+  EXPECT_NE(refusal(read(DType::f16), "2049\n").find("is no number of f16"), string::npos);
+  EXPECT_NE(refusal(read(DType::f64), "9007199254740993\n").find("read the table as i64."), string::npos);
+  EXPECT_EQ(parse_csv("0.1,16777216,-3,6.02e23,123456789.5,1e10,1.23456789e8\n", "some.csv").values.at(0), double(0.1f));
+  EXPECT_EQ(parse_csv("123456789,0.1\n", "some.csv", {.dtype = DType::f64}).values.at(0), 123456789);
+  const Array ids = parse_csv("9007199254740993\n-9223372036854775808\n9223372036854775807\n5.0\n", "some.csv", {.dtype = DType::i64}).values;
+  const int64_t expected[] = {9007199254740993, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), 5};
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(load_integer(DType::i64, ids.data(), i), expected[i]);
 }
 
 const Reader read_as_npy = [](const string& content) { parse_npy(content, "some.npy"); };

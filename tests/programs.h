@@ -80,7 +80,7 @@ ir::Body rewritten(const ir::Body& from, Change change, DType (*cast_to)(DType) 
     for (int k = 0; k < arity; ++k) args.push_back(at[size_t(s.args[k])]);
     args = change(body, s, at.size(), args);
     switch (s.kind) {
-      case ir::Scalar::Kind::constant: at.push_back(body.constant(s.constant)); break;
+      case ir::Scalar::Kind::constant: at.push_back(body.constant(s.constant, s.dtype)); break;
       case ir::Scalar::Kind::load: at.push_back(body.load(s.operand)); break;
       case ir::Scalar::Kind::position: at.push_back(body.position()); break;
       case ir::Scalar::Kind::cast: at.push_back(body.cast(cast_to(s.dtype), args[0])); break;

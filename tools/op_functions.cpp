@@ -108,17 +108,42 @@ Generated from `caravan/ops/table.h` by `tools/op_functions.cpp --docs`; change 
 
 ## Promotion
 
+Every engine (the interpreter, compiled code, `jit`, exported C) reads these rules from one function, `type_of` in `caravan/ops/op.h`.
+
 1. The order is bool < u8 < i32 < i64 < f16, bf16 < f32 < f64; the higher one wins; f16 with bf16 gives f32.
-2. A C++ number is weak: it takes the tensor's precision. One with a fraction (or written as a double) against an integer tensor gives f32. Two such numbers give f32.
+2. A C++ number is weak: it takes the tensor's precision. One with a fraction, or written as a double (`2.0`), against an integer tensor gives f32. Two such numbers give f32.
 3. Functions of the reals of an integer give f32. Arithmetic on bool gives i32.
-4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32.
+4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32, and its terms are computed in at least the result's precision. A mean of integers is f32, and so is its sum.
 5. `cast` converts: to an integer by truncation towards zero (NaN gives 0, out of range saturates), to bool by `!= 0`, to a float by round-to-nearest-even.
 6. A number that the chosen precision cannot hold is refused where it is written.
+
+Integer arithmetic wraps (u8 modulo 256, i32 and i64 in two's complement). f16 and bf16 are computed in f32 and rounded where a tensor is stored. A number that is compared with a
+float tensor is first rounded to its precision; one that is compared with integers is compared exactly. The largest element of no element is the lowest value of the precision: `-inf`, 0 for bool and u8.
+
+`u` and `v` are bytes, `i` is i32, `b` bool, `h` f16:
+
+| Expression | Computed in | For example |
+|---|---|---|
+| `u + v`, `u * 2` | u8 | 200 + 100 is 44 |
+| `u * 2.0`, `u - 128.0`, `where(b, u, -1.0)`, `max(u, -1.0)` | f32 | 255 * 2.0 is 510 |
+| `i * 1000000`, `i * 1e6` | i32, f32 | 50000 * 1e6 is 5e10 |
+| `u / v`, `sqrt(u)` | f32 | 1 / 2 is 0.5 |
+| `b + b`, `sum(u)`, `sum(b)` | i32 | |
+| `dot(u, v)`, `einsum("i; i =>", u, v)` | i32 | 255 * 255 counts 65025 |
+| `sum(u * v)` | u8, then i32 | `u * v` is a tensor of bytes: 255 * 255 counts 1 |
+| `mean(u)`, `mean(i)`, `mean(b)` | f32 | |
+| `largest(u)`, `largest(b)` | u8, bool | |
+| `u == 300.0`, `u < 0.5` | exactly | no byte is 300 |
+| `h * 0.1`, `h == 0.1` | f32, f16 | 0.1 as f16 is equal to 0.1 |
 
 ## Ops
 
 The pullback of an operand is what it receives when the result `y` receives `g`. In C, `T` is the type of the computation; where integers are spelled differently, that follows in brackets.
 The last column is the interval from which the gradient checks draw.
+
+Compiled f32 code gives 0 where the result of `exp` or `exp2` would be denormal (below 1.2e-38), and so does what is made of them: `sigmoid`, `silu` and `softplus` far below 0. (Arithmetic with denormal numbers is
+many times slower on most processors, and the tails of a softmax would be full of them.) `expm1`, `pow` and all functions in f64 round them as any other. `sin`, `cos` and `tan` have an error of at most 2.5 units in the last
+place for arguments up to 1.6e6 (f32) and 1e9 (f64); beyond that the absolute error of `sin` and `cos` grows by 1.2e-16 times the argument, 6e-8 at 5e8 in f32.
 
 | Name | Arity | Meaning | C | Pullbacks | Facts | Checked |
 |---|---|---|---|---|---|---|

@@ -158,7 +158,14 @@ void* Array::mutable_data() {
 Array Array::cast(DType dtype) const {
   if (dtype == dtype_) return *this;
   Array out(shape_, dtype);
-  for (int64_t i = 0; i < size_; ++i) store(dtype, out.bytes_->data(), i, load(dtype_, bytes_->data(), i));
+  const bool integers = !is_float(dtype) && !is_float(dtype_);  // which i64 has more of than double
+  for (int64_t i = 0; i < size_; ++i)
+    if (integers)
+      store_integer(dtype, out.bytes_->data(), i, saturated(dtype, load_integer(dtype_, bytes_->data(), i)));
+    else if (dtype_ == DType::i64 && dtype == DType::f32)  // rounded once
+      store(dtype, out.bytes_->data(), i, double(float(load_integer(dtype_, bytes_->data(), i))));
+    else
+      store(dtype, out.bytes_->data(), i, load(dtype_, bytes_->data(), i));
   return out;
 }
 

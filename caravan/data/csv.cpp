@@ -15,15 +15,37 @@ namespace caravan::data {
 
 namespace {
 
-constexpr double kFirstInexact = 0x1p53;  // the field behind it may have been 2^53 + 1
-
-std::optional<double> number(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   if (text.starts_with('+')) text.remove_prefix(1);
+  return text;
+}
+
+std::optional<double> number(std::string_view text) {
+  text = without_blanks(text);
   double out = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc() && stop == text.data() + text.size() ? std::optional(out) : std::nullopt;
+}
+
+// A whole number written without an exponent (123456789 or 123456789.0): an id, a count, a time, whose digits all
+// count. 0.1 and 6.02e23 are measured, and rounded like any other. Nothing for a number that is not so, or beyond i64.
+std::optional<int64_t> whole_number(std::string_view text) {
+  text = without_blanks(text);
+  if (const size_t point = text.find('.'); point != text.npos && point > 0) {
+    if (text.find_first_not_of('0', point + 1) != text.npos) return std::nullopt;
+    text = text.substr(0, point);
+  }
+  int64_t out = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && stop == text.data() + text.size() ? std::optional(out) : std::nullopt;
+}
+// Is it a value of the precision? (2^63 is no i64, and would be one too many in the conversion back.)
+bool holds_exactly(DType dtype, int64_t value) {
+  if (!is_float(dtype)) return saturated(dtype, value) == value;
+  const double nearest = dtype == DType::f32 ? double(float(value)) : convert(dtype, double(value));
+  return std::fabs(nearest) < 0x1p63 && int64_t(nearest) == value;
 }
 
 class Parser {
@@ -43,6 +65,7 @@ class Parser {
     }
     int64_t rows = 0, columns = int64_t(out.names.size());
     std::vector<double> values;
+    std::vector<int64_t> integers;  // of an i64 table, whose numbers a double need not hold
     for (skip_blank_lines(); !rest_.empty(); skip_blank_lines()) {
       int64_t count = 0;
       row_ended_ = false;
@@ -54,10 +77,22 @@ class Parser {
         if (!value)
           refuse(fmt::format("line {}, column {}: {} is not a number that can be read", line, at, shown(text)) +
                  (rows == 0 && !options_.header ? " (if the first row has names, set `header`)" : ""));
-        const bool exact = options_.dtype != DType::i64 || std::fabs(*value) < kFirstInexact;
-        if (!can_hold(options_.dtype, *value) || !exact)
+        const std::optional<int64_t> whole = whole_number(text);
+        if (whole && !holds_exactly(options_.dtype, *whole) && can_hold(options_.dtype, *value)) {
+          const bool in_f64 = holds_exactly(DType::f64, *whole);
+          refuse(fmt::format("line {}, column {}: {} is no number of {}, whose nearest one is {}; read the table as {}",
+                             line, at, shown(text), name(options_.dtype),
+                             fmt::format("{:.0f}", convert(options_.dtype, *value)), in_f64 ? "f64 or i64" : "i64"));
+        }
+        // An i64 that is not written as one (1e18) is read as a double, which has all digits below 2^53 only.
+        const bool as_i64 = options_.dtype == DType::i64;
+        const bool fits = can_hold(options_.dtype, *value) && (!as_i64 || std::fabs(*value) < 0x1p53);
+        if (!fits && !(as_i64 && whole))
           refuse(fmt::format("line {}, column {}: {} does not fit {}", line, at, shown(text), name(options_.dtype)));
-        values.push_back(*value);
+        if (as_i64)
+          integers.push_back(whole ? *whole : int64_t(*value));
+        else
+          values.push_back(*value);
         ++count;
       } while (!row_ended_);
       if (columns == 0) columns = count;
@@ -68,7 +103,9 @@ class Parser {
     Shape shape;
     shape.batch = {{rows}};
     shape.output = {{columns}};
-    out.values = Array(shape, values, options_.dtype);
+    out.values = options_.dtype == DType::i64 ? Array(shape, DType::i64) : Array(shape, values, options_.dtype);
+    for (size_t i = 0; i < integers.size(); ++i)
+      store_integer(DType::i64, out.values.mutable_data(), int64_t(i), integers[i]);
     return out;
   }
 

@@ -23,8 +23,9 @@ struct Table {
 
 // Fields may be in double quotes ("" is one quote within them) and have spaces around; lines end with LF or CRLF.
 // Lines that are blank, wherever they are, are skipped.
-// ConfigError with line and column for a field that is no number or does not fit the precision (an i64 must be below
-// 2^53), and for rows of different lengths. A file may be packed.
+// ConfigError with line and column for a field that is no number or does not fit the precision, for a whole number that
+// the precision can only round (123456789 as f32; 0.1 and 1.5e10 are rounded as ever), and for rows of different
+// lengths. A file may be packed.
 Table read_csv(const std::string& path, const CsvOptions& options = {});
 Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options = {});
 

@@ -1,6 +1,7 @@
 #include "caravan/ir/body.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -20,9 +21,6 @@ std::span<const int> args_of(const Scalar& entry) {
     default: return {};
   }
 }
-
-// The precision that a number on its own suggests: an integer fits into any tensor, a fraction needs a float.
-DType weak_type(double value) { return std::isfinite(value) && value == std::trunc(value) ? DType::i32 : DType::f32; }
 
 double apply_to_constants(const std::vector<Scalar>& entries, Op op, std::span<const int> args) {
   double values[3] = {};
@@ -46,7 +44,7 @@ bool is_neutral(const OpRow& row, double number, bool right) {
 bool Scalar::operator==(const Scalar& other) const {
   if (kind != other.kind) return false;
   switch (kind) {
-    case Kind::constant: return same_bits(constant, other.constant);
+    case Kind::constant: return dtype == other.dtype && same_bits(constant, other.constant);
     case Kind::load: return operand == other.operand;
     case Kind::position: return true;
     case Kind::cast: return dtype == other.dtype && args[0] == other.args[0];
@@ -65,9 +63,12 @@ int Body::intern(Scalar entry) {
   return int(entries_.size()) - 1;
 }
 
-int Body::constant(double value) {
+int Body::constant(double value) { return constant(value, written_type(value)); }
+
+int Body::constant(double value, DType written) {
   Scalar entry;
   entry.constant = value;
+  entry.dtype = is_float(written) ? DType::f32 : DType::i32;
   return intern(entry);
 }
 
@@ -112,13 +113,13 @@ int Body::apply(Op op, std::span<const int> args) {
     entry.args[k] = args[k];
     const Scalar& arg = entries_[size_t(args[k])];
     constant_args = constant_args && arg.kind == Scalar::Kind::constant;
-    if (k > 0 || facts.result != ResultType::select) integers = integers && weak_type(arg.constant) == DType::i32;
+    if (k > 0 || facts.result != ResultType::select) integers = integers && arg.dtype == DType::i32;
   }
   // Constants fold where the number that comes out means the same precision as the op did: 1 + 2, 1 / 3, but not 4 / 2;
   // and where compiled code has the same bits of it.
   if (constant_args && facts.result != ResultType::logic && is_arithmetic(op)) {
     const double value = apply_to_constants(entries_, op, args);
-    if ((weak_type(value) == DType::i32) == integers) return constant(value);
+    if ((written_type(value) == DType::i32) == integers) return constant(value);
   }
   return intern(entry);
 }
@@ -251,12 +252,13 @@ Body Body::with_position(int operand) const {
   return out;
 }
 
-Body Body::with_constants(std::span<const std::optional<double>> values) const {
+Body Body::with_constants(std::span<const std::optional<Number>> values) const {
   Body out;
   std::vector<int> moved;
   for (Scalar entry : entries_) {
     if (entry.kind == Scalar::Kind::load && values[size_t(entry.operand)]) {
-      moved.push_back(out.constant(*values[size_t(entry.operand)]));
+      const Number& number = *values[size_t(entry.operand)];
+      moved.push_back(out.constant(number.value, number.written));
       continue;
     }
     for (size_t k = 0; k < args_of(entry).size(); ++k) entry.args[k] = moved[size_t(entry.args[k])];
@@ -312,45 +314,137 @@ double evaluate(const Body& body, std::span<const double> operands, double posit
   return values.back();
 }
 
+namespace {
+
+EntryType type_of_entry(const Body& body, const Scalar& entry, const std::vector<EntryType>& types,
+                        std::span<const DType> operands, std::span<const bool> weak) {
+  switch (entry.kind) {
+    case Scalar::Kind::constant: return {entry.dtype, true, DType::f64};
+    case Scalar::Kind::load: {
+      const size_t k = size_t(entry.operand);
+      CARAVAN_CHECK(k < operands.size(),
+                    "a body reads operand " + std::to_string(entry.operand) + " of " + std::to_string(operands.size()));
+      return {operands[k], k < weak.size() && weak[k], operands[k]};
+    }
+    case Scalar::Kind::position: return {DType::i64, false, DType::i64};
+    case Scalar::Kind::cast: return {entry.dtype, false, entry.dtype};
+    case Scalar::Kind::apply: break;
+  }
+  const std::span<const int> args = args_of(entry);
+  OperandType arguments[3];
+  for (size_t k = 0; k < args.size(); ++k) {
+    const EntryType& type = types[size_t(args[k])];
+    const Scalar& arg = body.entries()[size_t(args[k])];
+    arguments[k] = {type.dtype, type.weak,
+                    arg.kind == Scalar::Kind::constant ? std::optional(arg.constant) : std::nullopt};
+  }
+  const OpType type = caravan::type_of(entry.op, {arguments, args.size()});
+  return {type.result, type.weak, type.compute};
+}
+
+bool is_comparison(Op op) {
+  return op == Op::eq || op == Op::ne || op == Op::lt || op == Op::le || op == Op::gt || op == Op::ge;
+}
+
+// The precision of a register: narrow floats are computed with in f32.
+DType register_type(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
+
+class Typing {
+ public:
+  Typing(const Body& body, std::span<const DType> operands)
+      : old_(body.entries()), types_(types_of(body, operands, {})), operands_(operands) {}
+
+  Body run(Accumulator accumulator, DType target) {
+    const DType own = types_.back().weak ? DType::f32 : types_.back().dtype;
+    if (const DType at_least = body_type(accumulator, own, target); !types_.back().weak) widen(at_least);
+    std::vector<int> at;
+    for (size_t e = 0; e < old_.size(); ++e) {
+      Scalar entry = old_[e];
+      for (size_t k = 0; k < args_of(entry).size(); ++k) entry.args[k] = at[size_t(entry.args[k])];
+      at.push_back(add(entry, e));
+    }
+    body_.finish(at.back());
+    return std::move(body_);
+  }
+
+ private:
+  // What the result is computed from, up to casts and comparisons, is computed in at least this precision.
+  void widen(DType at_least) {
+    std::vector<bool> reached(old_.size(), false);
+    reached.back() = true;
+    for (size_t e = old_.size(); e-- > 0;) {
+      const Scalar& entry = old_[e];
+      if (!reached[e] || entry.kind != Scalar::Kind::apply || row(entry.op).result == ResultType::logic) continue;
+      const bool selects = row(entry.op).result == ResultType::select;
+      for (size_t k = selects ? 1 : 0; k < args_of(entry).size(); ++k) reached[size_t(entry.args[k])] = true;
+      if (types_[e].weak || is_float(types_[e].dtype) || promote(types_[e].dtype, at_least) == types_[e].dtype)
+        continue;
+      types_[e].dtype = types_[e].compute = register_type(at_least);
+    }
+  }
+
+  int add(const Scalar& entry, size_t e) {
+    switch (entry.kind) {
+      case Scalar::Kind::constant: return made(body_.constant(entry.constant));
+      case Scalar::Kind::load: return made(body_.load(entry.operand));
+      case Scalar::Kind::position: return made(body_.position());
+      case Scalar::Kind::cast: return made(body_.cast(entry.dtype, entry.args[0]));
+      case Scalar::Kind::apply: break;
+    }
+    const size_t arity = args_of(entry).size();
+    int args[3] = {};
+    std::copy_n(entry.args, arity, args);
+    const EntryType& type = types_[e];
+    if (is_comparison(entry.op) && is_float(type.compute)) {
+      for (size_t k = 0; k < arity; ++k) {
+        const Scalar& arg = body_.entries()[size_t(args[k])];
+        const bool rounds = arg.kind == Scalar::Kind::constant && convert(type.compute, arg.constant) != arg.constant;
+        if (rounds && !std::isnan(arg.constant)) args[k] = made(body_.cast(type.compute, args[k]));
+      }
+    } else if (!type.weak && row(entry.op).result != ResultType::logic) {
+      // Integers that would meet as integers of a narrower type, or where a float is asked for.
+      const DType met = type_of_entry(body_, applied(entry.op, {args, arity}), made_, operands_, {}).dtype;
+      if (!is_float(met) && met != type.dtype)
+        for (size_t k = row(entry.op).result == ResultType::select ? 1 : 0; k < arity; ++k)
+          if (const EntryType& arg = made_[size_t(args[k])]; !arg.weak && arg.dtype != type.compute)
+            args[k] = made(body_.cast(type.compute, args[k]));
+    }
+    return made(body_.apply(entry.op, {args, arity}));
+  }
+
+  static Scalar applied(Op op, std::span<const int> args) {
+    Scalar out;
+    out.kind = Scalar::Kind::apply;
+    out.op = op;
+    std::copy(args.begin(), args.end(), out.args);
+    return out;
+  }
+
+  // Notes the type of an entry of the new body.
+  int made(int e) {
+    if (size_t(e) == made_.size())
+      made_.push_back(type_of_entry(body_, body_.entries()[size_t(e)], made_, operands_, {}));
+    return e;
+  }
+
+  const std::vector<Scalar> old_;
+  std::vector<EntryType> types_;  // of the old entries, as they are to be
+  const std::span<const DType> operands_;
+  Body body_;
+  std::vector<EntryType> made_;  // of the new ones
+};
+
+}  // namespace
+
 std::vector<EntryType> types_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak) {
   std::vector<EntryType> types;
   types.reserve(body.entries().size());
-  for (const Scalar& entry : body.entries()) {
-    switch (entry.kind) {
-      case Scalar::Kind::constant: types.push_back({weak_type(entry.constant), true}); break;
-      case Scalar::Kind::load: {
-        const size_t k = size_t(entry.operand);
-        CARAVAN_CHECK(k < operands.size(), "a body reads operand " + std::to_string(entry.operand) + " of " +
-                                               std::to_string(operands.size()));
-        types.push_back({operands[k], k < weak.size() && weak[k]});
-        break;
-      }
-      case Scalar::Kind::position: types.push_back({DType::i64, false}); break;
-      case Scalar::Kind::cast: types.push_back({entry.dtype, false}); break;
-      case Scalar::Kind::apply: {
-        const OpRow& facts = row(entry.op);
-        DType dtypes[3];
-        bool weaks[3];
-        bool all_weak = true, any_float = facts.result == ResultType::real;
-        for (int k = 0; k < facts.arity; ++k) {
-          const EntryType& arg = types[size_t(entry.args[k])];
-          dtypes[k] = arg.dtype;
-          weaks[k] = arg.weak;
-          if (k == 0 && facts.result == ResultType::select) continue;
-          all_weak = all_weak && arg.weak;
-          any_float = any_float || is_float(arg.dtype);
-        }
-        if (facts.result == ResultType::logic)
-          types.push_back({DType::boolean, false});
-        else if (all_weak)
-          types.push_back({any_float ? DType::f32 : DType::i32, true});
-        else
-          types.push_back({result_type(entry.op, {dtypes, size_t(facts.arity)}, {weaks, size_t(facts.arity)}), false});
-        break;
-      }
-    }
-  }
+  for (const Scalar& entry : body.entries()) types.push_back(type_of_entry(body, entry, types, operands, weak));
   return types;
+}
+
+Body typed(const Body& body, std::span<const DType> operands, Accumulator accumulator, DType target) {
+  return Typing(body, operands).run(accumulator, target);
 }
 
 int pull_back(Body& into, const Body& body, int operand, int cotangent, std::span<const DType> operands) {
@@ -425,7 +519,7 @@ size_t hash(const Body& body) {
   for (const Scalar& entry : body.entries()) {
     mix(uint64_t(entry.kind));
     switch (entry.kind) {
-      case Scalar::Kind::constant: mix(std::bit_cast<uint64_t>(entry.constant)); break;
+      case Scalar::Kind::constant: mix(std::bit_cast<uint64_t>(entry.constant)), mix(uint64_t(entry.dtype)); break;
       case Scalar::Kind::load: mix(uint64_t(entry.operand)); break;
       case Scalar::Kind::position: break;
       case Scalar::Kind::cast: mix(uint64_t(entry.dtype)); break;

@@ -3,7 +3,8 @@
 // A list of entries in which each reads earlier ones and the last is the result; equal entries are one entry.
 // Meaning: entries have no effects, so they may be evaluated in any order, duplicated or skipped. `where` does not
 // protect its branches: both have values, one is taken. Arithmetic is that of the entry's precision, without
-// contraction; integers wrap (i32, i64, u8).
+// contraction; integers wrap (i32, i64, u8). `types_of` says which precision that is, for every engine: a constant has
+// the precision of what it meets, everything else its own.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ namespace caravan::ir {
 
 struct Scalar {
   enum class Kind : uint8_t { constant, load, position, apply, cast } kind = Kind::constant;
-  double constant = 0;                   // constant
+  double constant = 0;                   // constant; `dtype` says how it was written: f32 for 2.0, i32 for 2
   int operand = 0;                       // load: which operand of the accumulation
   Op op{};                               // apply
-  DType dtype{};                         // cast
+  DType dtype{};                         // cast, constant
   int args[3] = {0, 0, 0};               // apply, cast: earlier entries
   bool operator==(const Scalar&) const;  // constants by bits, so NaN equals itself
 };
@@ -31,7 +32,8 @@ struct Scalar {
 class Body {
  public:
   // Each returns the entry's number.
-  int constant(double value);
+  int constant(double value);  // written as an integer if it is one
+  int constant(double value, DType written);
   int load(int operand);
   int position();  // the linear position of this point in the box of the iterators, as f64/i64
   int apply(Op op, std::span<const int> args);
@@ -55,8 +57,12 @@ class Body {
   Body with_operands(std::span<const int> renamed) const;
   // The same body with the position read from an operand.
   Body with_position(int operand) const;
-  // The same body with the operands that have a value replaced by it.
-  Body with_constants(std::span<const std::optional<double>> values) const;
+  // The same body with the operands that have a value replaced by it, which was written so.
+  struct Number {
+    double value;
+    DType written;
+  };
+  Body with_constants(std::span<const std::optional<Number>> values) const;
 
   static Body op(Op op);   // op(load 0, load 1, ...)
   static Body identity();  // load 0
@@ -77,11 +83,19 @@ double evaluate(const Body& body, std::span<const double> operands, double posit
 int pull_back(Body& into, const Body& body, int operand, int cotangent, std::span<const DType> operands = {});
 
 struct EntryType {
-  DType dtype;
-  bool weak;  // takes the precision of what it meets
+  DType dtype{};
+  bool weak = false;  // takes the precision of what it meets
+  DType compute{};    // of an op: operands are converted to it (but for the condition of `where`)
 };
 // The precision of every entry.
 std::vector<EntryType> types_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak);
+
+// A body as it was written becomes one that means the same and whose constants need no memory of how they were written:
+// `u * 2.0` of bytes is `f32(u) * 2`. And what an accumulation computes in more than the body's own precision
+// (`body_type`) is cast there: a sum of `u * v` into i32 is one of `i32(u) * i32(v)`. Comparisons with a number round
+// it to the precision of what it is compared with: `h == 0.1` of f16 is `h == f16(0.1)`. Programs are made of such
+// bodies: no pass and no engine has to know these rules.
+Body typed(const Body& body, std::span<const DType> operands, Accumulator accumulator, DType target);
 
 // Constants are weak (dtype.h, rule 2), and so is what is computed from weak entries alone; a weak result is f32.
 DType type_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak);

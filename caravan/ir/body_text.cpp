@@ -1,6 +1,7 @@
 // Bodies as text and back. One table of precedences serves both directions.
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "caravan/base/error.h"
@@ -133,8 +134,9 @@ class Parser {
     double value = 0;
     auto [after, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (error != std::errc()) refuse("expected a number, an operand or a function");
-    at_ = size_t(after - text_.data());
-    return body_.constant(value);
+    const std::string_view written(text_.data() + at_, size_t(after - (text_.data() + at_)));
+    at_ += written.size();
+    return body_.constant(value, written.find_first_of(".eE") == written.npos ? DType::i32 : DType::f32);
   }
 
   int call(std::string_view word, size_t parenthesis) {
@@ -169,6 +171,21 @@ std::string number_text(double value) {
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
 }
 
+namespace {
+
+// As it was written: 2 or 2.0, and an integer with all its digits.
+std::string constant_text(const Scalar& constant) {
+  std::string text = number_text(constant.constant);
+  const bool has_point = text.find_first_of(".en") != text.npos;  // 0.5, 1e+30, inf, nan
+  if (is_float(constant.dtype)) return has_point ? text : text + ".0";
+  if (!has_point) return text;
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.0f", constant.constant);
+  return digits;
+}
+
+}  // namespace
+
 std::string to_string(const Body& body, std::span<const std::string> operands) {
   struct Piece {
     std::string text;
@@ -183,7 +200,7 @@ std::string to_string(const Body& body, std::span<const std::string> operands) {
   for (const Scalar& entry : body.entries()) {
     switch (entry.kind) {
       case Scalar::Kind::constant:
-        pieces.push_back({number_text(entry.constant), std::signbit(entry.constant) ? kUnary : kAtom});
+        pieces.push_back({constant_text(entry), std::signbit(entry.constant) ? kUnary : kAtom});
         break;
       case Scalar::Kind::load: {
         const size_t k = size_t(entry.operand);

@@ -379,6 +379,9 @@ class Assembler {
     if (keeps_position(a.accumulator)) ids_.insert(line.target.buffer);  // a position is an integer
     a.target = add(line.target.buffer, ir::Computed{});
     a.write = line.target.map;
+    std::vector<DType> dtypes;
+    for (const ir::Operand& o : a.operands) dtypes.push_back(program_.buffers[size_t(o.buffer)].dtype);
+    a.body = ir::typed(a.body, dtypes, a.accumulator, program_.buffers[size_t(a.target)].dtype);
     try {
       program_.accumulations.push_back(std::move(a));
       ir::verify(program_);

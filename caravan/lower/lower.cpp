@@ -111,6 +111,14 @@ Accumulation without_single(Accumulation a) {
   return a;
 }
 
+// A byte that holds a bool is 0 or 1: a sum of them is whether any is true, a product whether all are.
+Accumulation without_sums_of_bool(const ir::Program& program, Accumulation a) {
+  if (program.buffers[size_t(a.target)].dtype != DType::boolean) return a;
+  if (a.accumulator == Accumulator::mul) a.accumulator = Accumulator::and_;
+  if (a.accumulator == Accumulator::add) a.accumulator = Accumulator::or_, a.split = -1;
+  return a;
+}
+
 class KernelLowering {
  public:
   KernelLowering(ir::Program& program, const Accumulation& a)
@@ -129,7 +137,7 @@ class KernelLowering {
 
  private:
   const ir::Buffer& buffer(BufferId id) const { return program_.buffers[size_t(id)]; }
-  double neutral() const { return row(a_.accumulator).neutral; }
+  double neutral() const { return caravan::neutral(a_.accumulator, buffer(a_.target).dtype); }
   bool keeps() const { return keeps_position(a_.accumulator); }
 
   Register make(DType dtype) {
@@ -302,14 +310,11 @@ class KernelLowering {
 
   Register lower_body(Block& block, const std::vector<Register>& ids) {
     std::vector<DType> dtypes;
-    for (const ir::Operand& o : a_.operands) dtypes.push_back(wide(buffer(o.buffer).dtype));
+    for (const ir::Operand& o : a_.operands) dtypes.push_back(buffer(o.buffer).dtype);
     std::vector<ir::EntryType> types = ir::types_of(a_.body, dtypes, {});
     std::vector<Register> at;
     for (size_t e = 0; e < types.size(); ++e) {
       const ir::Scalar& entry = a_.body.entries()[e];
-      DType dtype = types[e].weak
-                        ? DType::f64
-                        : wide(types[e].dtype);  // a weak number keeps all its digits until it meets a precision
       switch (entry.kind) {
         case ir::Scalar::Kind::constant: at.push_back(define(block, DType::f64, Constant{entry.constant})); break;
         case ir::Scalar::Kind::load: at.push_back(read(block, a_.operands[size_t(entry.operand)], ids)); break;
@@ -319,34 +324,16 @@ class KernelLowering {
         case ir::Scalar::Kind::cast:
           at.push_back(define(block, wide(entry.dtype), Cast{at[size_t(entry.args[0])], entry.dtype}));
           break;
-        case ir::Scalar::Kind::apply: at.push_back(lower_apply(block, entry, types, at, dtype)); break;
+        case ir::Scalar::Kind::apply: {
+          Apply apply{entry.op, wide(types[e].compute), {-1, -1, -1}};
+          for (int k = 0; k < row(entry.op).arity; ++k) apply.args[k] = at[size_t(entry.args[k])];
+          // A weak number keeps all its digits until it meets a precision.
+          at.push_back(define(block, types[e].weak ? DType::f64 : wide(types[e].dtype), apply));
+          break;
+        }
       }
     }
     return at.back();
-  }
-  Register lower_apply(Block& block, const ir::Scalar& entry, const std::vector<ir::EntryType>& types,
-                       const std::vector<Register>& at, DType dtype) {
-    const OpRow& facts = row(entry.op);
-    DType compute = dtype;
-    if (facts.result ==
-        ResultType::logic) {  // compared in what the operands promote to, if that can hold the numbers among them
-      std::optional<DType> met;
-      bool fraction = false, fits = true;
-      for (int k = 0; k < facts.arity; ++k)
-        if (const ir::EntryType& type = types[size_t(entry.args[k])]; !type.weak)
-          met = met ? promote(*met, type.dtype) : type.dtype;
-      compute = wide(met.value_or(DType::f64));
-      for (int k = 0; k < facts.arity; ++k) {
-        if (!types[size_t(entry.args[k])].weak) continue;
-        const ir::Scalar& arg = a_.body.entries()[size_t(entry.args[k])];
-        fraction = fraction || is_float(types[size_t(entry.args[k])].dtype);
-        fits = fits && arg.kind == ir::Scalar::Kind::constant && can_hold(compute, arg.constant);
-      }
-      if (!is_float(compute) && !fits) compute = fraction ? DType::f64 : DType::i64;
-    }
-    Apply apply{entry.op, compute, {-1, -1, -1}};
-    for (int k = 0; k < facts.arity; ++k) apply.args[k] = at[size_t(entry.args[k])];
-    return define(block, dtype, apply);
   }
 
   void fill(BufferId id) {
@@ -481,7 +468,7 @@ Module lower(const ir::Program& program) {
   Module module;
   module.program = program;
   for (const Accumulation& a : program.accumulations) {
-    Kernel kernel = KernelLowering(module.program, without_single(a)).run();
+    Kernel kernel = KernelLowering(module.program, without_sums_of_bool(program, without_single(a))).run();
     kernel.comments.push_back(ir::to_string(program, a));
     module.kernels.push_back(std::move(kernel));
   }

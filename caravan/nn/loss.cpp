@@ -40,8 +40,10 @@ Tensor over_classes(Operand weights, Operand values) {
 // 1 for every position. Read by their ids, so that ids that the host gave are checked like those of any table.
 Tensor checked(Operand ids, const Dim& classes) { return gather(einsum("=> c ->", 1.0, {{"c", classes}}), ids); }
 
-// a - b of one shape: nothing is broadcast.
+// a - b of one shape: nothing is broadcast. The difference of two bytes is no byte, and squares of integers overflow.
 Tensor difference(Operand a, Operand b) {
+  for (Operand* x : {&a, &b})
+    if (!is_float(x->tensor.dtype())) x->tensor = at_least_f32(*x);
   return outer_sum("... | ... -> ...; ... | ... -> ... => ... | ... -> ...", a, Operand(-b, b.where));
 }
 void check_smoothing(double share, Source where) {

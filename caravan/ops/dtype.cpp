@@ -91,7 +91,7 @@ double decode(Format format, uint16_t bits) {
 
 // Truncation towards zero; NaN gives 0, out of range saturates. -2^k is a double for both bounds used here.
 template <class Integer>
-Integer to_integer(double value) {
+Integer truncated(double value) {
   constexpr double low = double(std::numeric_limits<Integer>::min());
   constexpr double beyond = 2.0 * double(Integer(1) << (std::numeric_limits<Integer>::digits - 1));  // max + 1
   if (std::isnan(value)) return 0;
@@ -169,13 +169,68 @@ double load(DType dtype, const void* data, int64_t index) {
 void store(DType dtype, void* data, int64_t index, double value) {
   switch (dtype) {
     case DType::boolean: return write(data, index, uint8_t(value != 0));
-    case DType::u8: return write(data, index, to_integer<uint8_t>(value));
-    case DType::i32: return write(data, index, to_integer<int32_t>(value));
-    case DType::i64: return write(data, index, to_integer<int64_t>(value));
+    case DType::u8: return write(data, index, truncated<uint8_t>(value));
+    case DType::i32: return write(data, index, truncated<int32_t>(value));
+    case DType::i64: return write(data, index, truncated<int64_t>(value));
     case DType::f16: return write(data, index, to_f16(value));
     case DType::bf16: return write(data, index, to_bf16(value));
     case DType::f32: return write(data, index, float(value));
     case DType::f64: return write(data, index, value);
+  }
+}
+
+int64_t lowest_integer(DType dtype) {
+  switch (dtype) {
+    case DType::i32: return std::numeric_limits<int32_t>::min();
+    case DType::i64: return std::numeric_limits<int64_t>::min();
+    default: return 0;
+  }
+}
+
+int64_t highest_integer(DType dtype) {
+  return dtype == DType::i64 ? std::numeric_limits<int64_t>::max() : int64_t(largest(dtype));
+}
+
+int64_t wrapped(DType dtype, int64_t value) {
+  switch (dtype) {
+    case DType::boolean: return value != 0;
+    case DType::u8: return uint8_t(value);
+    case DType::i32: return int32_t(uint32_t(value));
+    default: return value;
+  }
+}
+
+int64_t saturated(DType dtype, int64_t value) {
+  if (dtype == DType::boolean) return value != 0;
+  return std::clamp(value, lowest_integer(dtype), highest_integer(dtype));
+}
+
+int64_t to_integer(DType dtype, double value) {
+  switch (dtype) {
+    case DType::boolean: return value != 0;
+    case DType::u8: return truncated<uint8_t>(value);
+    case DType::i32: return truncated<int32_t>(value);
+    default: return truncated<int64_t>(value);
+  }
+}
+
+int64_t load_integer(DType dtype, const void* data, int64_t index) {
+  switch (dtype) {
+    case DType::boolean: return read<uint8_t>(data, index) != 0;
+    case DType::u8: return read<uint8_t>(data, index);
+    case DType::i32: return read<int32_t>(data, index);
+    case DType::i64: return read<int64_t>(data, index);
+    default: CARAVAN_CHECK(false, std::string(name(dtype)) + " is no integer"); return 0;
+  }
+}
+
+void store_integer(DType dtype, void* data, int64_t index, int64_t value) {
+  switch (dtype) {
+    case DType::boolean:
+    case DType::u8: return write(data, index, uint8_t(value));
+    case DType::i32: return write(data, index, int32_t(value));
+    case DType::i64: return write(data, index, value);
+    default: CARAVAN_CHECK(false, std::string(name(dtype)) + " is no integer");
   }
 }
 

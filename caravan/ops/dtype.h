@@ -1,14 +1,16 @@
-// Precisions: what a tensor's elements are, how they convert, and what two of them give together.
-//
-// Promotion, written down once:
-//   1. The order is bool < u8 < i32 < i64 < f16, bf16 < f32 < f64; the higher one wins; f16 with bf16 gives f32.
-//   2. A C++ number is *weak*: it takes the tensor's precision. A weak number with a fraction (or written as a
-//      double) against an integer tensor gives f32. Two weak numbers give f32.
-//   3. Functions of the reals (exp, sqrt, division, ...) of an integer give f32. Arithmetic on bool gives i32.
-//   4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32.
-//   5. `cast` converts: to an integer by truncation towards zero (NaN gives 0, out of range saturates),
-//      to bool by `!= 0`, to a float by round-to-nearest-even.
-//   6. A number that the chosen precision cannot hold (300 as u8, 1e40 as f32) is refused where it is written.
+// Precisions: what elements are, how they convert, what two of them give together: `type_of` in op.h, for every engine.
+// 1. The order is bool < u8 < i32 < i64 < f16, bf16 < f32 < f64; the higher one wins; f16 with bf16 gives f32.
+// 2. A C++ number is *weak*: it takes the tensor's precision, to which it is rounded before it is compared. One with a
+//    fraction, or written as a double (2.0), against integers gives f32; compared with them it is compared exactly.
+//    Two weak numbers give f32.
+// 3. Functions of the reals (exp, sqrt, division, ...) of an integer give f32. Arithmetic on bool gives i32.
+// 4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32, and terms such as the products
+//    of a contraction are computed in at least the result's precision. Means of integers are f32, and so are their
+//    sums.
+// 5. `cast` converts: to an integer by truncation towards zero (NaN gives 0, out of range saturates),
+//    to bool by `!= 0`, to a float by round-to-nearest-even. Integer arithmetic wraps; f16 and bf16 are computed in
+//    f32.
+// 6. A number that the chosen precision cannot hold (300 as u8, 1e40 as f32) is refused where it is written.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,17 @@ double from_f16(uint16_t bits);
 uint16_t to_bf16(double value);
 double from_bf16(uint16_t bits);
 
+// Integers and bool, exactly: a double has only the integers up to 2^53.
+int64_t lowest_integer(DType dtype);
+int64_t highest_integer(DType dtype);
+int64_t wrapped(DType dtype, int64_t value);    // modulo 2^bits, as arithmetic does; bool by `!= 0`
+int64_t saturated(DType dtype, int64_t value);  // the nearest one, as `cast` does; bool by `!= 0`
+int64_t to_integer(DType dtype, double value);  // rule 5
+
 // Element `index` of a packed array of `dtype`.
 double load(DType dtype, const void* data, int64_t index);
 void store(DType dtype, void* data, int64_t index, double value);  // converts
+int64_t load_integer(DType dtype, const void* data, int64_t index);
+void store_integer(DType dtype, void* data, int64_t index, int64_t value);  // a value of the precision
 
 }  // namespace caravan

@@ -46,17 +46,17 @@ struct CheckDomain {
 
 // A function of a row, written as a lambda, or none. (A plain pointer would do, but under -fsanitize=undefined GCC 12
 // cannot compare its address with null in the static_asserts of table.h.)
-template <class... Doubles>
+template <class Number, class... Numbers>
 class RowFunction {
  public:
-  using Pointer = double (*)(Doubles...);
+  using Pointer = Number (*)(Numbers...);
   constexpr RowFunction() = default;
   template <class Lambda>
   requires std::is_convertible_v<Lambda, Pointer>
   constexpr RowFunction(Lambda lambda) : pointer_(lambda), given_(!std::is_null_pointer_v<Lambda>) {}
   constexpr explicit operator bool() const { return given_; }
   constexpr operator Pointer() const { return pointer_; }
-  double operator()(Doubles... arguments) const { return pointer_(arguments...); }
+  Number operator()(Numbers... arguments) const { return pointer_(arguments...); }
 
  private:
   Pointer pointer_ = nullptr;
@@ -68,12 +68,15 @@ struct OpRow {
   Op op{};
   std::string_view name;
   int arity = 0;
-  std::string_view doc;                        // one sentence
-  RowFunction<double, double, double> eval{};  // of a, b, c; operands beyond the arity are ignored
+  std::string_view doc;                                // one sentence
+  RowFunction<double, double, double, double> eval{};  // of a, b, c; operands beyond the arity are ignored
   // C and CUDA spelling over a, b, c, all of type T, the type of the computation. Functions are type-generic (tgmath.h
   // in C, overloads in CUDA); constants with a fraction are written (T)0.5, so that a float stays a float.
   std::string_view c;
   std::string_view c_integer{};  // the spelling where T is an integer, where it differs
+  // `eval` of integers, modulo 2^64; brought to a narrower type (`wrapped`) it is that type's arithmetic. Set iff the
+  // op can be computed in integers: its result is not `real`.
+  RowFunction<int64_t, int64_t, int64_t, int64_t> integer{};
   // The pullback: what operand a, b, c receives when the result receives g, as a formula over g, a, b, c
   // and y (the result). Selections are written with `where`, never as a product with a 0/1 mask.
   std::array<std::string_view, 3> pullback{};
@@ -109,9 +112,9 @@ struct AccumulatorRow {
   std::string_view doc;
   std::string_view symbol;  // "+=", "max=" ...
   double neutral = 0;
-  RowFunction<double, double> combine{};  // of total, value; none for argmax, argmin, which keep a position
-  std::optional<Op> op{};                 // the pointwise op that joins two partial results; none for argmax, argmin
-  bool indexed_write = false;             // may the write map hold an index tensor
+  RowFunction<double, double, double> combine{};  // of total, value; none for argmax, argmin, which keep a position
+  std::optional<Op> op{};      // the pointwise op that joins two partial results; none for argmax, argmin
+  bool indexed_write = false;  // may the write map hold an index tensor
   // What one point's operand receives is `gradient` of: chain (the pullback of the body with the result's cotangent),
   // body (the body's value), position (of this point) and the auxiliaries, which accumulate over the same relation.
   struct Auxiliary {
@@ -135,9 +138,37 @@ bool keeps_position(Accumulator accumulator);
 // starts without a best takes its first point unasked, whatever its value: nothing beats -inf with -inf.
 bool beats(Accumulator max_or_min_or_arg, double value, double best);
 
-// The precision of op(operands...); `weak[i]` marks C++ numbers, whose DType says how they were written: a float for
-// a fraction or a double, an integer for an integer.
+// --- the rules of precision (dtype.h), which every engine reads here ---
+
+// An operand of an op as the rules see it.
+struct OperandType {
+  DType dtype{};
+  // A C++ number, or computed from such numbers alone. Its dtype says how it was written: a float for a fraction or a
+  // double, an integer for an integer.
+  bool weak = false;
+  std::optional<double> number{};  // its value, where it is known
+};
+struct OpType {
+  DType compute{};    // operands are converted to it (but for the condition of `where`), then the op is computed in it
+  DType result{};     // bool for comparisons and logic, else `compute`
+  bool weak = false;  // of numbers alone, and so a number itself: computed in f64
+};
+OpType type_of(Op op, std::span<const OperandType> operands);
+
+// How a number is taken to have been written, where nothing else is known: as an integer if it is one.
+DType written_type(double number);
+
+// The precision of op(operands...); `weak[i]` marks C++ numbers. Two numbers give f32.
 DType result_type(Op op, std::span<const DType> operands, std::span<const bool> weak);
 DType result_type(Accumulator accumulator, DType body);  // argmax, argmin give i64; or, and give bool
+// The precision in which an accumulation computes its body, whose own precision is `body`: sums and products that are
+// kept in a wider `target` compute the terms in at least the precision of their result, so that a product of bytes
+// does not wrap before it is added.
+DType body_type(Accumulator accumulator, DType body, DType target);
+
+// What a total of this precision starts from: the neutral element, for max and min of integers and bool their lowest
+// and highest value. The highest i64 is no double: it is inf here, and `integer_neutral` has it exactly.
+double neutral(Accumulator accumulator, DType dtype);
+int64_t integer_neutral(Accumulator accumulator, DType dtype);
 
 }  // namespace caravan

@@ -34,7 +34,7 @@ bool pullback_is_zero(Op op, int operand) {
 }
 
 bool is_arithmetic(Op op) {
-  constexpr std::string_view kRounded[] = {"fabs", "sqrt", "floor", "ceil", "rint", "trunc", "fma"};
+  constexpr std::string_view kRounded[] = {"fabs", "sqrt", "floor", "ceil", "rint", "trunc", "fma", "fmod"};
   const std::string_view c = row(op).c;
   for (size_t end = c.find('('); end != c.npos; end = c.find('(', end + 1)) {
     size_t from = end;
@@ -103,6 +103,43 @@ DType promoted(std::span<const DType> operands, std::span<const bool> weak) {
 
 }  // namespace
 
+DType written_type(double number) {
+  return std::fabs(number) < 0x1p63 && number == std::trunc(number) ? DType::i32 : DType::f32;
+}
+
+OpType type_of(Op op, std::span<const OperandType> operands) {
+  const OpRow& of = row(op);
+  CARAVAN_CHECK(int(operands.size()) == of.arity, std::string(of.name) + " has " + std::to_string(of.arity) +
+                                                      " operands, not " + std::to_string(operands.size()));
+  DType dtypes[3]{};
+  bool weak[3]{}, all_weak = true, any_float = of.result == ResultType::real;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    dtypes[k] = operands[k].dtype;
+    weak[k] = operands[k].weak;
+    if (k == 0 && of.result == ResultType::select) continue;  // the condition
+    all_weak = all_weak && weak[k];
+    any_float = any_float || is_float(dtypes[k]);
+  }
+  if (of.result == ResultType::logic) {
+    if (all_weak) return {DType::f64, DType::boolean, false};
+    std::optional<DType> met;
+    for (size_t k = 0; k < operands.size(); ++k)
+      if (!weak[k]) met = met ? promote(*met, dtypes[k]) : dtypes[k];
+    if (is_float(*met)) return {*met, DType::boolean, false};
+    // Integers are compared with a number as integers if it is one, so that no rounding can make them equal.
+    auto all_hold = [&](DType dtype) {
+      return std::all_of(operands.begin(), operands.end(), [&](const OperandType& operand) {
+        return !operand.weak || (operand.number && can_hold(dtype, *operand.number));
+      });
+    };
+    const DType compute = all_hold(*met) ? *met : all_hold(DType::i64) ? DType::i64 : DType::f64;
+    return {compute, DType::boolean, false};
+  }
+  if (all_weak) return {DType::f64, any_float ? DType::f32 : DType::i32, true};
+  const DType result = result_type(op, {dtypes, operands.size()}, {weak, operands.size()});
+  return {result, result, false};
+}
+
 DType result_type(Op op, std::span<const DType> operands, std::span<const bool> weak) {
   const OpRow& of = row(op);
   CARAVAN_CHECK(
@@ -121,6 +158,23 @@ DType result_type(Op op, std::span<const DType> operands, std::span<const bool> 
     }
   }
   return DType::f32;
+}
+
+DType body_type(Accumulator accumulator, DType body, DType target) {
+  const bool joins_terms = accumulator == Accumulator::add || accumulator == Accumulator::mul;
+  return joins_terms && body != target ? result_type(accumulator, body) : body;
+}
+
+double neutral(Accumulator accumulator, DType dtype) {
+  const double of_reals = row(accumulator).neutral;
+  if (is_float(dtype) || std::isfinite(of_reals) || (dtype == DType::i64 && of_reals > 0)) return of_reals;
+  return double(integer_neutral(accumulator, dtype));
+}
+
+int64_t integer_neutral(Accumulator accumulator, DType dtype) {
+  const double of_reals = row(accumulator).neutral;
+  if (std::isfinite(of_reals)) return int64_t(of_reals);
+  return of_reals < 0 ? lowest_integer(dtype) : highest_integer(dtype);
 }
 
 DType result_type(Accumulator accumulator, DType body) {

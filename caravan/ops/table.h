@@ -46,6 +46,21 @@ inline double stable_sigmoid(double a) {  // no exponential of a positive number
   return (a >= 0 ? 1 : e) / (1 + e);
 }
 
+// Integers modulo 2^64.
+inline int64_t plus(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
+inline int64_t minus(int64_t a, int64_t b) { return int64_t(uint64_t(a) - uint64_t(b)); }
+inline int64_t times(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+inline int64_t integer_mod(int64_t a, int64_t b) {
+  if (b == 0 || b == -1) return 0;  // -2^63 % -1 would trap
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+// The remainder has the sign of a and is exact; where b has the other sign, b more is asked for.
+inline double floored_mod(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 }  // namespace detail
 
 // Pullbacks: what an operand receives when the result y receives g. They are differentiated again through these same
@@ -53,12 +68,15 @@ inline double stable_sigmoid(double a) {  // no exponential of a positive number
 inline constexpr OpRow kOps[] = {
     {.op = Op::neg, .name = "neg", .arity = 1, .doc = "-a.",
      .eval = [](double a, double, double) { return -a; }, .c = "(-a)",
+     .integer = [](int64_t a, int64_t, int64_t) { return detail::minus(0, a); },
      .pullback = {"-g"}, .monotone = -1, .zero_preserving = true},
     {.op = Op::abs, .name = "abs", .arity = 1, .doc = "The magnitude |a|; its derivative at 0 is 0.",
      .eval = [](double a, double, double) { return std::fabs(a); }, .c = "fabs(a)", .c_integer = "(a < 0 ? -a : a)",
+     .integer = [](int64_t a, int64_t, int64_t) { return a < 0 ? detail::minus(0, a) : a; },
      .pullback = {"g * sign(a)"}, .zero_preserving = true, .avoid = {0}, .idempotent = true},
     {.op = Op::sign, .name = "sign", .arity = 1, .doc = "-1, 0 or 1; NaN stays NaN.",
      .eval = [](double a, double, double) { return a > 0 ? 1 : a < 0 ? -1 : a; }, .c = "(a > 0 ? 1 : a < 0 ? -1 : a)",
+     .integer = [](int64_t a, int64_t, int64_t) { return int64_t(a > 0) - int64_t(a < 0); },
      .pullback = {"0"}, .monotone = +1, .zero_preserving = true, .avoid = {0}, .idempotent = true},
     {.op = Op::exp, .name = "exp", .arity = 1, .doc = "e to the power of a.",
      .eval = [](double a, double, double) { return std::exp(a); }, .c = "exp(a)",
@@ -91,6 +109,7 @@ inline constexpr OpRow kOps[] = {
      .pullback = {"-g * square(y)"}, .result = ResultType::real, .domain = {{{0.3, 3}}}, .avoid = {0}},
     {.op = Op::square, .name = "square", .arity = 1, .doc = "a * a.",
      .eval = [](double a, double, double) { return a * a; }, .c = "(a * a)",
+     .integer = [](int64_t a, int64_t, int64_t) { return detail::times(a, a); },
      .pullback = {"g * 2 * a"}, .zero_preserving = true},
     {.op = Op::sin, .name = "sin", .arity = 1, .doc = "The sine of a in radians.",
      .eval = [](double a, double, double) { return std::sin(a); }, .c = "sin(a)",
@@ -110,6 +129,7 @@ inline constexpr OpRow kOps[] = {
      .pullback = {"g * y * (1 - y)"}, .result = ResultType::real, .monotone = +1},
     {.op = Op::relu, .name = "relu", .arity = 1, .doc = "The larger of a and 0; its derivative at 0 is 0.",
      .eval = [](double a, double, double) { return a < 0 ? 0 : a; }, .c = "(a < 0 ? 0 : a)",
+     .integer = [](int64_t a, int64_t, int64_t) { return a < 0 ? 0 : a; },
      .pullback = {"where(a > 0, g, 0)"}, .monotone = +1, .zero_preserving = true, .avoid = {0}, .idempotent = true},
     {.op = Op::erf, .name = "erf", .arity = 1, .doc = "The error function 2/sqrt(pi) * integral of exp(-t*t) from 0 to a.",
      .eval = [](double a, double, double) { return std::erf(a); }, .c = "erf(a)",
@@ -141,28 +161,36 @@ inline constexpr OpRow kOps[] = {
      .pullback = {"g * sigmoid(a)"}, .result = ResultType::real, .monotone = +1},
     {.op = Op::floor, .name = "floor", .arity = 1, .doc = "The largest integer that is not above a.",
      .eval = [](double a, double, double) { return std::floor(a); }, .c = "floor(a)", .c_integer = "a",
+     .integer = [](int64_t a, int64_t, int64_t) { return a; },
      .pullback = {"0"}, .monotone = +1, .zero_preserving = true, .avoid_integers = true, .idempotent = true},
     {.op = Op::ceil, .name = "ceil", .arity = 1, .doc = "The smallest integer that is not below a.",
      .eval = [](double a, double, double) { return std::ceil(a); }, .c = "ceil(a)", .c_integer = "a",
+     .integer = [](int64_t a, int64_t, int64_t) { return a; },
      .pullback = {"0"}, .monotone = +1, .zero_preserving = true, .avoid_integers = true, .idempotent = true},
     {.op = Op::round, .name = "round", .arity = 1, .doc = "The nearest integer, halves to the even one.",
      .eval = [](double a, double, double) { return std::rint(a); }, .c = "rint(a)", .c_integer = "a",
+     .integer = [](int64_t a, int64_t, int64_t) { return a; },
      .pullback = {"0"}, .monotone = +1, .zero_preserving = true, .avoid_integers = true, .idempotent = true},
     {.op = Op::trunc, .name = "trunc", .arity = 1, .doc = "a without its fraction.",
      .eval = [](double a, double, double) { return std::trunc(a); }, .c = "trunc(a)", .c_integer = "a",
+     .integer = [](int64_t a, int64_t, int64_t) { return a; },
      .pullback = {"0"}, .monotone = +1, .zero_preserving = true, .avoid_integers = true, .idempotent = true},
     {.op = Op::not_, .name = "not", .arity = 1, .doc = "1 where a is 0, else 0.",
      .eval = [](double a, double, double) { return double(a == 0); }, .c = "(a == 0)",
+     .integer = [](int64_t a, int64_t, int64_t) { return int64_t(a == 0); },
      .pullback = {"0"}, .result = ResultType::logic, .function = "logical_not", .avoid = {0}},
 
     {.op = Op::add, .name = "add", .arity = 2, .doc = "a + b.",
      .eval = [](double a, double b, double) { return a + b; }, .c = "(a + b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return detail::plus(a, b); },
      .pullback = {"g", "g"}, .infix = "+", .commutative = true, .associative = true, .neutral = 0, .monotone = +1},
     {.op = Op::sub, .name = "sub", .arity = 2, .doc = "a - b.",
      .eval = [](double a, double b, double) { return a - b; }, .c = "(a - b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return detail::minus(a, b); },
      .pullback = {"g", "-g"}, .infix = "-", .neutral = 0, .monotone = +1},
     {.op = Op::mul, .name = "mul", .arity = 2, .doc = "a * b.",
      .eval = [](double a, double b, double) { return a * b; }, .c = "(a * b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return detail::times(a, b); },
      .pullback = {"g * b", "g * a"}, .infix = "*", .commutative = true, .associative = true, .neutral = 1,
      .zero_preserving = true},
     {.op = Op::div, .name = "div", .arity = 2, .doc = "a / b, of the reals: integers give f32.",
@@ -178,17 +206,21 @@ inline constexpr OpRow kOps[] = {
     {.op = Op::max, .name = "max", .arity = 2, .doc = "The larger one; NaN wins, and the gradient of equals goes to a.",
      .eval = [](double a, double b, double) { return detail::nan_max(a, b); }, .c = "(a >= b || a != a ? a : b)",
      .c_integer = "(a >= b ? a : b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return a >= b ? a : b; },
      .pullback = {"where(a >= b, g, 0)", "where(a >= b, 0, g)"}, .commutative = true, .associative = true,
      .neutral = -detail::kInfinity, .monotone = +1, .avoid_ties = true, .idempotent = true},
     {.op = Op::min, .name = "min", .arity = 2, .doc = "The smaller one; NaN wins, and the gradient of equals goes to a.",
      .eval = [](double a, double b, double) { return detail::nan_min(a, b); }, .c = "(a <= b || a != a ? a : b)",
      .c_integer = "(a <= b ? a : b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return a <= b ? a : b; },
      .pullback = {"where(a <= b, g, 0)", "where(a <= b, 0, g)"}, .commutative = true, .associative = true,
      .neutral = detail::kInfinity, .monotone = +1, .avoid_ties = true, .idempotent = true},
-    {.op = Op::mod, .name = "mod", .arity = 2, .doc = "a - floor(a / b) * b, which has the sign of b.",
-     .eval = [](double a, double b, double) { return a - std::floor(a / b) * b; }, .c = "(a - floor(a / b) * b)",
+    {.op = Op::mod, .name = "mod", .arity = 2, .doc = "a - q * b for the integer q = floor(a / b), rounded once: from 0 to b, with the sign of b. The integer modulo 0 is 0.",
+     .eval = [](double a, double b, double) { return detail::floored_mod(a, b); },
+     .c = "(fmod(a, b) != 0 && (fmod(a, b) < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b))",
      .c_integer = "(b == 0 || b == -1 ? 0 : a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b)",
-     .pullback = {"g", "-g * floor(a / b)"}, .zero_preserving = true, .domain = {{{-3, 3}, {0.7, 2}}},
+     .integer = [](int64_t a, int64_t b, int64_t) { return detail::integer_mod(a, b); },
+     .pullback = {"g", "-g * round((a - y) / b)"}, .zero_preserving = true, .domain = {{{-3, 3}, {0.7, 2}}},
      .avoid_integers = true},
     {.op = Op::atan2, .name = "atan2", .arity = 2, .doc = "The angle of the point (b, a), from -pi to pi.",
      .eval = [](double a, double b, double) { return std::atan2(a, b); }, .c = "atan2(a, b)",
@@ -196,41 +228,52 @@ inline constexpr OpRow kOps[] = {
      .domain = {{{-2, 2}, {0.3, 2}}}},
     {.op = Op::eq, .name = "eq", .arity = 2, .doc = "1 where a = b, else 0.",
      .eval = [](double a, double b, double) { return double(a == b); }, .c = "(a == b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return int64_t(a == b); },
      .pullback = {"0", "0"}, .result = ResultType::logic, .infix = "==", .commutative = true, .avoid_ties = true},
     {.op = Op::ne, .name = "ne", .arity = 2, .doc = "0 where a = b, else 1.",
      .eval = [](double a, double b, double) { return double(a != b); }, .c = "(a != b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return int64_t(a != b); },
      .pullback = {"0", "0"}, .result = ResultType::logic, .infix = "!=", .commutative = true, .avoid_ties = true},
     {.op = Op::lt, .name = "lt", .arity = 2, .doc = "1 where a < b, else 0.",
      .eval = [](double a, double b, double) { return double(a < b); }, .c = "(a < b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return int64_t(a < b); },
      .pullback = {"0", "0"}, .result = ResultType::logic, .infix = "<", .monotone = -1, .avoid_ties = true},
     {.op = Op::le, .name = "le", .arity = 2, .doc = "1 where a <= b, else 0.",
      .eval = [](double a, double b, double) { return double(a <= b); }, .c = "(a <= b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return int64_t(a <= b); },
      .pullback = {"0", "0"}, .result = ResultType::logic, .infix = "<=", .monotone = -1, .avoid_ties = true},
     {.op = Op::gt, .name = "gt", .arity = 2, .doc = "1 where a > b, else 0.",
      .eval = [](double a, double b, double) { return double(a > b); }, .c = "(a > b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return int64_t(a > b); },
      .pullback = {"0", "0"}, .result = ResultType::logic, .infix = ">", .monotone = +1, .avoid_ties = true},
     {.op = Op::ge, .name = "ge", .arity = 2, .doc = "1 where a >= b, else 0.",
      .eval = [](double a, double b, double) { return double(a >= b); }, .c = "(a >= b)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return int64_t(a >= b); },
      .pullback = {"0", "0"}, .result = ResultType::logic, .infix = ">=", .monotone = +1, .avoid_ties = true},
     {.op = Op::and_, .name = "and", .arity = 2, .doc = "1 where neither a nor b is 0, else 0.",
      .eval = [](double a, double b, double) { return double(a != 0 && b != 0); }, .c = "(a != 0 && b != 0)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return int64_t(a != 0 && b != 0); },
      .pullback = {"0", "0"}, .result = ResultType::logic, .infix = "&&", .function = "logical_and", .commutative = true,
      .associative = true, .zero_preserving = true, .domain = {{{-2, 2}, {0.5, 2}}}, .avoid = {0}},
     {.op = Op::or_, .name = "or", .arity = 2, .doc = "0 where both a and b are 0, else 1.",
      .eval = [](double a, double b, double) { return double(a != 0 || b != 0); }, .c = "(a != 0 || b != 0)",
+     .integer = [](int64_t a, int64_t b, int64_t) { return int64_t(a != 0 || b != 0); },
      .pullback = {"0", "0"}, .result = ResultType::logic, .infix = "||", .function = "logical_or", .commutative = true,
      .associative = true, .domain = {{{-2, 2}, {0.5, 2}}}, .avoid = {0}},
 
     {.op = Op::where, .name = "where", .arity = 3, .doc = "b where a is not 0, else c.",
      .eval = [](double a, double b, double c) { return a != 0 ? b : c; }, .c = "(a != 0 ? b : c)",
+     .integer = [](int64_t a, int64_t b, int64_t c) { return a != 0 ? b : c; },
      .pullback = {"0", "where(a, g, 0)", "where(a, 0, g)"}, .result = ResultType::select, .avoid = {0}},
     {.op = Op::fma, .name = "fma", .arity = 3, .doc = "a * b + c, rounded once.",
      .eval = [](double a, double b, double c) { return std::fma(a, b, c); }, .c = "fma(a, b, c)", .c_integer = "(a * b + c)",
+     .integer = [](int64_t a, int64_t b, int64_t c) { return detail::plus(detail::times(a, b), c); },
      .pullback = {"g * b", "g * a", "g"}},
     {.op = Op::clamp, .name = "clamp", .arity = 3, .doc = "min(max(a, b), c): a kept between b and c.",
      .eval = [](double a, double b, double c) { return detail::nan_min(detail::nan_max(a, b), c); },
      .c = "(a < b || b != b ? (b > c || c != c ? c : b) : (a > c || c != c ? c : a))",
      .c_integer = "(a < b ? (b > c ? c : b) : (a > c ? c : a))",
+     .integer = [](int64_t a, int64_t b, int64_t c) { return a < b ? (b > c ? c : b) : (a > c ? c : a); },
      .pullback = {"where((a >= b) && (a <= c), g, 0)", "where((a < b) && (b <= c), g, 0)", "where(max(a, b) > c, g, 0)"},
      .monotone = +1, .domain = {{{-2, 2}, {-1.5, -0.5}, {0.5, 1.5}}}, .avoid_ties = true},
 };
@@ -323,6 +366,8 @@ static_assert(first_row(kOps, [](int i) { return kOps[i].name.empty() || kOps[i]
 static_assert(first_row(kOps, [](int i) { return kOps[i].doc.empty() || kOps[i].doc.back() != '.'; }) == kNoRow,
               "table.h: an op's row lacks .doc, one sentence that ends with a full stop");
 static_assert(first_row(kOps, [](int i) { return !kOps[i].eval; }) == kNoRow, "table.h: an op's row lacks .eval");
+static_assert(first_row(kOps, [](int i) { return bool(kOps[i].integer) == (kOps[i].result == ResultType::real); }) == kNoRow,
+              "table.h: an op's row needs .integer, unless its .result is real");
 static_assert(first_row(kOps, [](int i) { return kOps[i].c.empty(); }) == kNoRow, "table.h: an op's row lacks .c, its C spelling");
 static_assert(first_row(kOps, [](int i) {
                 for (int k = 0; k < 3; ++k)

@@ -151,13 +151,20 @@ class Inliner {
       renamed.push_back(int(at - operands.begin()));
     }
 
+    std::vector<DType> dtypes;
+    for (const ir::Operand& o : p.operands) dtypes.push_back(out_.buffers[size_t(o.buffer)].dtype);
+    const DType kept = out_.buffers[size_t(p.target)].dtype;
+    const ir::EntryType made = ir::types_of(p.body, dtypes, {}).back();
+    // Storing an integer in a narrower one wraps; no entry of a body does, for a cast saturates.
+    if (is_integer(kept) && is_integer(made.dtype) && made.dtype > kept) return false;
+
     ir::Body body;
     auto copy = [&](const ir::Body& from, auto&& load) {
       std::vector<int> at;
       for (const Scalar& s : from.entries()) {
         int args[3] = {0, 0, 0};
         switch (s.kind) {
-          case Scalar::Kind::constant: at.push_back(body.constant(s.constant)); break;
+          case Scalar::Kind::constant: at.push_back(body.constant(s.constant, s.dtype)); break;
           case Scalar::Kind::load: at.push_back(load(s.operand)); break;
           case Scalar::Kind::position: at.push_back(body.position()); break;
           case Scalar::Kind::cast: at.push_back(body.cast(s.dtype, at[size_t(s.args[0])])); break;
@@ -169,10 +176,6 @@ class Inliner {
       }
       return at.back();
     };
-    std::vector<DType> dtypes;
-    for (const ir::Operand& o : p.operands) dtypes.push_back(out_.buffers[size_t(o.buffer)].dtype);
-    const DType kept = out_.buffers[size_t(p.target)].dtype;
-    const ir::EntryType made = ir::types_of(p.body, dtypes, {}).back();
     const bool narrow = kept == DType::f16 || kept == DType::bf16;  // computed in f32, so storing it rounds
     int result = copy(reader.body, [&](int operand) {
       if (size_t(operand) != k) return body.load(operand);

@@ -37,7 +37,7 @@ class Simplifier {
  private:
   int add(const Scalar& entry, const EntryType& type) {
     switch (entry.kind) {
-      case Scalar::Kind::constant: return body_.constant(entry.constant);
+      case Scalar::Kind::constant: return body_.constant(entry.constant, entry.dtype);
       case Scalar::Kind::load: return body_.load(entry.operand);
       case Scalar::Kind::position: return body_.position();
       case Scalar::Kind::cast: return is_already(entry.args[0], type) ? entry.args[0] : cast(type, entry.args[0]);
@@ -66,7 +66,8 @@ class Simplifier {
     return row(op).eval(values[0], values[1], values[2]);
   }
   int cast(const EntryType& type, int e) {
-    if (size_t(e) >= made_.size()) made_.resize(size_t(e) + 1, {DType::i32, true});  // the number of a truth
+    if (size_t(e) >= made_.size())
+      made_.resize(size_t(e) + 1, {DType::i32, true, DType::f64});  // the number of a truth
     return body_.cast(type.dtype, e);
   }
 

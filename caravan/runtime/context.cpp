@@ -302,10 +302,12 @@ void Context::check_fits(const std::string& name, const Array& value) const {
     throw ShapeError("`" + name + "` has the shape " + to_string(shape) + "; an array of shape " +
                      to_string(value.shape()) + " cannot be written to it.");
   if (dtype == value.dtype()) return;
+  const bool rounds = is_float(dtype) && !is_float(value.dtype());  // an integer is not to become its neighbour
   for (double v : value.values())
-    if (!can_hold(dtype, v))
-      throw DTypeError("`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + ir::number_text(v) +
-                       " does not fit.");
+    if (!can_hold(dtype, v) || (rounds && convert(dtype, v) != v))
+      throw DTypeError(
+          "`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + ir::number_text(v) +
+          (can_hold(dtype, v) ? " would be rounded to " + ir::number_text(convert(dtype, v)) + "." : " does not fit."));
 }
 void Context::write(const std::string& name, const Array& value) {
   check_fits(name, value);

@@ -190,11 +190,13 @@ bool all_weak(const std::vector<Operand>& operands) {
 }
 
 // A C++ number takes the precision of the tensors it meets, which must be able to hold it (dtype.h, rule 6).
-void check_numbers(const std::vector<Operand>& operands) {
+// Sums and products compute in at least the precision of their result.
+void check_numbers(std::span<const Operand> operands, std::optional<Accumulator> accumulator = std::nullopt) {
   std::optional<DType> met;
   for (const Operand& o : operands)
     if (!o.tensor.node().weak) met = met ? promote(*met, o.tensor.dtype()) : o.tensor.dtype();
   if (!met || *met == DType::boolean) return;
+  if (accumulator == Accumulator::add || accumulator == Accumulator::mul) met = result_type(*accumulator, *met);
   for (const Operand& o : operands) {
     auto* n = std::get_if<NumberNode>(&o.tensor.node().kind);
     if (!n || !o.tensor.node().weak || can_hold(*met, n->value)) continue;
@@ -240,6 +242,7 @@ std::vector<shape::Binding> to_bindings(const Bindings& bindings, Source where) 
 Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std::vector<Operand>& operands,
                  const Bindings& bindings, shape::SpecUse use, std::string label, bool counts_reduced = false) {
   Source where = spec.where.known() ? spec.where : operands[0].where;
+  if (use == shape::SpecUse::product) check_numbers(operands, accumulator);
   shape::SpecSyntax syntax = shape::parse_spec(spec.text);
   shape::RelationRef relation = shape::relation_of(syntax, to_bindings(bindings, where), use, where);
   auto link = link_to(relation, where);
@@ -304,7 +307,7 @@ void check_operand_count(SpecRef spec, int operands) {
 }
 
 Tensor pointwise(Op op, const std::vector<Operand>& operands) {
-  check_numbers(operands);
+  check_numbers(std::span(operands).subspan(op == Op::where ? 1 : 0));  // a condition is met by no number
   Tensor out = make_store(link_to(shared_pointwise(operands.size()), operands[0].where), 0, body_of(op),
                           attach(operands), int(operands.size()), std::string(row(op).name), operands[0].where);
   if (!all_weak(operands)) return out;
@@ -542,6 +545,10 @@ std::set<std::string> names_in(const shape::SpecSyntax& syntax, const shape::Sha
 }  // namespace
 
 namespace {
+// What a mean adds up: the sum of many integers need not be one of i32.
+Operand in_floats(Operand a) {
+  return is_float(a.tensor.dtype()) || a.tensor.node().weak ? a : Operand(cast(a, DType::f32), a.where);
+}
 struct Summed {
   Tensor total, count;
 };
@@ -560,7 +567,7 @@ Summed summed(Spec<1> spec, Operand a, Bindings bindings) {
 }  // namespace
 
 Tensor mean(Spec<1> spec, Operand a, const Bindings& bindings) {
-  const Summed s = summed(spec, a, bindings);
+  const Summed s = summed(spec, in_floats(a), bindings);
   return (Operand(s.total, a.where) / s.count).named("mean");
 }
 Tensor count(Spec<1> spec, Operand a, const Bindings& bindings) { return summed(spec, a, bindings).count; }
@@ -571,6 +578,7 @@ constexpr const char* kAll = "...|...->... => ";
 }
 Tensor sum(Operand a) { return einsum(spec(kAll, a.where), a).named("sum"); }
 Tensor mean(Operand a) {
+  a = in_floats(a);
   Dim batch, input, output;
   Tensor total =
       einsum(spec("..b..|..i..->..o.. => ", a.where), a, {{"b", batch}, {"i", input}, {"o", output}}).named("sum");

@@ -298,11 +298,11 @@ class Emitter {
     std::vector<bool> needed = values_needed(n);
     std::vector<int> renamed(n.operands.size(), -1);  // operand of the node -> operand of the accumulation
     std::vector<int> slot_operand(n.link->relation->slots.size(), -1);
-    std::vector<std::optional<double>> constants(n.operands.size());
+    std::vector<std::optional<ir::Body::Number>> constants(n.operands.size());
     for (size_t i = 0; i < n.operands.size(); ++i) {
       if (!needed[i]) continue;
       if (auto at = numbers_.find(&n.operands[i].tensor.node()); at != numbers_.end()) {
-        constants[i] = at->second;
+        constants[i] = {at->second, n.operands[i].tensor.dtype()};
         continue;
       }
       renamed[i] = int(out.operands.size());
@@ -333,7 +333,10 @@ class Emitter {
         out.operands[size_t(renamed[i])].map =
             localise(projection.slots[size_t(n.operands[i].slot)], inference_.shape(n.operands[i].tensor));
     out.write = localise(projection.slots[size_t(n.written)], inference_.shape(tensor));
-    out.body = n.body->with_constants(constants).with_operands(renamed);
+    std::vector<DType> dtypes;
+    for (const ir::Operand& o : out.operands) dtypes.push_back(out_.buffers[size_t(o.buffer)].dtype);
+    out.body =
+        ir::typed(n.body->with_constants(constants).with_operands(renamed), dtypes, n.accumulator, tensor.node().dtype);
     if (keeps_position(n.accumulator))
       out.counted = n.counts_reduced ? projection.reduced : std::vector<bool>(projection.iterators.size(), true);
     out_.accumulations.push_back(std::move(out));

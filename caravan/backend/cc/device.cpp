@@ -216,7 +216,8 @@ class CcDevice : public backend::Device {
   }
   void write(const std::string& state, const Array& value, DType dtype) override {
     State& s = store_->declare(state, value.shape(), dtype);
-    for (int64_t i = 0; i < value.size(); ++i) store(dtype, s.memory.get(), i, value.at(i));
+    const Array elements = value.cast(dtype);
+    if (elements.size() > 0) std::memcpy(s.memory.get(), elements.data(), size_t(elements.size() * bytes(dtype)));
     s.filled = true;
   }
   void lend(const std::string& state, const Shape& shape, DType dtype, void* memory) {

@@ -8,15 +8,8 @@ namespace caravan::interp {
 namespace {
 
 // Floats are handed out in double: a read and a write must not round.
-DType outside(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
-
 struct Store {
   State values;
-  struct Info {
-    Shape shape;
-    DType dtype;
-  };
-  std::map<std::string, Info> info;
   uint64_t seed = 0;
 };
 
@@ -27,20 +20,13 @@ class InterpExecutable : public backend::Executable {
 
   void run(const std::vector<int64_t>& symbols) override {
     results_ = interp::run(program_, store_->values, symbols, store_->seed);
-    for (const auto& a : program_.assignments) {
-      const ir::Buffer& b = program_.buffers[size_t(a.state)];
-      store_->info[b.name] = {b.shape, b.dtype};
-    }
   }
-  Array observed(size_t which) const override {
-    const ir::Buffer& b = program_.buffers[size_t(program_.observed[which])];
-    return Array(b.shape, results_[which], outside(b.dtype));
-  }
+  Array observed(size_t which) const override { return results_[which]; }
 
  private:
   ir::Program program_;
   std::shared_ptr<Store> store_;
-  std::vector<Values> results_;
+  std::vector<Array> results_;
 };
 
 class InterpDevice : public backend::Device {
@@ -52,13 +38,9 @@ class InterpDevice : public backend::Device {
     return std::make_unique<InterpExecutable>(program, store_);
   }
   bool has(const std::string& state) const override { return store_->values.count(state) > 0; }
-  Array read(const std::string& state) const override {
-    const Store::Info& info = store_->info.at(state);
-    return Array(info.shape, store_->values.at(state), outside(info.dtype));
-  }
+  Array read(const std::string& state) const override { return store_->values.at(state); }
   void write(const std::string& state, const Array& value, DType dtype) override {
-    store_->values[state] = value.values();
-    store_->info[state] = {value.shape(), dtype};
+    store_->values.insert_or_assign(state, value.cast(kept_type(dtype)));
   }
   std::vector<std::string> names() const override {
     std::vector<std::string> out;

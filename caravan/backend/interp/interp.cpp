@@ -6,6 +6,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
+#include "caravan/ops/table.h"
 
 namespace caravan::interp {
 
@@ -18,28 +19,59 @@ using ir::Program;
 using ir::Scalar;
 using ir::Term;
 
-// The elements of a buffer: doubles, or an array read where it lies (a step that reads a slice of a data set must not
-// cost as much as the data set).
+// A number of an integer type or bool, or of a float, as whose entry or buffer it is.
+union Number {
+  double real;
+  int64_t integer;
+};
+Number of_real(double value) {
+  Number out;
+  out.real = value;
+  return out;
+}
+Number of_integer(int64_t value) {
+  Number out;
+  out.integer = value;
+  return out;
+}
+
+// A number of precision `from` where one of precision `to` is asked for: floats saturate in an integer, integers wrap.
+Number converted(Number value, DType from, DType to) {
+  if (is_float(to)) return is_float(from) ? value : of_real(double(value.integer));
+  return of_integer(is_float(from) ? to_integer(to, value.real) : wrapped(to, value.integer));
+}
+// Rule 5 of dtype.h.
+Number cast(Number value, DType from, DType to) {
+  if (!is_float(to)) return of_integer(is_float(from) ? to_integer(to, value.real) : saturated(to, value.integer));
+  if (to == DType::f32 && !is_float(from)) return of_real(float(value.integer));  // rounded once
+  return of_real(convert(to, is_float(from) ? value.real : double(value.integer)));
+}
+// A constant where an integer is asked for; one that the integer cannot hold wraps.
+int64_t to_wrapped(DType dtype, double constant) {
+  if (std::isfinite(constant) && !can_hold(dtype, std::trunc(constant)) && dtype != DType::boolean)
+    return wrapped(dtype, to_integer(DType::i64, constant));
+  return to_integer(dtype, constant);
+}
+
+// The elements of a buffer, read where they lie (a step that reads a slice of a data set must not cost as much as the
+// data set).
 struct Elements {
-  const double* values = nullptr;
-  const void* packed = nullptr;
+  const void* data = nullptr;
   DType dtype = DType::f64;
   int64_t size = 0;
 
-  double operator[](int64_t index) const { return values ? values[index] : load(dtype, packed, index); }
+  Number operator[](int64_t index) const {
+    if (dtype == DType::f64) return of_real(static_cast<const double*>(data)[index]);
+    return is_float(dtype) ? of_real(load(dtype, data, index)) : of_integer(load_integer(dtype, data, index));
+  }
+  int64_t integer(int64_t index) const { return converted((*this)[index], dtype, DType::i64).integer; }
 };
 
-// What storing into a buffer makes of a number computed in double: floats stay, integers wrap, infinities saturate.
-double stored(DType dtype, double value) {
-  if (is_float(dtype)) return value;
-  if (dtype == DType::i64 && value == 0x1p63) return value;  // a cast that saturated: 2^63 - 1 has no double of its own
-  if (is_integer(dtype) && std::isfinite(value) && !can_hold(dtype, std::trunc(value))) {
-    const double modulus = std::ldexp(1.0, 8 * bytes(dtype));
-    value = std::fmod(std::trunc(value), modulus);
-    if (value < 0) value += modulus;
-    if (value > largest(dtype)) value -= modulus;
-  }
-  return convert(dtype, value);
+void put_number(Array& into, int64_t index, Number value) {
+  if (is_float(into.dtype()))
+    store(into.dtype(), into.mutable_data(), index, value.real);
+  else
+    store_integer(into.dtype(), into.mutable_data(), index, value.integer);
 }
 
 // The buffers of one run: leaves are made when they are first read, computed ones are put here.
@@ -51,63 +83,72 @@ class Buffers {
   Elements elements(BufferId id) {
     const Buffer& buffer = program_.buffers[size_t(id)];
     if (std::holds_alternative<ir::StateLeaf>(buffer.kind)) return whole(state_values(buffer));
-    if (const auto* data = std::get_if<ir::DataLeaf>(&buffer.kind))
-      return {nullptr, data->array.data(), data->array.dtype(), data->array.size()};
-    auto& values = values_[size_t(id)];
-    if (!values) values = leaf_values(buffer);
-    return whole(*values);
+    if (const auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) return whole(data->array);
+    return whole(made(id));
   }
 
-  void put(BufferId id, Values values) { values_[size_t(id)] = std::move(values); }
+  void put(BufferId id, Array values) { values_[size_t(id)] = std::move(values); }
   void drop(BufferId id) { values_[size_t(id)].reset(); }
 
-  Values copy(BufferId id) {
-    const Elements from = elements(id);
-    Values out(size_t(from.size));
-    for (int64_t i = 0; i < from.size; ++i) out[size_t(i)] = from[i];
-    return out;
+  // The buffer's values, of its shape and kept in this precision.
+  Array copy(BufferId id, DType dtype) {
+    const Buffer& buffer = program_.buffers[size_t(id)];
+    const auto* data = std::get_if<ir::DataLeaf>(&buffer.kind);
+    const Array& from = std::holds_alternative<ir::StateLeaf>(buffer.kind) ? state_values(buffer)
+                        : data                                             ? data->array
+                                                                           : made(id);
+    return from.cast(dtype).reshaped(buffer.shape);
   }
 
  private:
-  static Elements whole(const Values& values) { return {values.data(), nullptr, DType::f64, int64_t(values.size())}; }
+  static Elements whole(const Array& values) { return {values.data(), values.dtype(), values.size()}; }
 
-  const Values& state_values(const Buffer& buffer) const {
+  const Array& made(BufferId id) {
+    auto& values = values_[size_t(id)];
+    if (!values) values = leaf_values(program_.buffers[size_t(id)]);
+    return *values;
+  }
+
+  const Array& state_values(const Buffer& buffer) const {
     const auto found = state_.find(buffer.name);
     if (found == state_.end())
       throw StateError("state `" + buffer.name +
                        "` was never initialised; set it, or run a program that assigns it, before `" + program_.name +
                        "`.");
-    if (int64_t(found->second.size()) != buffer.shape.elements())
+    if (found->second.size() != buffer.shape.elements())
       throw StateError("state `" + buffer.name + "` holds " + std::to_string(found->second.size()) + " values, but `" +
                        program_.name + "` reads it with shape `" + to_string(buffer.shape) + "`, " +
                        std::to_string(buffer.shape.elements()) + " values.");
     return found->second;
   }
 
-  Values leaf_values(const Buffer& buffer) {
-    const size_t size = size_t(buffer.shape.elements());
-    if (const auto* leaf = std::get_if<ir::NumberLeaf>(&buffer.kind)) return Values(size, leaf->value);
-    if (const auto* leaf = std::get_if<ir::SymbolLeaf>(&buffer.kind))
-      return Values(size, double(symbols_[size_t(leaf->symbol)]));
-    Values values(size);
-    if (std::holds_alternative<ir::IotaLeaf>(buffer.kind)) {
-      for (size_t i = 0; i < size; ++i) values[i] = double(i);
-      return values;
+  Array leaf_values(const Buffer& buffer) {
+    Array out(buffer.shape, kept_type(buffer.dtype));
+    auto fill = [&](auto&& value) {
+      for (int64_t i = 0; i < out.size(); ++i)
+        put_number(out, i, converted(of_integer(value(i)), DType::i64, out.dtype()));
+      return out;
+    };
+    if (const auto* leaf = std::get_if<ir::NumberLeaf>(&buffer.kind)) {
+      for (int64_t i = 0; i < out.size(); ++i) store(out.dtype(), out.mutable_data(), i, leaf->value);
+      return out;
     }
+    if (const auto* leaf = std::get_if<ir::SymbolLeaf>(&buffer.kind))
+      return fill([&](int64_t) { return symbols_[size_t(leaf->symbol)]; });
+    if (std::holds_alternative<ir::IotaLeaf>(buffer.kind)) return fill([](int64_t i) { return i; });
     const auto* random = std::get_if<ir::RandomLeaf>(&buffer.kind);
     CARAVAN_CHECK(random, "`" + buffer.name + "` is read before it is computed");
-    const uint64_t step = uint64_t(int64_t(elements(random->step)[0]));
-    const uint64_t name = hash_name(random->stream);
-    for (size_t i = 0; i < size; ++i)
-      values[i] = double(random_words(seed_, name, step, i)[size_t(random->lane)] >> (32 - random->width));
-    return values;
+    const uint64_t step = uint64_t(elements(random->step).integer(0)), name = hash_name(random->stream);
+    return fill([&](int64_t i) {
+      return int64_t(random_words(seed_, name, step, uint64_t(i))[size_t(random->lane)] >> (32 - random->width));
+    });
   }
 
   const Program& program_;
   const State& state_;
   const std::vector<int64_t>& symbols_;
   const uint64_t seed_;
-  std::vector<std::optional<Values>> values_;
+  std::vector<std::optional<Array>> values_;
 };
 
 // The affine functions of the iterators that one accumulation needs (offsets, conditions, positions), all advanced
@@ -161,13 +202,16 @@ class Execution {
     prepare_body();
   }
 
-  Values run() {
+  Array run() {
     const Buffer& target = program_.buffers[size_t(accumulation_.target)];
+    const DType dtype = kept_type(target.dtype);
     const AccumulatorRow& facts = row(accumulation_.accumulator);
-    Values totals(size_t(target.shape.elements()), facts.neutral);
+    std::vector<Number> totals(size_t(target.shape.elements()),
+                               is_float(dtype) ? of_real(facts.neutral)
+                                               : of_integer(integer_neutral(accumulation_.accumulator, target.dtype)));
     write_.elements.size = int64_t(totals.size());
     const bool keeps = keeps_position(accumulation_.accumulator);
-    Values best(keeps ? totals.size() : 0);
+    std::vector<Number> best(keeps ? totals.size() : 0);
     std::vector<bool> touched(best.size(), false);
 
     bool more = std::ranges::find(accumulation_.extents, 0) == accumulation_.extents.end();
@@ -176,21 +220,32 @@ class Execution {
       const int64_t target_at = offset(write_);
       if (target_at == kOutside) continue;
       const size_t to = size_t(target_at);
-      const double value = body();
+      const Number value = body();
       if (!keeps) {
-        totals[to] = facts.combine(totals[to], value);
-      } else if (!touched[to] || beats(accumulation_.accumulator, value, best[to])) {
+        totals[to] = combined(facts, dtype, totals[to], converted(value, result_, dtype));
+      } else if (!touched[to] || wins(value, best[to])) {
         touched[to] = true;
         best[to] = value;
-        totals[to] = double(odometer_[kept_]);
+        totals[to] = of_integer(odometer_[kept_]);
       }
     }
-    if (!is_float(target.dtype))
-      for (double& total : totals) total = stored(target.dtype, total);
-    return totals;
+    Array out(target.shape, dtype);
+    if (!totals.empty()) out.mutable_data();
+    for (size_t i = 0; i < totals.size(); ++i) put_number(out, int64_t(i), totals[i]);
+    return out;
   }
 
  private:
+  static Number combined(const AccumulatorRow& facts, DType dtype, Number total, Number value) {
+    if (is_float(dtype)) return of_real(facts.combine(total.real, value.real));
+    return of_integer(wrapped(dtype, row(*facts.op).integer(total.integer, value.integer, 0)));
+  }
+  bool wins(Number value, Number best) const {
+    if (is_float(result_)) return beats(accumulation_.accumulator, value.real, best.real);
+    return accumulation_.accumulator == Accumulator::argmax ? value.integer > best.integer
+                                                            : value.integer < best.integer;
+  }
+
   bool is_index(size_t operand) const {
     auto loads = [&](const Term& term) {
       return std::ranges::any_of(term.parts, [&](const Term::Part& part) {
@@ -269,40 +324,80 @@ class Execution {
   struct Step {
     Scalar::Kind kind;
     size_t to, operand;
-    DType dtype;
-    double (*eval)(double, double, double);
+    DType dtype;    // of the value
+    DType compute;  // apply: of its arguments
+    Op op;
+    bool selects;  // apply: the first argument is a condition
+    int arity;
     size_t args[3];
+    DType types[3];       // of the arguments
+    bool is_constant[3];  // where an integer is asked for
   };
 
   void prepare_body() {
     const auto& entries = accumulation_.body.entries();
     CARAVAN_CHECK(!entries.empty(), to_string(program_, accumulation_));
-    scratch_.assign(entries.size(), 0);
+    std::vector<DType> operands;
+    for (const ir::Operand& operand : accumulation_.operands)
+      operands.push_back(program_.buffers[size_t(operand.buffer)].dtype);
+    const std::vector<ir::EntryType> types = ir::types_of(accumulation_.body, operands, {});
+    // Numbers that have met no precision yet are doubles.
+    auto kept = [&](size_t e) { return types[e].weak ? DType::f64 : kept_type(types[e].dtype); };
+    scratch_.assign(entries.size(), Number{});
     for (size_t i = 0; i < entries.size(); ++i) {
       const Scalar& entry = entries[i];
       if (entry.kind == Scalar::Kind::constant) {
-        scratch_[i] = entry.constant;
+        scratch_[i] = of_real(entry.constant);
         continue;
       }
       const bool apply = entry.kind == Scalar::Kind::apply;
-      steps_.push_back({entry.kind,
-                        i,
-                        size_t(entry.operand),
-                        entry.dtype,
-                        apply ? row(entry.op).eval : nullptr,
-                        {size_t(entry.args[0]), size_t(entry.args[1]), size_t(entry.args[2])}});
+      Step step{};
+      step.kind = entry.kind, step.to = i, step.operand = size_t(entry.operand);
+      step.dtype = entry.kind == Scalar::Kind::cast ? entry.dtype : kept(i);
+      step.compute = kept_type(types[i].compute), step.op = entry.op;
+      step.selects = apply && row(entry.op).result == ResultType::select;
+      step.arity = apply ? row(entry.op).arity : entry.kind == Scalar::Kind::cast ? 1 : 0;
+      for (int k = 0; k < step.arity; ++k) {
+        step.args[k] = size_t(entry.args[k]);
+        step.types[k] = kept(step.args[k]);
+        step.is_constant[k] = entries[step.args[k]].kind == Scalar::Kind::constant;
+      }
+      steps_.push_back(step);
     }
+    result_ = kept(entries.size() - 1);
   }
 
-  double body() {
-    double* const at = scratch_.data();
+  Number applied(const Step& step) const {
+    const OpRow& facts = row(step.op);
+    Number args[3]{};
+    for (int k = 0; k < step.arity; ++k) {
+      const Number arg = scratch_[step.args[k]];
+      if (step.selects && k == 0) {
+        const bool holds = is_float(step.types[0]) ? arg.real != 0 : arg.integer != 0;
+        args[0] = is_float(step.compute) ? of_real(holds) : of_integer(holds);
+      } else if (step.is_constant[k] && !is_float(step.compute)) {
+        args[k] = of_integer(to_wrapped(step.compute, arg.real));
+      } else {
+        args[k] = converted(arg, step.types[k], step.compute);
+      }
+    }
+    if (!is_float(step.compute)) {
+      const int64_t value = facts.integer(args[0].integer, args[1].integer, args[2].integer);
+      return of_integer(wrapped(step.dtype, value));
+    }
+    const double value = facts.eval(args[0].real, args[1].real, args[2].real);
+    return is_float(step.dtype) ? of_real(value) : of_integer(value != 0);  // a comparison
+  }
+
+  Number body() {
     for (const Step& step : steps_) {
+      Number& to = scratch_[step.to];
       switch (step.kind) {
         case Scalar::Kind::constant: break;
-        case Scalar::Kind::load: at[step.to] = element(step.operand); break;
-        case Scalar::Kind::position: at[step.to] = double(odometer_[position_]); break;
-        case Scalar::Kind::cast: at[step.to] = convert(step.dtype, at[step.args[0]]); break;
-        case Scalar::Kind::apply: at[step.to] = step.eval(at[step.args[0]], at[step.args[1]], at[step.args[2]]); break;
+        case Scalar::Kind::load: to = element(step.operand); break;
+        case Scalar::Kind::position: to = of_integer(odometer_[position_]); break;
+        case Scalar::Kind::cast: to = cast(scratch_[step.args[0]], step.types[0], step.dtype); break;
+        case Scalar::Kind::apply: to = applied(step); break;
       }
     }
     return scratch_.back();
@@ -318,7 +413,7 @@ class Execution {
     return true;
   }
 
-  double element(size_t operand) const {
+  Number element(size_t operand) const {
     const Access& access = operands_[operand];
     return access.elements[offset(access)];
   }
@@ -327,8 +422,8 @@ class Execution {
     int64_t sum = odometer_[index.form];
     for (const auto& [operand, coefficient] : index.loads) {
       const int64_t at = offset(operands_[operand]);
-      const double id = at == kOutside ? kNoId : std::clamp(operands_[operand].elements[at], -kNoId, kNoId);
-      sum += coefficient * int64_t(std::isnan(id) ? -kNoId : id);
+      const int64_t id = at == kOutside ? kNoId : operands_[operand].elements.integer(at);
+      sum += coefficient * std::clamp(id, -kNoId, kNoId);
     }
     return sum;
   }
@@ -345,7 +440,7 @@ class Execution {
     return at;
   }
 
-  static constexpr double kNoId = 0x1p45;  // out of every range, and stays so in a sum
+  static constexpr int64_t kNoId = int64_t(1) << 45;  // out of every range, and stays so in a sum
   static constexpr int64_t kOutside = -1;
 
   const Program& program_;
@@ -358,7 +453,8 @@ class Execution {
   std::vector<Index> where_;
   int position_ = 0, kept_ = 0;  // forms
   std::vector<Step> steps_;
-  std::vector<double> scratch_;
+  std::vector<Number> scratch_;
+  DType result_{};  // of the body
 };
 
 void check_symbols(const Program& program, const std::vector<int64_t>& symbols) {
@@ -397,7 +493,9 @@ std::vector<size_t> last_readers(const Program& program) {
 
 }  // namespace
 
-std::vector<Values> run(const Program& program, State& state, const std::vector<int64_t>& symbols, uint64_t seed) {
+DType kept_type(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
+
+std::vector<Array> run(const Program& program, State& state, const std::vector<int64_t>& symbols, uint64_t seed) {
   check_symbols(program, symbols);
   Buffers buffers(program, state, symbols, seed);
   const std::vector<size_t> last = last_readers(program);
@@ -409,21 +507,19 @@ std::vector<Values> run(const Program& program, State& state, const std::vector<
       if (last[size_t(operand.buffer)] == k) buffers.drop(operand.buffer);
   }
 
-  std::vector<Values> observed;
-  for (BufferId id : program.observed) observed.push_back(buffers.copy(id));
+  std::vector<Array> observed;
+  for (BufferId id : program.observed)
+    observed.push_back(buffers.copy(id, kept_type(program.buffers[size_t(id)].dtype)));
 
   // Everything that can fail comes before the first change.
   State assigned;
   for (const ir::Assignment& assignment : program.assignments) {
     const Buffer& to = program.buffers[size_t(assignment.state)];
-    Values values = buffers.copy(assignment.value);
-    if (!is_float(to.dtype) && to.dtype != program.buffers[size_t(assignment.value)].dtype)
-      for (double& value : values) value = convert(to.dtype, value);
-    assigned.insert_or_assign(to.name, std::move(values));
+    assigned.insert_or_assign(to.name, buffers.copy(assignment.value, kept_type(to.dtype)).reshaped(to.shape));
   }
   while (!assigned.empty()) {
     auto outcome = state.insert(assigned.extract(assigned.begin()));
-    if (!outcome.inserted) outcome.position->second.swap(outcome.node.mapped());
+    if (!outcome.inserted) std::swap(outcome.position->second, outcome.node.mapped());
   }
   return observed;
 }
