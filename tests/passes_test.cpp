@@ -1427,13 +1427,13 @@ TEST(SplitSums, Choice) {
     const ir::Program p = split_sums(to_ir(observe(row.tensor())));
     ir::verify(p);
     const ir::Accumulation& last = p.accumulations.back();
-    EXPECT_EQ(last.split < 0 ? "" : last.iterators[size_t(last.split)], row.split) << row.name << ": " << ir::to_string(p, last);
+    EXPECT_EQ(last.order.lanes < 0 ? "" : last.iterators[size_t(last.order.lanes)], row.split) << row.name << ": " << ir::to_string(p, last);
   }
 }
 TEST(SplitSums, MustRefuseWhatIsNotASumOverAReducedIterator) {
   for (int split : {0, 2, 7, -2}) {  // i is written; there are two iterators
     ir::Program p = to_ir(observe(einsum("i,j => i", leaf("a", "4,64"))));
-    p.accumulations.back().split = split;
+    p.accumulations.back().order.lanes = split;
     EXPECT_THROW(ir::verify(p), InternalError) << split;
   }
 }

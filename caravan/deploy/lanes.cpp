@@ -9,9 +9,11 @@ using namespace loop;
 
 namespace {
 
-// A register starts, is summed into in loops, and is added to a total: what passes/split_loops makes.
+// Over lanes, a register starts, is summed into in loops, and is added to a total: what passes/split_loops makes. (The
+// blocks of a long sum look the same, but their neighbours do not lie side by side.)
 bool is_partial_sum(const For& loop) {
   if (loop.kind != LoopKind::serial || loop.body.size() < 2 || !has_loop(loop.body)) return false;
+  if (loop.extent != ir::SumOrder::kLanes || !has_lanes(loop)) return false;
   auto* start = std::get_if<Reset>(&loop.body.front());
   auto* end = std::get_if<Combine>(&loop.body.back());
   return start && end && start->to == end->value && side_by_side(loop);

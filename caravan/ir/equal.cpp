@@ -57,7 +57,7 @@ void for_each_term(const Accumulation& a, Visit visit) {
 
 bool equal(const Program& p, const Accumulation& a, const Program& q, const Accumulation& b) {
   if (a.accumulator != b.accumulator || a.extents != b.extents || a.where != b.where || a.write != b.write ||
-      a.counted != b.counted || a.split != b.split || a.body != b.body || a.operands.size() != b.operands.size() ||
+      a.counted != b.counted || a.order != b.order || a.body != b.body || a.operands.size() != b.operands.size() ||
       !same_buffer(buffer_of(p, a.target), buffer_of(q, b.target)))
     return false;
   for (size_t k = 0; k < a.operands.size(); ++k)
@@ -81,6 +81,8 @@ size_t hash(const Program& program, const Accumulation& accumulation) {
   mix(a.where);
   mix(a.write);
   for (bool counted : a.counted) mix(uint64_t(counted));
+  mix(uint64_t(a.order.lanes));
+  for (const SumOrder::Block& block : a.order.blocks) mix(uint64_t(block.iterator)), mix(uint64_t(block.size));
   mix(hash(a.body));
   mix(buffer_of(program, a.target));
   for (size_t k = 0; k < a.operands.size(); ++k) {

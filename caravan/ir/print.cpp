@@ -4,6 +4,7 @@
 //     p[o] max= x[2*o + k - 1]   for o < 4, k < 3 where 2*o + k - 1 >= 0   # pool
 //     e[b, d] += table[ids[b], d]   for b < 32, d < 64   # gather
 //     n[b] argmax= x[b, c]   for b < 32, c < 10 counting c   # argmax
+//     m[c] += x[b, c]   for b < 100000, c < 64   # mean, main.cpp:14, summed in blocks of 50 b, 1250 b, 25000 b
 //
 // Indices are in memory order: batch, output, input.
 #include "caravan/ir/program.h"
@@ -51,6 +52,20 @@ std::string kind_text(const Program& program, const BufferKind& kind) {
   return std::visit(Visitor{program}, kind);
 }
 
+// The order of a sum that is cut into blocks, as a remark: it follows from the rest of the line. Lanes alone are not
+// mentioned, the loops show them.
+std::string order_text(const Accumulation& a) {
+  auto name = [&](int k) {
+    return k >= 0 && size_t(k) < a.iterators.size() ? a.iterators[size_t(k)] : "iterator" + std::to_string(k);
+  };
+  if (a.order.blocks.empty()) return "";
+  const std::string lanes =
+      a.order.lanes < 0 ? "" : std::to_string(SumOrder::kLanes) + " lanes of " + name(a.order.lanes) + ", ";
+  return "summed in " + lanes + "blocks of " + joined(a.order.blocks, ", ", [&](const SumOrder::Block& block) {
+           return std::to_string(block.size) + " " + name(block.iterator);
+         });
+}
+
 }  // namespace
 
 std::string to_string(const Program& program, const Accumulation& accumulation) {
@@ -92,10 +107,10 @@ std::string to_string(const Program& program, const Accumulation& accumulation) 
   if (!counting.empty()) domain += " counting " + counting;
   if (!domain.empty()) out += "  " + domain;
 
-  const std::string line = a.source.known() ? to_string(a.source) : "";
-  if (!a.label.empty() || !line.empty())
-    out += "   # " + a.label + (a.label.empty() || line.empty() ? "" : ", ") + line;
-  return out;
+  std::string remark = a.label;
+  for (const std::string& more : {a.source.known() ? to_string(a.source) : "", order_text(a)})
+    remark += (remark.empty() || more.empty() ? "" : ", ") + more;
+  return out + (remark.empty() ? "" : "   # " + remark);
 }
 
 std::string to_string(const Program& program) {

@@ -11,7 +11,8 @@
 //   (an index tensor) are checked at run time, and a point outside contributes nothing.
 // * Initial value. Before its accumulation every element of y holds the accumulator's neutral element.
 // * Order. Points of D may be visited in any order, except that argmax and argmin keep the first winner in iterator
-//   order (the last iterator runs fastest) and that a sum's rounding belongs to the backend's fixed order.
+//   order (the last iterator runs fastest) and that compiled code adds the terms of a floating-point sum in the order
+//   that `SumOrder` states.
 // * Precision. Operands are read at their buffer's precision, the body computes as type_of says, the total is kept in
 //   at least the precision of y. The interpreter computes floats in double, whatever the precision.
 // * State. All accumulations read the old state; then all assignments take effect.
@@ -65,6 +66,37 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
+// The order in which compiled code adds the terms of one element's floating-point sum: a choice of bits that depends on
+// the accumulation alone. passes/split_sums makes it once, before any optimisation, so that no pass, number of threads
+// or observed tensor changes a bit.
+//
+// A sum of no stated order is one chain of additions: the reduced iterators are nested loops, the last one innermost.
+// The rounding error of a chain grows with its length, and so a long sum is cut into blocks. `y += x[k]` over k < 1000
+// in blocks of 50 is
+//
+//     for kb < 20:  block = 0;  for ki < 50: block += x[50*kb + ki];  y += block
+//
+// Blocks of blocks make a cascade: chains stay short at every level, so the error grows with the logarithm of the
+// number of terms. Where the block does not divide the extent, the last block has what is left over.
+// Values that are added into memory element by element (a write map that is not injective) have no stated order.
+struct SumOrder {
+  // The terms of a lane are summed apart: those with index l, l + 8, l + 16, ... of an iterator go to lane l, and at
+  // the end the lanes are added, the first one first. That iterator is the innermost loop. If its extent is a multiple
+  // of kLanes, a lane has the terms of all reduced iterators; if not, the lanes are added for each run of that
+  // iterator.
+  static constexpr int64_t kLanes = 8;
+  int lanes = -1;  // the iterator; -1: no lanes
+  // A run of `size` neighbours of the iterator, with all loops inside, has a sum of its own, which is then added to the
+  // sum of the next larger block. From the innermost block to the largest.
+  struct Block {
+    int iterator = -1;
+    int64_t size = 0;
+    bool operator==(const Block&) const = default;
+  };
+  std::vector<Block> blocks;
+  bool operator==(const SumOrder&) const = default;
+};
+
 struct Accumulation {
   BufferId target = -1;
   Accumulator accumulator{};
@@ -77,9 +109,7 @@ struct Accumulation {
   // For argmax and argmin: the iterators whose linear position is kept (true = counted), in an i32 or i64 target.
   // Empty for the others.
   std::vector<bool> counted;
-  // A reduced iterator whose sum is kept in several partial sums, added at the end; -1: one sum, in order. A choice
-  // that is made once, before any optimisation, so that none of them changes a bit.
-  int split = -1;
+  SumOrder order;
   std::string label;  // what the user wrote: an op or a spec
   Source source;
 };

@@ -132,17 +132,37 @@ class Verifier {
     } else {
       require(a.counted.empty(), subject, "counts iterators but does not keep a position");
     }
-    if (a.split != -1) {
-      const bool there = a.split >= 0 && size_t(a.split) < a.iterators.size();
+    check_order(a, subject);
+    check_body(a, subject);
+    ready_[size_t(a.target)] = true;
+  }
+
+  void check_order(const Accumulation& a, const std::string& subject) const {
+    auto check_iterator = [&](int iterator) {
+      const bool there = iterator >= 0 && size_t(iterator) < a.iterators.size();
       require(there && a.accumulator == Accumulator::add, subject,
               "splits what is not a sum over one of its iterators");
       for (const Term& term : a.write)
         for (const Term::Part& part : term.parts)
-          require(part.kind != PartKind::iterator || part.which != a.split, subject,
+          require(part.kind != PartKind::iterator || part.which != iterator, subject,
                   "splits a sum over a written iterator");
+    };
+    const int lanes = a.order.lanes;
+    if (lanes != -1) check_iterator(lanes);
+    // The loops from the innermost: that of the lanes, then the others from the last.
+    auto depth = [&](int iterator) { return iterator == lanes ? int(a.iterators.size()) : iterator; };
+    const SumOrder::Block* inside = nullptr;
+    for (const SumOrder::Block& block : a.order.blocks) {
+      check_iterator(block.iterator);
+      const bool same = inside && inside->iterator == block.iterator;
+      const int64_t unit = same ? inside->size : block.iterator == lanes ? SumOrder::kLanes : 1;
+      require(block.size >= unit && block.size % unit == 0 && (!same || block.size > unit) &&
+                  block.size < a.extents[size_t(block.iterator)],
+              subject, "sums in blocks of " + number(block.size) + " " + a.iterators[size_t(block.iterator)]);
+      require(!inside || same || depth(block.iterator) < depth(inside->iterator), subject,
+              "has blocks that are not listed from the innermost");
+      inside = &block;
     }
-    check_body(a, subject);
-    ready_[size_t(a.target)] = true;
   }
 
   void require_ready(BufferId id, const std::string& subject) const {

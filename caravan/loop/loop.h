@@ -118,8 +118,11 @@ struct For {
   int64_t extent = 0;
   LoopKind kind = LoopKind::serial;
   Block body;
-  int64_t chunk = 0;   // of a parallel loop: so many iterations go to a thread at a time
-  bool split = false;  // its sums are to be kept in partial sums: `split_loops` makes it so
+  int64_t chunk = 0;  // of a parallel loop: so many iterations go to a thread at a time
+  // How the sum that the loop adds to is to be ordered (ir::SumOrder): in lanes along this loop; in blocks of so many
+  // iterations, each size a multiple of the one before. `split_loops` makes it so; after it no loop has either.
+  bool lanes = false;
+  std::vector<int64_t> blocks{};
 };
 struct If {
   std::vector<Term> where;

@@ -27,7 +27,7 @@ DType wide(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? D
 
 bool operator==(const For& a, const For& b) {
   return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.chunk == b.chunk &&
-         a.split == b.split && a.body == b.body;
+         a.lanes == b.lanes && a.blocks == b.blocks && a.body == b.body;
 }
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 
@@ -102,10 +102,16 @@ class Printer {
     return element(s.positions, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) + " at " +
            term(s.term);
   }
+  static std::string blocks(const For& s) {
+    std::string out;
+    for (int64_t size : s.blocks) out += (out.empty() ? " in blocks of " : ", ") + std::to_string(size);
+    return out;
+  }
   std::string line(const For& s) const {
     return "for " + variable(s.variable) + " < " + std::to_string(s.extent) +
            (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
-           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") + (s.split ? " in partial sums" : "") + ":";
+           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") + (s.lanes ? " in partial sums" : "") + blocks(s) +
+           ":";
   }
   std::string line(const If& s) const {
     std::string out;

@@ -91,6 +91,14 @@ WriteForm write_form(const ir::Program& program, const Accumulation& a) {
   return form;
 }
 
+std::vector<size_t> reduced_iterators(const Accumulation& a, const WriteForm& form) {
+  std::vector<size_t> out;
+  for (size_t k = 0; k < a.iterators.size(); ++k)
+    if (!form.outer[k] && a.order.lanes != int(k)) out.push_back(k);
+  if (a.order.lanes >= 0) out.push_back(size_t(a.order.lanes));
+  return out;
+}
+
 namespace {
 
 bool in_memory(const ir::Buffer& buffer) {
@@ -115,7 +123,7 @@ Accumulation without_single(Accumulation a) {
 Accumulation without_sums_of_bool(const ir::Program& program, Accumulation a) {
   if (program.buffers[size_t(a.target)].dtype != DType::boolean) return a;
   if (a.accumulator == Accumulator::mul) a.accumulator = Accumulator::and_;
-  if (a.accumulator == Accumulator::add) a.accumulator = Accumulator::or_, a.split = -1;
+  if (a.accumulator == Accumulator::add) a.accumulator = Accumulator::or_, a.order = {};
   return a;
 }
 
@@ -162,9 +170,11 @@ class KernelLowering {
       inner = guarded(std::move(within[k + 1]), std::move(inner));
       if (a_.extents[iterators[k]] == 1) continue;
       Block outer;
-      const bool split = a_.split == int(iterators[k]);
-      outer.push_back(
-          For{Variable(iterators[k]), a_.extents[iterators[k]], LoopKind::serial, std::move(inner), 0, split});
+      For loop{Variable(iterators[k]), a_.extents[iterators[k]], LoopKind::serial, std::move(inner)};
+      loop.lanes = a_.order.lanes == int(iterators[k]);
+      for (const ir::SumOrder::Block& block : a_.order.blocks)
+        if (block.iterator == int(iterators[k])) loop.blocks.push_back(block.size);
+      outer.push_back(std::move(loop));
       inner = std::move(outer);
     }
     return guarded(std::move(within[0]), std::move(inner));
@@ -360,9 +370,7 @@ class KernelLowering {
         if (part.kind == Part::Kind::iterator &&
             std::find(outer.begin(), outer.end(), size_t(part.which)) == outer.end())
           outer.push_back(size_t(part.which));
-    for (size_t k = 0; k < a_.iterators.size(); ++k)
-      if (!form_.outer[k] && a_.split != int(k)) inner.push_back(k);
-    if (a_.split >= 0) inner.push_back(size_t(a_.split));  // innermost
+    inner = reduced_iterators(a_, form_);
   }
   bool only_outer(const Term& term) const {
     return std::all_of(term.parts.begin(), term.parts.end(), [&](const Part& p) {

@@ -24,6 +24,10 @@ struct WriteForm {
 };
 WriteForm write_form(const ir::Program& program, const ir::Accumulation& accumulation);
 
+// The iterators that are summed over, in the order of their loops, outermost first: as the accumulation lists them, but
+// one that is summed in lanes is the innermost.
+std::vector<size_t> reduced_iterators(const ir::Accumulation& accumulation, const WriteForm& form);
+
 // One kernel an accumulation, in order. A domain that the program states becomes a guard: conditions first, then index
 // tensors one after the other, each inside the guards that keep its own access in range.
 loop::Module lower(const ir::Program& program);

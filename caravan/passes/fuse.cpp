@@ -52,11 +52,11 @@ size_t loop_depth(const Block& block) {
   return out;
 }
 
-bool has_split(const Block& block) {
+bool has_partial_sums(const Block& block) {
   return std::any_of(block.begin(), block.end(), [](const Statement& s) {
-    if (auto* i = std::get_if<If>(&s)) return has_split(i->body);
+    if (auto* i = std::get_if<If>(&s)) return has_partial_sums(i->body);
     auto* f = std::get_if<For>(&s);
-    return f && (f->split || has_split(f->body));
+    return f && (f->lanes || has_partial_sums(f->body));
   });
 }
 bool calls_function(const Block& block) {
@@ -176,7 +176,7 @@ class Fuser {
   // Where the rows of a reduction are neighbours in memory, many of them run at once, and a loop inside that runs along
   // memory itself would end that. The rows of a split sum run one by one, and so would a function of theirs.
   static bool keeps_lanes(const For& a, const For& b) {
-    if (!has_loop(b.body)) return !has_split(a.body) || !calls_function(b.body);
+    if (!has_loop(b.body)) return !has_partial_sums(a.body) || !calls_function(b.body);
     return !has_loop(a.body) || has_lanes(a) == has_lanes(b);
   }
 

@@ -50,7 +50,7 @@ class Packer {
 
   // The innermost written iterator, if neighbours along it are, or can be made, neighbours in all that is read.
   int lane_of(const Accumulation& a) const {
-    if (a.split >= 0 || has_loads(a)) return -1;
+    if (a.order.lanes >= 0 || has_loads(a)) return -1;
     int lane = -1;
     bool reduces = false;
     for (int k = 0; k < int(a.iterators.size()); ++k) {

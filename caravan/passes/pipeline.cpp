@@ -64,7 +64,7 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
 // Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.
 bool same(const ir::Program& p, const ir::Program& q) {
   auto same_accumulation = [](const ir::Accumulation& a, const ir::Accumulation& b) {
-    return a.target == b.target && a.accumulator == b.accumulator && a.split == b.split && a.extents == b.extents &&
+    return a.target == b.target && a.accumulator == b.accumulator && a.order == b.order && a.extents == b.extents &&
            a.where == b.where && a.write == b.write && a.operands == b.operands && a.body == b.body;
   };
   return p.buffers.size() == q.buffers.size() && p.observed == q.observed &&
