@@ -62,17 +62,19 @@ write_seconds() {
 }
 
 # --- the copy of the sources ---
-# Files keep their times, so that only what has changed since the last run is built again. What the last run left changed,
-# because it was killed, counts as changed now.
+# What differs is copied and is new then, so that it is built again, and nothing else is: also where a run was killed while a
+# fault was in it.
 copy_sources() {
+  local path
   mkdir -p "$tree" "$logs"
-  find "$tree" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
-  tar -c --exclude=./build --exclude=./.git . | tar -x -C "$tree"
-  if [[ -f $folder/applied ]]; then
-    touch "$tree/$(<"$folder/applied")"
-    rm "$folder/applied"
-  fi
+  while IFS= read -r -d '' path; do
+    cmp -s "$path" "$tree/$path" || { mkdir -p "$tree/${path%/*}" && cp --no-dereference --preserve=mode "$path" "$tree/$path"; }
+  done < <(sources_of)
+  while IFS= read -r -d '' path; do
+    [[ -e $path || -L $path ]] || rm "$tree/$path"
+  done < <(cd "$tree" && sources_of)
 }
+sources_of() { find . \( -path ./build -o -path ./.git \) -prune -o ! -type d -print0; }
 
 # put_in NAME: into the copy. 1 where the text is not there, or there more than once.
 put_in() {
@@ -82,13 +84,11 @@ put_in() {
   [[ $content == *"$old"* ]] || return 1
   after=${content#*"$old"}
   [[ $after != *"$old"* ]] || return 1
-  echo "${file[$1]}" >"$folder/applied"
   cp "$path" "$folder/sound"
   printf '%s' "${content%%"$old"*}${becomes[$1]}$after" >"$path"
 }
 take_out() {
   cp "$folder/sound" "$tree/${file[$1]}"  # with the time of now: it has to be built again
-  rm -f "$folder/applied"
 }
 
 # --- building and running ---
@@ -159,7 +159,7 @@ try() {
     rm -rf "$cache"
     cp -a "$kernels" "$cache"
     status=0
-    run_test "$logs/$name.$program" "$cache" "$program" "$filter" || status=$?
+    { run_test "$logs/$name.$program" "$cache" "$program" "$filter" || status=$?; } 2>/dev/null  # the shell's own word on a crash
     if ((status == 0)); then
       let_through=1
       said+="${said:+; }$program LETS IT THROUGH"
