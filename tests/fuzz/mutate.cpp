@@ -1,4 +1,5 @@
-// mutate [ROUNDS]: damages the seeds of a fuzzer in ROUNDS ways, the same ones every time, and runs it on each.
+// mutate [ROUNDS [NUMBER]]: damages the seeds of a fuzzer in ROUNDS ways, and runs it on each. The ways are the same every time;
+// another NUMBER gives others.
 // mutate --seeds DIR: writes them into a folder, for libFuzzer to begin with.
 #include <cstdio>
 #include <cstdlib>
@@ -47,7 +48,7 @@ int main(int argc, char** argv) {
     }
     return 0;
   }
-  std::mt19937 random(1);
+  std::mt19937 random(argc > 2 ? uint32_t(std::atoi(argv[2])) : 1);
   run("");
   for (const std::string& seed : all) run(seed);
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 500;
