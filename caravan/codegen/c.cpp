@@ -775,7 +775,8 @@ Parts parts_of(const Module& module) {
   const ir::Program& program = module.program;
   Parts out;
   std::map<std::string, std::string> known;  // by text with numbered names
-  std::string chunks, calls;
+  std::string chunks;
+  std::vector<std::string> calls;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     const Kernel& kernel = module.kernels[k];
     KernelPrinter printer(module, kernel, KernelPrinter::Names::own);
@@ -783,35 +784,49 @@ Parts parts_of(const Module& module) {
     auto [at, fresh] =
         known.emplace(numbered.head("") + numbered.body(), "k" + std::to_string(k) + "_" + identifier(kernel.name));
     const std::string& function = at->second;
+    std::string call;
     if (fresh) {
       std::string comments;
       for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
       out.functions.push_back({comments, printer.head(function), printer.body()});
     } else {
-      for (const std::string& text : kernel.comments) calls += "  " + comment(text) + "\n";
+      for (const std::string& text : kernel.comments) call += "  " + comment(text) + "\n";
     }
     if (const For* loop = parallel_loop(kernel)) {
       const std::string name = "chunk" + std::to_string(k);
       chunks += chunk_function(name, *loop, printer.call(function));
       const int64_t n = (loop->extent + loop->chunk - 1) / loop->chunk;
-      calls += "  caravan_parallel(step, " + name + ", " + std::to_string(n) + ");\n";
+      call += "  caravan_parallel(step, " + name + ", " + std::to_string(n) + ");\n";
     } else {
-      calls += "  " + printer.call(function) + "\n";
+      call += "  " + printer.call(function) + "\n";
     }
+    calls.push_back(std::move(call));
   }
   for (const auto& [state, value] : program.assignments) {  // every value is a buffer of its own by now
     const ir::Buffer &to = program.buffers[size_t(state)], &from = program.buffers[size_t(value)];
     CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype,
                   "`" + to.name + "` is assigned `" + from.name + "`");
-    calls += "  memcpy(step->buffers[" + std::to_string(state) + "], step->buffers[" + std::to_string(value) + "], " +
-             std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " + comment(to.name + " := " + from.name) +
-             "\n";
+    calls.push_back("  memcpy(step->buffers[" + std::to_string(state) + "], step->buffers[" + std::to_string(value) +
+                    "], " + std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " +
+                    comment(to.name + " := " + from.name) + "\n");
   }
-  out.run = chunks + "\nvoid " + std::string(kEntry) + "(const caravan_step* step) {\n  (void)step;\n" + calls +
-            "}\n\nvoid " + std::string(kManySteps) +
-            "(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) {\n"
-            "  (void)symbols, (void)ranges;\n  for (int64_t s = 0; s < steps; ++s) {\n    " +
-            kEntry + "(step);\n";
+  for (size_t n = 0; calls.size() > kMostCalls; ++n) {  // some of them become one call of a function that has them
+    std::vector<std::string> fewer;
+    for (size_t from = 0; from < calls.size(); from += kMostCalls) {
+      const std::string name = std::string(kEntry) + std::to_string(n) + "_" + std::to_string(fewer.size());
+      chunks += "\nstatic __attribute__((noinline)) void " + name + "(const caravan_step* step) {\n";
+      for (size_t k = from; k < std::min(from + kMostCalls, calls.size()); ++k) chunks += calls[k];
+      chunks += "}\n";
+      fewer.push_back("  " + name + "(step);\n");
+    }
+    calls = std::move(fewer);
+  }
+  out.run = chunks + "\nvoid " + std::string(kEntry) + "(const caravan_step* step) {\n  (void)step;\n";
+  for (const std::string& call : calls) out.run += call;
+  out.run += "}\n\nvoid " + std::string(kManySteps) +
+             "(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) {\n"
+             "  (void)symbols, (void)ranges;\n  for (int64_t s = 0; s < steps; ++s) {\n    " +
+             kEntry + "(step);\n";
   for (size_t k = 0; k < program.symbols.size(); ++k) {
     const std::string n = "[" + std::to_string(k) + "]";
     out.run += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";

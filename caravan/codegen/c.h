@@ -27,6 +27,11 @@ inline constexpr const char* kEntry = "caravan_run";
 // range ends.
 inline constexpr const char* kManySteps = "caravan_run_steps";
 
+// Calls of kernels in one function of the text; a program of more kernels has functions that make some of its calls
+// each. The C compiler puts small kernels in place of their calls and takes more than linear time over the function
+// that this makes: GCC 12 needed 6 s for 1,000 calls of a kernel with one sine, 256 s for 5,000.
+inline constexpr size_t kMostCalls = 256;
+
 std::string to_c(const loop::Module& module);  // as one text
 
 // As texts that can be compiled apart and linked, of at most so many functions each; the last one has the entries.

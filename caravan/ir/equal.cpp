@@ -57,8 +57,8 @@ void for_each_term(const Accumulation& a, Visit visit) {
 
 bool equal(const Program& p, const Accumulation& a, const Program& q, const Accumulation& b) {
   if (a.accumulator != b.accumulator || a.extents != b.extents || a.where != b.where || a.write != b.write ||
-      a.counted != b.counted || a.order != b.order || a.body != b.body || a.operands.size() != b.operands.size() ||
-      !same_buffer(buffer_of(p, a.target), buffer_of(q, b.target)))
+      a.counted != b.counted || a.order != b.order || a.part != b.part || a.body != b.body ||
+      a.operands.size() != b.operands.size() || !same_buffer(buffer_of(p, a.target), buffer_of(q, b.target)))
     return false;
   for (size_t k = 0; k < a.operands.size(); ++k)
     if (a.operands[k].map != b.operands[k].map || first_alias(a, k) != first_alias(b, k) ||

@@ -4,7 +4,9 @@
 //
 //     for i in D:   y[L(i)]  (+)=  body( a[A(i)], b[B(i)], ... )
 //
-// * Buffers. Every buffer is written by exactly one accumulation, or is a leaf (state, data, number, ...).
+// * Buffers. Every buffer is written by exactly one accumulation, or is a leaf (state, data, number, ...), or is
+// written
+//   by several that say so (`part`): each writes a range of its elements, all together write every element once.
 //   Accumulations stand in an order in which operands come before their readers.
 // * Domain. D is the box of the iterators, restricted to the points where every term of `where` is >= 0. Inside D every
 //   read and write is in range: the verifier proves it from intervals and `where`; only terms with a load
@@ -110,6 +112,7 @@ struct Accumulation {
   // Empty for the others.
   std::vector<bool> counted;
   SumOrder order;
+  bool part = false;  // writes a range of the target, and leaves the rest of it to others
   std::string label;  // what the user wrote: an op or a spec
   Source source;
 };

@@ -21,6 +21,7 @@ class Verifier {
   explicit Verifier(const Program& program) : program_(program) {
     for (const Symbol& symbol : program.symbols) symbol_ranges_.push_back(symbol.range);
     ready_.assign(program.buffers.size(), false);
+    for (const Buffer& b : program.buffers) left_.push_back(b.shape.elements());
     for (size_t id = 0; id < ready_.size(); ++id) ready_[id] = !is<Computed>(BufferId(id));
   }
 
@@ -134,6 +135,15 @@ class Verifier {
     }
     check_order(a, subject);
     check_body(a, subject);
+    if (a.part) {
+      require(a.accumulator == Accumulator::add, subject, "writes a part of a buffer but is no sum");
+      int64_t& left = left_[size_t(a.target)];
+      left -= part_elements(a, subject);
+      require(left >= 0, subject, "writes elements that another part has written");
+      ready_[size_t(a.target)] = left == 0;
+      return;
+    }
+    require(left_[size_t(a.target)] == buffer(a.target).shape.elements(), subject, "writes a buffer that has parts");
     ready_[size_t(a.target)] = true;
   }
 
@@ -163,6 +173,22 @@ class Verifier {
               "has blocks that are not listed from the innermost");
       inside = &block;
     }
+  }
+
+  // A part writes a box: every axis at a constant, or along an iterator of its own.
+  int64_t part_elements(const Accumulation& a, const std::string& subject) const {
+    int64_t out = 1;
+    std::vector<bool> used(a.extents.size(), false);
+    for (const Term& term : a.write) {
+      if (term.parts.empty()) continue;
+      const Term::Part& part = term.parts[0];
+      require(term.parts.size() == 1 && part.kind == PartKind::iterator && part.coefficient == 1 &&
+                  !used[size_t(part.which)],
+              subject, "writes a part that is not a box");
+      used[size_t(part.which)] = true;
+      out *= a.extents[size_t(part.which)];
+    }
+    return out;
   }
 
   void require_ready(BufferId id, const std::string& subject) const {
@@ -277,7 +303,8 @@ class Verifier {
 
   const Program& program_;
   std::vector<int64_t> symbol_ranges_;
-  std::vector<bool> ready_;  // a leaf, or written by an accumulation already seen
+  std::vector<bool> ready_;    // a leaf, or written by an accumulation already seen
+  std::vector<int64_t> left_;  // by buffer: elements that no part has written yet
 };
 
 }  // namespace

@@ -131,6 +131,7 @@ class KernelLowering {
  public:
   KernelLowering(ir::Program& program, const Accumulation& a)
       : program_(program), a_(a), form_(write_form(program, a)) {
+    form_.covers = form_.covers || a.part;  // all that is its own
     kernel_.name = program.buffers[size_t(a.target)].name;
     kernel_.variables = a.iterators;
   }

@@ -27,17 +27,18 @@ class Schedule {
         unused_(n_, 0),
         awaited_(n_, 0),
         placed_(n_, false) {
-    std::vector<int> maker(program.buffers.size(), -1), update(program.buffers.size(), -1);
-    for (size_t k = 0; k < n_; ++k) maker[size_t(program.accumulations[k].target)] = int(k);
-    for (const auto& a : program.assignments) update[size_t(a.state)] = maker[size_t(a.value)];
+    std::vector<std::vector<size_t>> makers(program.buffers.size());
+    std::vector<int> update(program.buffers.size(), -1);
+    for (size_t k = 0; k < n_; ++k) makers[size_t(program.accumulations[k].target)].push_back(k);
+    for (const auto& a : program.assignments)  // what has several parts is copied at the end
+      if (makers[size_t(a.value)].size() == 1) update[size_t(a.state)] = int(makers[size_t(a.value)][0]);
     for (size_t k = 0; k < n_; ++k) {
       std::vector<BufferId> reads;
       for_each_read(program, program.accumulations[k], [&](BufferId id) { reads.push_back(id); });
       std::sort(reads.begin(), reads.end());
       reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
       for (BufferId id : reads) {
-        if (int m = maker[size_t(id)]; m >= 0)
-          makers_[k].push_back(size_t(m)), users_[size_t(m)].push_back(k), ++unused_[size_t(m)];
+        for (size_t m : makers[size_t(id)]) makers_[k].push_back(m), users_[m].push_back(k), ++unused_[m];
         if (int u = update[size_t(id)]; u >= 0 && size_t(u) != k)
           held_back_[size_t(u)].push_back(k), awaits_[k].push_back(size_t(u)), ++awaited_[k];
       }

@@ -79,9 +79,9 @@ class Fuser {
  public:
   explicit Fuser(const Module& module)
       : out_(module),
-        writer_(module.program.buffers.size(), -1),
+        writers_(module.program.buffers.size()),
         readers_(module.program.buffers.size()),
-        old_value_(writer_) {
+        old_value_(module.program.buffers.size(), -1) {
     for (const auto& a : module.program.assignments) old_value_[size_t(a.value)] = a.state;
     for (size_t k = 0; k < module.kernels.size(); ++k) place_.push_back(int(k));
   }
@@ -89,7 +89,8 @@ class Fuser {
   Module run() {
     for (size_t j = 0; j < out_.kernels.size(); ++j) {
       for_each_access(out_.kernels[j].body, [&](const loop::Access& a) {
-        if (a.write) writer_[size_t(a.buffer)] = int(j);
+        if (auto& all = writers_[size_t(a.buffer)]; a.write && (all.empty() || all.back() != int(j)))
+          all.push_back(int(j));
         if (auto& all = readers_[size_t(a.buffer)]; !a.write && (all.empty() || all.back() != int(j)))
           all.push_back(int(j));
       });
@@ -121,9 +122,10 @@ class Fuser {
         if (int at = place(reader); at < j) barrier = std::max(barrier, at);
     };
     for_each_access(out_.kernels[size_t(j)].body, [&](const loop::Access& a) {
-      if (int writer = place(writer_[size_t(a.buffer)]); writer < j) {
-        barrier = std::max(barrier, writer);
-        if (!a.write) source = std::max(source, writer);
+      for (int first : writers_[size_t(a.buffer)]) {
+        const int writer = place(first);
+        if (writer >= j || a.write) continue;  // who writes another part of the buffer may come before or after
+        barrier = std::max(barrier, writer), source = std::max(source, writer);
       }
       if (a.write) {
         after_readers(a.buffer);
@@ -246,7 +248,7 @@ class Fuser {
   }
 
   Module out_;
-  std::vector<int> writer_;                // by buffer: the kernel, as lowered
+  std::vector<std::vector<int>> writers_;  // by buffer: the kernels, as lowered; one, or one for each part
   std::vector<std::vector<int>> readers_;  // likewise, all so far
   std::vector<BufferId> old_value_;        // by buffer: the state whose new value it is
   std::vector<int> place_;                 // by kernel: itself, or where it was merged

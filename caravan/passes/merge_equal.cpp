@@ -20,6 +20,10 @@ ir::Program merge_equal(const ir::Program& program) {
   std::unordered_multimap<size_t, size_t> seen;  // hash -> accumulation that stays
   for (Accumulation a : program.accumulations) {
     for (ir::Operand& o : a.operands) o.buffer = as[size_t(o.buffer)];
+    if (a.part) {  // the others of its target would have to be equal too
+      out.accumulations.push_back(std::move(a));
+      continue;
+    }
     size_t h = ir::hash(program, a);  // of the structure: equal layers have equal ones, so which buffers is mixed in
     for (const ir::Operand& o : a.operands) h = (h ^ size_t(o.buffer)) * 0x9e3779b97f4a7c15ull;
     bool merged = false;

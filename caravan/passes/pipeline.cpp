@@ -11,6 +11,7 @@
 #include "caravan/passes/fuse.h"
 #include "caravan/passes/hoist.h"
 #include "caravan/passes/inline_producers.h"
+#include "caravan/passes/join_parts.h"
 #include "caravan/passes/merge_equal.h"
 #include "caravan/passes/merge_values.h"
 #include "caravan/passes/pack_operands.h"
@@ -42,6 +43,7 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"solve_writes", solve_writes},          // before the order of sums is chosen
     {"run_forwards", run_forwards, true},    // likewise: it says in which direction a sum runs
     {"split_sums", split_sums, true},        // that choice, before any optimisation, so that none changes a bit
+    {"join_parts", join_parts},              // before inlining, which would put the sum into its readers
     {"simplify", simplify},                  // what is a copy after all is read in place, equals become equal
     {"merge_equal", merge_equal},            // so that equal producers do not look like several readers
     {"inline_producers", inline_producers},  // before loops exist: composing index maps is easy here
@@ -64,8 +66,9 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
 // Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.
 bool same(const ir::Program& p, const ir::Program& q) {
   auto same_accumulation = [](const ir::Accumulation& a, const ir::Accumulation& b) {
-    return a.target == b.target && a.accumulator == b.accumulator && a.order == b.order && a.extents == b.extents &&
-           a.where == b.where && a.write == b.write && a.operands == b.operands && a.body == b.body;
+    return a.target == b.target && a.accumulator == b.accumulator && a.order == b.order && a.part == b.part &&
+           a.extents == b.extents && a.where == b.where && a.write == b.write && a.operands == b.operands &&
+           a.body == b.body;
   };
   return p.buffers.size() == q.buffers.size() && p.observed == q.observed &&
          std::equal(p.accumulations.begin(), p.accumulations.end(), q.accumulations.begin(), q.accumulations.end(),

@@ -89,6 +89,7 @@ class Buffers {
 
   void put(BufferId id, Array values) { values_[size_t(id)] = std::move(values); }
   void drop(BufferId id) { values_[size_t(id)].reset(); }
+  std::optional<Array> take(BufferId id) { return std::exchange(values_[size_t(id)], std::nullopt); }
 
   // The buffer's values, of its shape and kept in this precision.
   Array copy(BufferId id, DType dtype) {
@@ -202,13 +203,17 @@ class Execution {
     prepare_body();
   }
 
-  Array run() {
+  Array run(const std::optional<Array>& others) {  // what other parts of the target hold already
     const Buffer& target = program_.buffers[size_t(accumulation_.target)];
     const DType dtype = kept_type(target.dtype);
     const AccumulatorRow& facts = row(accumulation_.accumulator);
     std::vector<Number> totals(size_t(target.shape.elements()),
                                is_float(dtype) ? of_real(facts.neutral)
                                                : of_integer(integer_neutral(accumulation_.accumulator, target.dtype)));
+    if (others) {
+      const Elements held{others->data(), others->dtype(), others->size()};
+      for (size_t i = 0; i < totals.size(); ++i) totals[i] = held[int64_t(i)];
+    }
     write_.elements.size = int64_t(totals.size());
     const bool keeps = keeps_position(accumulation_.accumulator);
     std::vector<Number> best(keeps ? totals.size() : 0);
@@ -501,7 +506,8 @@ std::vector<Array> run(const Program& program, State& state, const std::vector<i
   const std::vector<size_t> last = last_readers(program);
   for (size_t k = 0; k < program.accumulations.size(); ++k) {
     const Accumulation& accumulation = program.accumulations[k];
-    buffers.put(accumulation.target, Execution(program, accumulation, buffers, symbols).run());
+    const std::optional<Array> others = accumulation.part ? buffers.take(accumulation.target) : std::nullopt;
+    buffers.put(accumulation.target, Execution(program, accumulation, buffers, symbols).run(others));
     if (last[size_t(accumulation.target)] == k) buffers.drop(accumulation.target);
     for (const ir::Operand& operand : accumulation.operands)
       if (last[size_t(operand.buffer)] == k) buffers.drop(operand.buffer);
