@@ -14,7 +14,7 @@ struct Net {
 int main() {
   Index step("step");
   Phase phase = training({.step = step});
-  auto data = [](const char* shape) { return normal("data", {.like = tensor(Array(parse_shape(shape)))}); };
+  auto data = [](const char* shape) { return normal(shape, {.like = tensor(Array(parse_shape(shape))), .step = 0}); };
   Tensor x = data("2|10"), image = data("2|8,8,4"), wave = data("2|9,4"), text = data("2,5|16"), memory = data("2,7|16"), query = data("2,5|4,8");
   Tensor ids = tensor(Array(parse_shape("2,5|"), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, DType::i32)), classes = tensor(Array(parse_shape("2|"), {3, 7}, DType::i32));
 

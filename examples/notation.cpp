@@ -3,7 +3,7 @@
 using namespace caravan;
 
 int main() {
-  Tensor q = normal("q", {.batch = {2, 8}, .output = {4, 64}}), k = normal("k", {.batch = {2, 8}, .output = {4, 64}});
+  Tensor q = normal("q", {.batch = {2, 8}, .output = {4, 64}, .step = 0}), k = normal("k", {.batch = {2, 8}, .output = {4, 64}, .step = 0});
   Dim d;  // captured from the spec, usable as a number
   Tensor scores = einsum("... s | h d; ... t | h d => ... s | t -> h", q, k, {{"d", d}}) / sqrt(d);
 

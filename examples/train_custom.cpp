@@ -7,19 +7,19 @@ using namespace caravan;
 // Adam, written as the paper does. Every tensor is an ordinary expression; the states are named after the parameter.
 Program my_adam(const Gradients& gradients, double lr) {
   Program out;
-  Tensor count = state("my_adam.count", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros()}), t = count + 1;
   for (auto& [p, g] : gradients) {
+    Tensor count = state(p.name() + ".count", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros()}), t = count + 1;
     Tensor m = state_like(p, p.name() + ".mean", zeros()), v = state_like(p, p.name() + ".square", zeros());
     Tensor m_new = 0.9 * m + 0.1 * g, v_new = 0.999 * v + 0.001 * square(g);
     Tensor m_hat = m_new / (1 - pow(0.9, t)), v_hat = v_new / (1 - pow(0.999, t));
-    out &= assign(m, m_new) & assign(v, v_new) & assign(p, p - lr * m_hat / (sqrt(v_hat) + 1e-8));
+    out &= assign(m, m_new) & assign(v, v_new) & assign(p, p - lr * m_hat / (sqrt(v_hat) + 1e-8)) & assign(count, t);
   }
-  return out & assign(count, t);
+  return out;
 }
 
 int main() {
   // Only the first two of eight features matter; the L1 term finds out.
-  Tensor x = normal("x", {.batch = {16, 4}, .output = {8}}), truth = tensor({2, -3, 0, 0, 0, 0, 0, 0});
+  Tensor x = normal("x", {.batch = {16, 4}, .output = {8}, .step = 0}), truth = tensor({2, -3, 0, 0, 0, 0, 0, 0});
   Index batch("batch"), step("step");
   Tensor xs = x[batch], target = einsum("n | i; i => n", xs, truth);
 

@@ -29,7 +29,7 @@ Tensor some(const char* name, const char* shape) {
 }
 
 // A scalar that is curved in every element of y, each by another weight.
-Tensor bend(const Tensor& y) { return dot(square(y) + sin(y), normal("bend", {.like = y})); }
+Tensor bend(const Tensor& y) { return dot(square(y) + sin(y), normal("bend", {.like = y, .step = 0})); }
 
 // Differences of the loss against its gradient, then differences of the gradient in a fixed direction against the gradient of that.
 void expect_both_orders(const Tensor& loss, const std::vector<Tensor>& xs) {
@@ -39,7 +39,7 @@ void expect_both_orders(const Tensor& loss, const std::vector<Tensor>& xs) {
   Tensor slope;
   std::vector<Tensor> gradients = grad(loss, xs);
   for (size_t i = 0; i < xs.size(); ++i) {
-    Tensor part = dot(gradients[i], normal("direction" + std::to_string(i), {.like = xs[i]}));
+    Tensor part = dot(gradients[i], normal("direction" + std::to_string(i), {.like = xs[i], .step = 0}));
     slope = i ? slope + part : part;
   }
   GradientCheck second = check_gradients(slope, xs, ctx);

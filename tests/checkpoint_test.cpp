@@ -32,7 +32,7 @@ struct Problem {
   Mlp mlp{"mlp", {.widths = {6, 3}, .activation = nn::Tanh()}};
   Tensor loss;
   Problem() {
-    Tensor x = normal("x", {.batch = {8, 5}, .output = {4}})[batch], y = normal("y", {.batch = {8, 5}, .output = {3}})[batch];
+    Tensor x = normal("x", {.batch = {8, 5}, .output = {4}, .step = 0})[batch], y = normal("y", {.batch = {8, 5}, .output = {3}, .step = 0})[batch];
     Tensor noisy = nn::Dropout("drop", 0.3)(x, nn::training({.step = step}));  // the random step counts too
     loss = nn::mse(mlp(noisy), y);
   }

@@ -161,11 +161,11 @@ TEST(Cpu, BothBranchesOfAWhereAreLoaded) {  // or GCC 12 masks the loads of one,
 
 TEST(Cpu, SelectsOverFewChannelsTakeTheRightLanes) {  // the vectoriser of GCC 12 mixes up masked loads of neighbours
   auto selected = [](const std::string& device, int64_t channels) {
-    const RandomOptions shape{.batch = {8}, .output = {28, 28, channels}};
+    const RandomOptions shape{.batch = {8}, .output = {28, 28, channels}, .step = 0};
     Tensor x = state("x", {.batch = shape.batch, .output = shape.output, .init = zeros()}), y = state_like(x, "y", zeros());
     Tensor bias = state("bias", {.output = {channels}, .init = zeros()});
     Context ctx = context(device);
-    ctx.run(assign(x, uniform("x", shape)) & assign(y, uniform("y", shape)) & assign(bias, uniform("b", {.output = {channels}})));
+    ctx.run(assign(x, uniform("x", shape)) & assign(y, uniform("y", shape)) & assign(bias, uniform("b", {.output = {channels}, .step = 0})));
     return ctx.eval({where(x + bias > 1, y, 0.0), where(x < bias && y > 0.5, x, 2 * y)});
   };
   for (int64_t channels = 2; channels <= 8; ++channels) {
@@ -217,9 +217,9 @@ TEST(Cpu, SpecialValues) {
 TEST(Cpu, RandomLeavesHaveTheBitsOfTheInterpreter) {
   Index step("step");
   Tensor counter = state("counter", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = constant(5), .dtype = DType::i64});
-  Tensor bits = random_bits("stream", {.output = {3, 5}}), stepped = random_bits("stream", {.output = {7}, .step = Operand(step).tensor}), counted = random_bits("stream", {.output = {7}, .step = counter});
+  Tensor bits = random_bits("stream", {.output = {3, 5}, .step = 0}), stepped = random_bits("stream", {.output = {7}, .step = Operand(step).tensor}), counted = random_bits("stream", {.output = {7}, .step = counter});
   Tensor computed = random_bits("stream", {.output = {7}, .step = cast(Operand(step).tensor * 3 + 1, DType::i64)});
-  const Program p = observe({bits, stepped, counted, computed, einsum("i,j=>j,i", bits), uniform("u", {.output = {9}}), bernoulli("b", 0.3, {.output = {50}})}) & assign(counter, counter + 1);
+  const Program p = observe({bits, stepped, counted, computed, einsum("i,j=>j,i", bits), uniform("u", {.output = {9}, .step = 0}), bernoulli("b", 0.3, {.output = {50}, .step = 0})}) & assign(counter, counter + 1);
   for (int64_t s : {0, 1, 123456789}) expect_equal(p, {{step, s}});
 }
 
@@ -288,7 +288,7 @@ TEST(Cpu, LeavesOfEveryKindCanBeAssignedAndObserved) {
   Index at("at", 5);
   Tensor n = state("n", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64}), r = state("r", {.batch = Extents{}, .input = Extents{}, .output = {3}, .init = zeros(), .dtype = DType::i64});
   Tensor d = param("d", {1, 2});
-  const Program p = assign(n, Operand(at).tensor) & assign(r, iota(3)) & observe({n, r, d, number(2.5, DType::f64), Operand(at).tensor, iota(4), tensor({3, 4}), random_bits("s", {.output = {2}})});
+  const Program p = assign(n, Operand(at).tensor) & assign(r, iota(3)) & observe({n, r, d, number(2.5, DType::f64), Operand(at).tensor, iota(4), tensor({3, 4}), random_bits("s", {.output = {2}, .step = 0})});
   expect_equal(p, {{at, 3}});
   Context ctx = context("cpu");
   Routine run = ctx.compile(p);
@@ -379,7 +379,7 @@ TEST(Cpu, NamesThatMeanSomethingInC) {
   }
   Context ctx = context("cpu"), oracle = context("interp");
   EXPECT_EQ(ctx.eval(total).values(), oracle.eval(total).values());
-  Tensor stream = param("stream0", {1, 2, 3}) * uniform("u", {.output = {3}}) + param("math_errhandling", {1, 2, 3});
+  Tensor stream = param("stream0", {1, 2, 3}) * uniform("u", {.output = {3}, .step = 0}) + param("math_errhandling", {1, 2, 3});
   EXPECT_EQ(ctx.eval(stream).shape().elements(), 3);
   Tensor parallel = exp(param("a", {.output = {512, 512}, .init = zeros()})).named("chunk");  // a kernel with chunks
   EXPECT_EQ(ctx.eval(parallel).at(7), 1);

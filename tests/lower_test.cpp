@@ -209,7 +209,7 @@ kernel y
         r1 += r0
     y[o_q] = r1
 )"},
-    {"random bits are computed where they are read", [] { return cast(random_bits("s", {.output = {3}}), DType::f32); }, R"(
+    {"random bits are computed where they are read", [] { return cast(random_bits("s", {.output = {3}, .step = 0}), DType::f32); }, R"(
 kernel y
   for o0 < 3:
     r0:i32 = 0

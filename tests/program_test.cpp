@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "caravan/backend/backend.h"
 #include "this_device.h"
 
 namespace caravan {
@@ -206,6 +207,103 @@ TEST(Context, ReadsAndWritesByNameAndByTensor) {
   expect_refusal<StateError>([&] { ctx.read("missing"); }, {"`missing`", "It has: a, n"});
 }
 
+TEST(Context, NamesThatNoProgramHasAreRefused) {
+  Tensor w = param("fc.weight", {1, 2}), later = input("later", {.output = {2}});
+  Context ctx(kHere);
+  ctx.eval(w);
+  const Array value = Array::vector({3, 4});
+  expect_refusal<StateError>([&] { ctx.write("fc.wieght", value); }, {"no program", "`fc.wieght`", "did you mean `fc.weight`?", ".create = true"});
+  expect_refusal<StateError>([&] { ctx.write("head", value); }, {"no program of this Context has a state `head`. To write it"});
+  expect_refusal<StateError>([&] { ctx.write({{"fc.weight", value}, {"fc.wieght", value}}); }, {"`fc.wieght`"});
+  EXPECT_EQ(ctx.read(w).values(), (Values{1, 2})) << "all or nothing";
+  EXPECT_FALSE(ctx.has("fc.wieght"));
+  ctx.write("fc.weight", value);
+  ctx.write(later, value);  // a tensor says what it is
+  ctx.write("other", value, {.create = true});
+  ctx.write("other", Array::vector({5, 6}));
+  EXPECT_EQ(ctx.unused(), (std::vector<std::string>{"other"}));
+  EXPECT_EQ(ctx.eval(input("other", {.output = {2}}) + later).values(), (Values{8, 10}));
+  EXPECT_EQ(ctx.unused(), std::vector<std::string>{});
+}
+
+TEST(Context, ASlipInANameWrittenBeforeTheFirstProgramIsFound) {
+  Tensor w = param("fc.weight", {1, 2}), w1 = param("w1", {1, 2}), w2 = param("w2", {1, 2});
+  const Array value = Array::vector({3, 4});
+  for (const char* slip : {"fc.wieght", "fc.weigth", "fc.weights", "FC.weight", "fc_weight"}) {
+    Context ctx(kHere);
+    ctx.write(slip, value);
+    expect_refusal<StateError>([&] { ctx.eval(w); }, {"`" + std::string(slip) + "` was written", "did you mean `fc.weight`, which nothing was written to?", ".create = true"});
+    EXPECT_FALSE(ctx.has("fc.weight")) << "nothing changes";
+    ctx.write("fc.weight", value);  // both were written: it is no slip
+    EXPECT_EQ(ctx.eval(w).values(), (Values{3, 4}));
+  }
+  Context brothers(kHere);
+  brothers.write("w1", value);  // for a program that comes later
+  EXPECT_EQ(brothers.eval(w2).values(), (Values{1, 2}));
+  EXPECT_EQ(brothers.unused(), (std::vector<std::string>{"w1"}));
+  EXPECT_EQ(brothers.eval(w1).values(), (Values{3, 4}));
+  Context meant(kHere);
+  meant.write("fc.weights", value, {.create = true});
+  EXPECT_EQ(meant.eval(w).values(), (Values{1, 2}));
+}
+
+TEST(Handles, UsedAfterAMoveSaySo) {
+  auto refused = [](const char* what, const std::function<void()>& use) {
+    SCOPED_TRACE(what);
+    expect_refusal<UserError>(use, {std::string(what) + " was used after it was moved from"});
+  };
+  Tensor w = param("w", {1, 2});
+  Context from(kHere);
+  Routine r = from.compile(observe(w) & assign(w, w + 1));
+  Context ctx = std::move(from);
+  Routine routine = std::move(r);
+  routine.run();
+  EXPECT_EQ(ctx.read(w).values(), (Values{2, 3}));
+  refused("a Context", [&] { from.eval(w); });
+  refused("a Context", [&] { from.read("w"); });
+  refused("a Context", [&] { from.write("w", Array::vector({1, 2})); });
+  refused("a Context", [&] { from.names(); });
+  refused("a Routine", [&] { r.run(); });
+  refused("a Routine", [&] { r.run_steps(2); });
+  refused("a Routine", [&] { r.read(w); });
+  refused("a Routine", [&] { r.report(); });
+  Array a = Array::vector({1, 2}), b = std::move(a);
+  refused("an Array", [&] { a.at(0); });
+  refused("an Array", [&] { a.values(); });
+  refused("an Array", [&] { a.mutable_data(); });
+  refused("an Array", [&] { a.cast(DType::f64); });
+  refused("an Array", [&] { ctx.eval(tensor(a) + 1); });
+  Index i("i"), j = std::move(i);
+  refused("an Index", [&] { i.name(); });
+  refused("an Index", [&] { Tensor t = 2 * i; });
+  refused("an Index", [&] { routine.run({{i, 1}}), ctx.compile(observe(w * j)).run({{i, 1}}); });
+  Dim d, e = std::move(d);
+  refused("a Dim", [&] { Tensor t = sqrt(d); });
+  refused("a Dim", [&] { einsum("a => a", w, {{"a", d}}); });
+  data::Loader loader({Array(parse_shape("4|2"))}, {.batch = 2}), loading = std::move(loader);
+  EXPECT_EQ(loading.next().size(), 1u);
+  refused("a Loader", [&] { loader.next(); });
+  refused("a Loader", [&] { loader.step(); });
+  a = b;  // a new value makes it whole
+  EXPECT_EQ(a.values(), (Values{1, 2}));
+}
+
+TEST(Context, AMakeDeviceThatGivesNoneIsRefused) {
+  expect_refusal<ConfigError>([] { Context({.make_device = [](const ContextOptions&) { return std::unique_ptr<backend::Device>(); }}); }, {"make_device", "no device"});
+}
+
+TEST(Routine, StepsBeyondTheLargestNumberAreRefused) {
+  Index step("step"), batch("batch", 3);
+  Tensor total = scalar_state("total", 0, DType::i64);
+  Context ctx(kHere);
+  Routine r = ctx.compile(assign(total, total + 1 + 0 * step + 0 * batch));
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  expect_refusal<StateError>([&] { r.run_steps(3, {{step, most - 2}, {batch, 0}}); }, {"`step`", std::to_string(most - 2), "3 steps"});
+  EXPECT_EQ(ctx.read(total).item(), 0) << "none of them was run";
+  r.run_steps(2, {{step, most - 2}, {batch, 2}});
+  EXPECT_EQ(ctx.read(total).item(), 2);
+}
+
 TEST(Context, AFirstWriteMustFitWhatTheTensorSays) {
   Tensor s = input("s", {.output = {3}});
   Context ctx(kHere);
@@ -340,7 +438,7 @@ TEST(Context, StateGoesToAnotherDeviceAndBack) {
 
   Context other({.device = "interp"});
   other.write("a", Array::scalar(1)), other.write("w", Array::vector({1, 2}));
-  look.write("a", Array::scalar(7));
+  look.write("a", Array::scalar(7), {.create = true});
   expect_refusal<ShapeError>([&] { copy_states(look, other); }, {"`w` has the shape 2", "3->2"});
   EXPECT_EQ(other.read("a").item(), 1) << "nothing is copied where one does not fit";
   EXPECT_EQ(other.names(), (std::vector<std::string>{"a", "w"}));

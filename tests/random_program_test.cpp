@@ -101,7 +101,7 @@ class Generator {
     switch (pick(smooth_ ? 2 : 4)) {
       case 0: return add(tensor(values(dims)), dims);
       case 1: return add(cast(iota(4), DType::f64) * 0.25, {4});
-      case 2: return add(cast(uniform("stream" + std::to_string(pick(3)), {.output = {3}}), DType::f64) - 0.5, {3});
+      case 2: return add(cast(uniform("stream" + std::to_string(streams_++), {.output = {3}, .step = 0}), DType::f64) - 0.5, {3});
       default: return add(number(real(-1, 1), DType::f64), {});
     }
   }
@@ -441,6 +441,7 @@ class Generator {
   std::mt19937 random_;
   bool smooth_;
   const Sizes sizes_;
+  int streams_ = 0;  // random draws so far, each of a stream of its own
   std::vector<Value> pool_, states_;
 };
 

@@ -51,7 +51,7 @@ TEST(Threefry, IsRandom123s) {
 }
 
 TEST(Random, BitsAreThoseOfTheStream) {
-  Values bits = draw(random_bits("noise", {.output = {5}}));
+  Values bits = draw(random_bits("noise", {.output = {5}, .step = 0}));
   for (uint64_t e = 0; e < 5; ++e) EXPECT_EQ(bits[e], double(random_words(kSeed, hash_name("noise"), 0, e)[0]));
 }
 
@@ -66,12 +66,51 @@ TEST(Random, KeyedBySeedNameAndStep) {
 }
 
 TEST(Random, AnyElementCountAndAPrefixStays) {
-  Values longest = draw(uniform("u", {.output = {64}}));
+  Values longest = draw(uniform("u", {.output = {64}, .step = 0}));
   for (int64_t n : {1, 2, 3, 4, 5, 7, 31, 33}) {
-    Values some = draw(uniform("u", {.output = {n}}));
+    Values some = draw(uniform("u", {.output = {n}, .step = 0}));
     EXPECT_EQ(some, Values(longest.begin(), longest.begin() + n)) << n << " elements";
   }
-  EXPECT_EQ(draw(uniform("u", {.batch = {2}, .input = {4}, .output = {8}})), longest);  // the element counts, not the axes
+  EXPECT_EQ(draw(uniform("u", {.batch = {2}, .input = {4}, .output = {8}, .step = 0})), longest);  // the element counts, not the axes
+}
+
+template <class F>
+void expect_refusal(F f, const std::vector<std::string>& phrases) {
+  try {
+    f();
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const StateError& e) {
+    for (const std::string& phrase : phrases)
+      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "`" << phrase << "` is not in: " << e.what();
+  }
+}
+
+TEST(Random, ADrawWithoutAStepIsRefused) {
+  expect_refusal([] { random_bits("s", {.output = {2}}); }, {"random_bits(\"s\") (random_test.cpp:", "the same numbers in every run", ".step = 0"});
+  expect_refusal([] { uniform("s", {.output = {2}}); }, {"uniform(\"s\")"});
+  expect_refusal([] { normal("s", {.output = {2}}); }, {"normal(\"s\")"});
+  expect_refusal([] { bernoulli("s", 0.5, {.output = {2}}); }, {"bernoulli(\"s\")"});
+}
+
+TEST(Random, TwoDrawsOfOneStreamAtOneStepAreRefused) {
+  Index step("step");
+  Tensor count = state("count", {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
+  const std::vector<std::string> phrases = {"`s` is drawn from at random_test.cpp:", "and at random_test.cpp:", "a stream of its own"};
+  auto both = [](const Tensor& a, const Tensor& b) { Context(checked()).shape(sum(a) + sum(b)); };
+  auto u = [](Operand step, int64_t n = 2) { return uniform("s", {.output = {n}, .step = step}); };
+  expect_refusal([&] { both(u(0), u(0)); }, phrases);
+  expect_refusal([&] { both(u(step), u(step)); }, phrases);
+  expect_refusal([&] { both(u(step, 2), u(step, 3)); }, phrases);  // one is the beginning of the other
+  expect_refusal([&] { both(u(count), normal("s", {.output = {2}, .step = count})); }, phrases);
+  expect_refusal([&] { both(u(2 * step + 1), u(2 * step + 1)); }, phrases);  // equal, though built twice
+  both(u(0), u(1));
+  both(u(step), u(step + 1));
+  both(u(step), u(count));
+  both(u(2 * step), u(3 * step));
+  Tensor once = u(step), z = normal("z", {.output = {2}, .step = step});  // one draw, of two words for a normal
+  both(once, once), both(z, square(z));
+  Context ctx(checked());
+  ctx.eval(u(0)), ctx.eval(u(0));  // two programs
 }
 
 TEST(Random, InsertingAParameterChangesNoOther) {
@@ -104,7 +143,7 @@ TEST(Random, TheStepOfAProgramRuns) {  // a state as step: every run another dra
 }
 
 TEST(Uniform, MomentsBinsAndRange) {
-  Values u = draw(uniform("u", {.output = {kMany}}));
+  Values u = draw(uniform("u", {.output = {kMany}, .step = 0}));
   for (double x : u) ASSERT_TRUE(x >= 0 && x < 1 && x == double(float(x)));
   EXPECT_NEAR(mean_of(u), 0.5, four_sigma(kMany) * std::sqrt(1 / 12.0));
   EXPECT_NEAR(moment(u, 2), 1 / 12.0, four_sigma(kMany) * std::sqrt(1 / 180.0));
@@ -129,7 +168,7 @@ TEST(Uniform, NeighboursKeysAndStepsAreUncorrelated) {
 }
 
 TEST(Normal, MomentsAndTails) {
-  Values z = draw(normal("z", {.output = {kMany}}));
+  Values z = draw(normal("z", {.output = {kMany}, .step = 0}));
   EXPECT_NEAR(mean_of(z), 0, four_sigma(kMany));
   EXPECT_NEAR(moment(z, 2), 1, four_sigma(kMany) * std::sqrt(2.0));
   EXPECT_NEAR(moment(z, 3), 0, four_sigma(kMany) * std::sqrt(15.0));
@@ -143,27 +182,27 @@ TEST(Normal, MomentsAndTails) {
 }
 
 TEST(Normal, IsTheNormalOfTheInitialiser) {  // one formula in the language, one on the host
-  Values z = draw(normal("w", {.output = {100}}));
+  Values z = draw(normal("w", {.output = {100}, .step = 0}));
   Context ctx(checked({.seed = kSeed}));
   Values w = ctx.eval(param("w", {.output = {100}, .init = normal_init()})).values();
   for (size_t i = 0; i < 100; ++i) EXPECT_NEAR(z[i], w[i], 1e-6 * std::max(1.0, std::abs(z[i])));
 }
 
 TEST(Bernoulli, HasItsProbability) {
-  Tensor b = bernoulli("b", 0.3, {.output = {kMany}});
+  Tensor b = bernoulli("b", 0.3, {.output = {kMany}, .step = 0});
   EXPECT_EQ(b.dtype(), DType::boolean);
   EXPECT_NEAR(mean_of(draw(b)), 0.3, four_sigma(kMany) * std::sqrt(0.3 * 0.7));
-  EXPECT_EQ(mean_of(draw(bernoulli("b", 0.0, {.output = {1000}}))), 0);
-  EXPECT_EQ(mean_of(draw(bernoulli("b", 1.0, {.output = {1000}}))), 1);
-  Values two = draw(bernoulli("b", tensor({0.0, 1.0}), {.batch = {50}, .output = {2}}));  // a probability per element
+  EXPECT_EQ(mean_of(draw(bernoulli("b", 0.0, {.output = {1000}, .step = 0}))), 0);
+  EXPECT_EQ(mean_of(draw(bernoulli("b", 1.0, {.output = {1000}, .step = 0}))), 1);
+  Values two = draw(bernoulli("b", tensor({0.0, 1.0}), {.batch = {50}, .output = {2}, .step = 0}));  // a probability per element
   for (size_t i = 0; i < two.size(); ++i) EXPECT_EQ(two[i], double(i % 2));
 }
 
 TEST(Random, LikeTakesTheShapeAndNotTheValue) {
   Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
   Context ctx(checked());
-  EXPECT_EQ(to_string(ctx.shape(uniform("u", {.like = x}))), "2,3");
-  Values kept = draw(where(bernoulli("drop", 0.5, {.like = x}), x, 0.0));
+  EXPECT_EQ(to_string(ctx.shape(uniform("u", {.like = x, .step = 0}))), "2,3");
+  Values kept = draw(where(bernoulli("drop", 0.5, {.like = x, .step = 0}), x, 0.0));
   EXPECT_EQ(kept.size(), 6u);
 }
 

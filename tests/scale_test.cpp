@@ -2,11 +2,15 @@
 #include <caravan/caravan.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <ctime>
 #include <functional>
 #include <sstream>
 
+#include "caravan/backend/cc/device.h"
+#include "caravan/passes/pipeline.h"
 #include "caravan/tensor/graph.h"
+#include "programs.h"
 
 namespace caravan {
 namespace {
@@ -41,6 +45,51 @@ TEST(Scale, ChainsOfCustomGradientsAndOfShapesAreDroppedToo) {
   auto constant = custom_gradient([](const Tensor&) { return tensor({3, 4}); }, [](const Tensor& g, const Tensor&) { return g; });
   for (int i = 0; i < kDeep / 4; ++i) custom = constant(custom), like = ones_like(like);
   EXPECT_TRUE(custom.defined() && like.defined());
+}
+
+// What a gradient's nodes cost: their number, and for each the square of its body's length, which is searched.
+double work(const Tensor& t) {
+  double out = 0;
+  for (const Tensor& node : topological({t}, false)) {
+    const AccumulateNode* n = node.node().accumulate();
+    out += 1 + (n ? double(n->operands.size()) + std::pow(double(n->body->entries().size()), 2) / 100 : 0);
+  }
+  return out;
+}
+
+TEST(Scale, AGradientThatComesFromManyUsesOfOneTensor) {
+  auto used = [](int times) {
+    Tensor w = param("w", 0.5), t = w;
+    for (int i = 0; i < times; ++i) t = t + w;
+    return grad(t, w);
+  };
+  EXPECT_LT(work(used(8000)) / work(used(4000)), 2.1);
+  EXPECT_LT(seconds([&] { used(80'000); }), 20) << "0.5 s is usual; with one sum of all uses it was 80 s";
+  Context ctx(kInDouble);
+  EXPECT_EQ(ctx.eval(used(1000)).item(), 1001);
+}
+
+// A sequence that is taken apart and put together, as a recurrent network unrolled over its steps does.
+Program unrolled(int64_t steps) {
+  Tensor x = input("x", {.batch = {4, steps}, .output = {6}});
+  return train_step(mean(square(nn::Lstm("lstm", {.hidden = 16, .context = steps})(x))), sgd({.lr = 0.1}));
+}
+int64_t points(const ir::Program& program) {
+  int64_t out = 0;
+  for (const ir::Accumulation& a : program.accumulations) {
+    int64_t n = 1;
+    for (int64_t extent : a.extents) n *= extent;
+    out += n;
+  }
+  return out;
+}
+
+TEST(Scale, SlicesAndStacksCostWhatTheirTensorCosts) {
+  const passes::Result small = passes::run(to_ir(unrolled(12))), large = passes::run(to_ir(unrolled(48)));
+  const double memory = double(cc::plan_memory(large.module).bytes) / double(cc::plan_memory(small.module).bytes);
+  const double computed = double(points(large.program)) / double(points(small.program));
+  EXPECT_LT(memory, 4.8) << "linear is 4, a square 16";
+  EXPECT_LT(computed, 4.4);
 }
 
 // A deep network of `layers` layers of five nodes each, with its parameters' gradients.

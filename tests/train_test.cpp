@@ -17,6 +17,8 @@ constexpr double kTolerance = 1e-12;
 constexpr int kSteps = 5;
 
 const Values kStart = {0.5, -1.25, 2.0, 0.0};
+const Values kLionStart = {-0.9, 1.2, -0.7, -0.7};  // near the minima, so that steps of 0.05 go beyond them and come back
+constexpr int kLionSteps = 40;
 
 // The loss sum(w^4 / 4 + c w) and its gradient w^3 + c.
 const Values kSlope = {1.0, -2.0, 0.25, 0.5};
@@ -51,6 +53,17 @@ Values trained(const Optimizer& optimizer, const Transform& transform = nullptr)
 void expect_near(const Values& actual, const Values& expected, double tolerance = kTolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
+}
+
+template <class Error, class F>
+void expect_refusal(F f, const std::vector<std::string>& phrases) {
+  try {
+    f();
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& e) {
+    for (const std::string& phrase : phrases)
+      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "`" << phrase << "` is not in: " << e.what();
+  }
 }
 
 // torch.optim.SGD: buf = g in the first step, momentum * buf + g after; zeros at the start give the same.
@@ -151,18 +164,168 @@ TEST(Optimizer, OneWrittenByTheUserEqualsOurs) {
   expect_near(trained(mine), trained(adam({.lr = 0.05})));
 }
 
-TEST(Optimizer, TwoOfThemInOneProgram) {  // as in adversarial training: each owns its parameters, its count and its moments
-  Tensor a = param("a", {1, 2}), b = param("b", {3, 4});
+// A critic c and a generator g that pull at each other: c lowers (c - 1)^2 + c g, then g lowers -c g + g^2 with the new
+// c. Each has an Adam of its own, with a count of its own, as two of PyTorch's have.
+struct Game {
+  Tensor c = param("c", Array::scalar(0.5, DType::f64)), g = param("g", Array::scalar(0.25, DType::f64));
+  Tensor critic_loss = square(c - 1) + c * g, generator_loss = square(g) - c * g;
+  Program critic(const Optimizer& o) const { return o(gradients(critic_loss, {c})); }
+  Program generator(const Optimizer& o) const { return o(gradients(generator_loss, {g})); }
+
+  // Of kSteps rounds, with or without the generator seeing the critic's new value; the generator moves `often` times a
+  // round.
+  static Values played(bool one_after_the_other, int often = 1) {
+    const Update critic = torch_adam(0.1, 0.9, 0.999, 1e-8, 0, false), generator = torch_adam(0.2, 0.5, 0.999, 1e-8, 0, false);
+    double c = 0.5, g = 0.25, cm = 0, cv = 0, gm = 0, gv = 0;
+    for (int t = 1; t <= kSteps; ++t) {
+      const double old = c;
+      c = critic(c, 2 * (c - 1) + g, t, cm, cv);
+      for (int k = 0; k < often; ++k) g = generator(g, 2 * g - (one_after_the_other ? c : old), (t - 1) * often + k + 1, gm, gv);
+    }
+    return {c, g};
+  }
+  static Values now(const Context& ctx) { return {ctx.read("c").item(), ctx.read("g").item()}; }
+};
+
+TEST(Optimizer, TwoWithoutNamesTrainAGan) {
+  const Game game;
+  auto one = [] { return adam({.lr = 0.1}); };
+  auto two = [] { return adam({.lr = 0.2, .beta1 = 0.5}); };
+  {
+    SCOPED_TRACE("two routines");
+    Context ctx(kInDouble);
+    Routine d = ctx.compile(game.critic(one())), g = ctx.compile(game.generator(two()));
+    for (int t = 0; t < kSteps; ++t) d.run(), g.run();
+    expect_near(Game::now(ctx), Game::played(true));
+    EXPECT_EQ(ctx.read("c.adam.step").item(), kSteps);
+    EXPECT_EQ(ctx.read("g.adam.step").item(), kSteps);
+  }
+  {
+    SCOPED_TRACE("the generator three times a round");
+    Context ctx(kInDouble);
+    Routine d = ctx.compile(game.critic(one())), g = ctx.compile(game.generator(two()));
+    for (int t = 0; t < kSteps; ++t) d.run(), g.run_steps(3);
+    expect_near(Game::now(ctx), Game::played(true, 3));
+  }
+  {
+    SCOPED_TRACE("then");
+    Context ctx(kInDouble);
+    ctx.compile(then(game.critic(one()), game.generator(two()))).run_steps(kSteps);
+    expect_near(Game::now(ctx), Game::played(true));
+  }
+  {
+    SCOPED_TRACE("&");
+    Context ctx(kInDouble);
+    ctx.compile(game.critic(one()) & game.generator(two())).run_steps(kSteps);
+    expect_near(Game::now(ctx), Game::played(false));
+  }
+}
+
+// All that remember something, made without a name and with one.
+std::vector<std::pair<std::string, std::function<Optimizer(std::string)>>> with_memory() {
+  return {{"sgd", [](std::string name) { return sgd({.lr = 0.01, .momentum = 0.9, .name = name}); }},
+          {"adam", [](std::string name) { return adam({.lr = 0.01, .name = name}); }},
+          {"adamw", [](std::string name) { return adamw({.lr = 0.01, .name = name}); }},
+          {"rmsprop", [](std::string name) { return rmsprop({.lr = 0.01, .name = name}); }},
+          {"lion", [](std::string name) { return lion({.lr = 0.01, .name = name}); }}};
+}
+
+TEST(Optimizer, ASecondOneForTheSameParameterIsRefused) {
+  for (const auto& [kind, make] : with_memory()) {
+    SCOPED_TRACE(kind);
+    Tensor w = weights();
+    Context ctx(kInDouble);
+    Routine first = ctx.compile(train_step(loss_of(w), make("")));
+    first.run();
+    const Values after_one = ctx.read(w).values();
+    for (bool accumulated : {false, true}) {
+      Program second = accumulated ? accumulated_step(loss_of(w), 0, 1, make("")) : train_step(loss_of(w), make(""));
+      expect_refusal<StateError>([&] { ctx.compile(second); }, {"`w." + kind + ".", "`" + kind + "` made at train_test.cpp:", "one Optimizer for both", "the same .name", "another name", "reset(\"" + kind + "\")"});
+    }
+    expect_refusal<StateError>([&] { then(train_step(loss_of(w), make("")), train_step(loss_of(w), make(""))); }, {"would change it too"});
+    expect_refusal<StateError>([&] { train_step(loss_of(w), make("")) & train_step(loss_of(w), make("")); }, {"would change it too"});
+
+    // One Optimizer is one, wherever it is used; so are two of one name.
+    Optimizer shared = make("");
+    Context together(kInDouble), once(kInDouble), named(kInDouble);
+    Routine a = together.compile(train_step(loss_of(w), shared)), b = together.compile(train_step(loss_of(w) * 1.0, shared));
+    a.run(), b.run();
+    Routine twice = once.compile(train_step(loss_of(w), make("")));
+    twice.run_steps(2);
+    EXPECT_EQ(together.read(w).values(), once.read(w).values());
+    Routine c = named.compile(train_step(loss_of(w), make("mine"))), d = named.compile(train_step(loss_of(w), make("mine")));
+    c.run(), d.run();
+    EXPECT_EQ(named.read(w).values(), once.read(w).values());
+    expect_refusal<StateError>([&] { named.compile(train_step(loss_of(w), make("other"))), named.reset("adagrad"); }, {"no program", "`adagrad`", "mine", "other"});
+
+    // Reset: moments and counts are as at first, the weights stay; the first routine has lost its states to the second.
+    ctx.reset(kind);
+    EXPECT_EQ(ctx.read(w).values(), after_one);
+    for (const std::string& name : ctx.names()) {
+      const Values values = ctx.read(name).values();
+      if (name != "w") {
+        EXPECT_EQ(values, Values(values.size())) << name;
+      }
+    }
+    Routine second = ctx.compile(train_step(loss_of(w), make("")));
+    second.run();
+    expect_refusal<StateError>([&] { first.run(); }, {"would change it too"});
+    expect_refusal<StateError>([&] { first.run_steps(3); }, {"would change it too"});
+    Context fresh(kInDouble);
+    fresh.write(w, Array::vector(after_one, DType::f64));
+    fresh.run(train_step(loss_of(w), make("")));
+    EXPECT_EQ(ctx.read(w).values(), fresh.read(w).values());
+  }
+}
+
+TEST(Optimizer, StatesThatWereLoadedBelongToNobodyYet) {
+  Tensor w = weights();
+  Context ctx(kInDouble), resumed(kInDouble), straight(kInDouble);
+  ctx.run(train_step(loss_of(w), adam({.lr = 0.05})));
+  copy_states(ctx, resumed);
+  resumed.run(train_step(loss_of(w), adam({.lr = 0.05})));
+  straight.compile(train_step(loss_of(w), adam({.lr = 0.05}))).run_steps(2);
+  EXPECT_EQ(resumed.read(w).values(), straight.read(w).values());
+  EXPECT_EQ(resumed.read("w.adam.step").item(), 2);
+}
+
+TEST(Optimizer, AccumulatedSumsBelongToTheOptimizer) {
+  Index step("step");
+  Tensor w = weights();
   Context ctx(kInDouble);
-  Tensor loss_a = sum(square(a)), loss_b = sum(square(square(b)));
-  Routine both = ctx.compile(train_step(loss_a, adam({.lr = 0.1, .name = "one"})) & train_step(loss_b, adam({.lr = 0.2, .name = "two"})));
-  both.run(), both.run();
-  Context apart(kInDouble);
-  Routine one = apart.compile(train_step(loss_a, adam({.lr = 0.1}))), two = apart.compile(train_step(loss_b, adamw({.lr = 0.2})));
-  for (int t = 0; t < 2; ++t) one.run(), two.run();
-  EXPECT_EQ(ctx.read(a).values(), apart.read(a).values());
-  EXPECT_EQ(ctx.read(b).values(), apart.read(b).values());
-  EXPECT_TRUE(ctx.has("a.one.mean") && ctx.has("two.step"));
+  ctx.compile(accumulated_step(loss_of(w), step, 4, sgd({.lr = 0.1})));
+  expect_refusal<StateError>([&] { ctx.compile(accumulated_step(loss_of(w), step, 4, sgd({.lr = 0.1}))); }, {"`w.accumulated`"});
+  ctx.compile(accumulated_step(loss_of(w), step, 4, sgd({.lr = 0.1, .name = "mine"})));
+  EXPECT_TRUE(ctx.has("w.mine.accumulated"));
+}
+
+TEST(Optimizer, WithoutOneIsRefused) {
+  expect_refusal<ConfigError>([] { train_step(loss_of(weights()), Optimizer()); }, {"undefined Optimizer"});
+}
+
+// A table whose gradients keep their signs cannot tell Lion's two rates apart: every step is the sign of the gradient.
+TEST(Optimizer, SignsChange) {
+  Values w = kLionStart, m(w.size());
+  int changes = 0;
+  for (int t = 1; t <= kLionSteps; ++t)
+    for (size_t i = 0; i < w.size(); ++i) {
+      double v = 0;
+      const double g = w[i] * w[i] * w[i] + kSlope[i], before = m[i];
+      w[i] = lion_by_hand(0.05, 0.9, 0.99, 0)(w[i], g, t, m[i], v);
+      changes += before * g < 0;
+    }
+  EXPECT_GT(changes, 5);
+  Context ctx(kInDouble);
+  Tensor p = param("w", Array::vector(kLionStart, DType::f64));
+  ctx.compile(train_step(loss_of(p), lion({.lr = 0.05}))).run_steps(kLionSteps);
+  expect_near(ctx.read(p).values(), w);
+  Values exchanged = kLionStart, memory(w.size());
+  for (int t = 1; t <= kLionSteps; ++t)
+    for (size_t i = 0; i < w.size(); ++i) {
+      double v = 0;
+      exchanged[i] = lion_by_hand(0.05, 0.99, 0.9, 0)(exchanged[i], exchanged[i] * exchanged[i] * exchanged[i] + kSlope[i], t, memory[i], v);
+    }
+  EXPECT_NE(exchanged, w) << "the steps do not tell the rates apart";
 }
 
 TEST(Schedule, AtChosenSteps) {
@@ -262,6 +425,22 @@ TEST(Averages, DecayAndPlainMean) {
   }
 }
 
+TEST(Averages, OfDifferentWeightsCountApartAndOfDifferentDecaysNeedNames) {
+  Tensor a = param("a", Array::scalar(1, DType::f64)), b = param("b", Array::scalar(1, DType::f64));
+  Context ctx(kInDouble);
+  Routine of_a = ctx.compile(averages({a}, 1.0)), of_b = ctx.compile(averages({b}, 1.0));
+  ctx.write(a, Array::scalar(4, DType::f64)), ctx.write(b, Array::scalar(6, DType::f64));
+  of_a.run(), of_a.run(), of_b.run();
+  EXPECT_EQ(ctx.read("a.average").item(), 4);
+  EXPECT_EQ(ctx.read("b.average").item(), 6) << "its first value is the weight itself";
+  ctx.compile(averages({a}, 1.0));  // the same average, built again
+  expect_refusal<StateError>([&] { ctx.compile(averages({a}, 0.5)); }, {"`a.average", "the same decay", "another name"});
+  ctx.compile(averages({a}, 0.5, "fast")).run();
+  EXPECT_EQ(ctx.read("a.fast").item(), 4);
+  ctx.reset("average");
+  EXPECT_EQ(ctx.read("a.average.step").item(), 0);
+}
+
 TEST(Loss, RegularisedByTheSumOfMagnitudes) {  // L1: the gradient gains sign(w), 0 at 0
   Context ctx(kInDouble);
   Tensor w = weights(), loss = loss_of(w) + 0.1 * sum(abs(w));
@@ -290,9 +469,11 @@ TEST(TrainStep, OneAfterTheOtherSharesStatesByName) {  // each optimiser made le
   Tensor x = param("x", 1.0), y = param("y", 2.0);
   Context ctx(kInDouble), twice(kInDouble);
   ctx.run(then(train_step(square(x), adam({})), train_step(square(y), adam({}))));
-  EXPECT_EQ(ctx.read("adam.step").item(), 2);
+  EXPECT_EQ(ctx.read("x.adam.step").item(), 1);
+  EXPECT_EQ(ctx.read("y.adam.step").item(), 1);
   EXPECT_LT(ctx.read(y).item(), 2);
-  auto step = [&] { return train_step(square(x), sgd({.lr = 0.1, .momentum = 0.9})); };
+  Optimizer optimizer = sgd({.lr = 0.1, .momentum = 0.9});
+  auto step = [&] { return train_step(square(x), optimizer); };
   Context one(kInDouble);
   one.run(then(step(), step()));
   Routine r = twice.compile(step());
@@ -305,7 +486,7 @@ TEST(TrainStep, TheHiddenStateIsNamedAfterTheParameter) {
   Context ctx(kInDouble);
   Tensor w = param("block.w", {1, 2});
   ctx.run(train_step(sum(square(w)), adam({})));
-  EXPECT_EQ(ctx.names(), (std::vector<std::string>{"adam.step", "block.w", "block.w.adam.mean", "block.w.adam.square"}));
+  EXPECT_EQ(ctx.names(), (std::vector<std::string>{"block.w", "block.w.adam.mean", "block.w.adam.square", "block.w.adam.step"}));
 }
 
 }  // namespace

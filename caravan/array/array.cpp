@@ -58,10 +58,11 @@ Shape outputs(std::initializer_list<int64_t> sizes) {
 
 }  // namespace
 
-Array::Array(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype), size_(counted(shape_, dtype)) {
+Array::Array(Shape shape, DType dtype)
+    : shape_(std::move(shape)), dtype_(dtype), size_(counted(shape_, dtype)), bytes_("an Array", nullptr) {
   const int64_t needed = size_ * bytes(dtype);
   try {
-    bytes_ = std::make_shared<std::vector<std::byte>>(size_t(needed));
+    bytes_ = {"an Array", std::make_shared<std::vector<std::byte>>(size_t(needed))};
   } catch (const std::bad_alloc&) {
     throw MemoryError("there is not enough memory for an array of " + std::string(name(dtype)) + " of shape " +
                       (shape_.rank() == 0 ? "()" : to_string(shape_)) + ", " + std::to_string(needed) + " bytes.");
@@ -151,7 +152,7 @@ std::vector<double> Array::values() const {
 const void* Array::data() const { return bytes_->data(); }
 
 void* Array::mutable_data() {
-  if (bytes_.use_count() > 1) bytes_ = std::make_shared<std::vector<std::byte>>(*bytes_);
+  if (bytes_.shared().use_count() > 1) bytes_ = {"an Array", std::make_shared<std::vector<std::byte>>(*bytes_)};
   return bytes_->data();
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "caravan/base/handle.h"
 #include "caravan/base/shape.h"
 #include "caravan/ops/dtype.h"
 
@@ -57,7 +58,7 @@ class Array {
   Shape shape_;
   DType dtype_;
   int64_t size_;
-  std::shared_ptr<std::vector<std::byte>> bytes_;
+  Handle<std::vector<std::byte>> bytes_;
 };
 
 // 15, [1 2 3], or nested rows, each innermost row on its line, batch axes outermost: [[1 2]\n [3 4]].

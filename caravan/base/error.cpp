@@ -1,5 +1,6 @@
 #include "caravan/base/error.h"
 
+#include "caravan/base/handle.h"
 #include "caravan/base/source.h"
 
 namespace caravan {
@@ -7,6 +8,10 @@ namespace caravan {
 void fail_check(const char* condition, const char* file, int line, const std::string& detail) {
   throw InternalError("internal error in Caravan: `" + std::string(condition) + "` does not hold at " +
                       to_string(Source{file, line}) + "; " + detail + ". Please report it.");
+}
+
+void refuse_moved(const char* what) {
+  throw UserError(std::string(what) + " was used after it was moved from; use what it was moved to, or copy it.");
 }
 
 std::string to_string(Source where) {

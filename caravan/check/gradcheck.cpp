@@ -8,7 +8,7 @@ namespace caravan {
 
 namespace {
 
-Tensor weighted(const Tensor& y, const std::string& stream) { return dot(y, normal(stream, {.like = y})); }
+Tensor weighted(const Tensor& y, const std::string& stream) { return dot(y, normal(stream, {.like = y, .step = 0})); }
 
 // The scalar whose gradient is compared.
 Tensor scalar_of(const Tensor& result, const std::vector<Tensor>& by, int order) {

@@ -275,8 +275,12 @@ Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;
 Loader::~Loader() = default;
 
-Arrays Loader::next() { return worker_->next(); }
-int64_t Loader::step() const { return worker_->step(); }
-int64_t Loader::steps_per_epoch() const { return worker_->steps_per_epoch(); }
+Loader::Worker& Loader::worker() const {
+  if (!worker_) refuse_moved("a Loader");
+  return *worker_;
+}
+Arrays Loader::next() { return worker().next(); }
+int64_t Loader::step() const { return worker().step(); }
+int64_t Loader::steps_per_epoch() const { return worker().steps_per_epoch(); }
 
 }  // namespace caravan::data

@@ -68,6 +68,7 @@ class Loader {
 
  private:
   class Worker;
+  Worker& worker() const;  // refused after a move
   std::unique_ptr<Worker> worker_;
 };
 

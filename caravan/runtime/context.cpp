@@ -1,9 +1,12 @@
 #include "caravan/runtime/context.h"
 
 #include <cmath>
+#include <limits>
+#include <set>
 
 #include "caravan/backend/backend.h"
 #include "caravan/base/error.h"
+#include "caravan/base/names.h"
 #include "caravan/base/random.h"
 #include "caravan/ir/text.h"
 #include "caravan/runtime/devices.h"
@@ -20,11 +23,16 @@ struct Context::Impl {
     uint64_t writes = 0;     // by the host, its initial value among them
     bool from_host = false;  // its value; otherwise a program assigned it
     bool input = false;      // declared without an initialiser, and no program assigns it
+    bool created = false;    // by a write that said so
+    Init init{Init::Kind::none, 0, 0, nullptr};  // what it was filled from, or would have been
+    StateOwnerRef owner{};                       // the optimiser whose program was compiled last, if any
   };
   ContextOptions options;
   std::unique_ptr<backend::Device> device;
   std::map<std::string, Info> info;  // of states that programs use or the user wrote
   uint64_t writes = 0;               // to all states
+  bool has_programs = false;
+  uint64_t resets = 0;  // after each, the states of an optimiser may have gone to another
 
   void write(const std::string& name, const Array& value) {
     Info& to = info.at(name);
@@ -66,6 +74,20 @@ struct Routine::Impl {
     }
     seen = context->writes;
   }
+  // After a reset, an optimiser's states are those of the first that uses them.
+  struct Owned {
+    std::string name;
+    Context::Impl::Info* info;
+    StateOwnerRef owner;
+  };
+  std::vector<Owned> owned;
+  uint64_t seen_resets = 0;
+  void check_owners() {
+    if (seen_resets == context->resets) return;
+    for (const Owned& o : owned) check_owner(o.name, o.info->owner, o.owner);
+    for (const Owned& o : owned) o.info->owner = o.owner;
+    seen_resets = context->resets;
+  }
   std::vector<Context::Impl::Info*> assigned;
   void note_run() {
     for (Context::Impl::Info* info : assigned) info->from_host = false;
@@ -76,12 +98,12 @@ struct Routine::Impl {
 namespace {
 
 // Values over all axes, keyed by the state's name: element e depends on (seed, name, e) alone.
-std::vector<double> initial_values(const StateNode& state, Init init, const Shape& shape, DType dtype, uint64_t seed) {
+std::vector<double> initial_values(const std::string& name, Init init, const Shape& shape, DType dtype, uint64_t seed) {
   double fan_in = 1, fan_out = 1;
   for (const Axis& axis : shape.input) fan_in *= double(axis.size);
   for (const Axis& axis : shape.output) fan_out *= double(axis.size);
   if (init.kind == Init::Kind::automatic) init = shape.input.empty() ? zeros() : kaiming_normal();
-  const uint64_t stream = hash_name(state.name);
+  const uint64_t stream = hash_name(name);
   auto words = [&](size_t element) { return random_words(seed, stream, 0, element); };
   auto uniform = [&](size_t e, double low, double high) { return low + (high - low) * unit_uniform(words(e)[0]); };
   auto normal = [&](size_t e, double deviation) {
@@ -104,8 +126,8 @@ std::vector<double> initial_values(const StateNode& state, Init init, const Shap
     return 0;
   };
   if (init.kind == Init::Kind::values && !same_sizes(init.array->shape(), shape))
-    throw ShapeError("`" + state.name + "` has the shape " + to_string(shape) +
-                     ", but its initial values have the shape " + to_string(init.array->shape()) + ".");
+    throw ShapeError("`" + name + "` has the shape " + to_string(shape) + ", but its initial values have the shape " +
+                     to_string(init.array->shape()) + ".");
   std::vector<double> out(size_t(shape.elements()));
   for (size_t e = 0; e < out.size(); ++e) out[e] = convert(dtype, value(e));
   return out;
@@ -133,9 +155,10 @@ void check_given(const StateNode& state, const Shape& shape, Source where) {
 
 }  // namespace
 
-Context::Context(const ContextOptions& options) : impl_(std::make_shared<Impl>()) {
+Context::Context(const ContextOptions& options) : impl_("a Context", std::make_shared<Impl>()) {
   impl_->options = options;
   impl_->device = options.make_device ? options.make_device(options) : make_device(options);
+  if (!impl_->device) throw ConfigError("the make_device of the ContextOptions gave no device.");
 }
 
 uint64_t Context::seed() const { return impl_->options.seed; }
@@ -153,7 +176,7 @@ Routine Context::compile(const Program& program) {
     else
       routine->ids.push_back({std::move(use)});
   }
-  routine->context = impl_;
+  routine->context = impl_.shared();
   routine->observed = program.observed_as();
   for (const ir::Symbol& symbol : routine->program.symbols)
     routine->indices.push_back(symbol.name), routine->ranges.push_back(symbol.range);
@@ -175,7 +198,12 @@ Routine Context::compile(const Program& program) {
     info[state->name] = {shape, t.dtype(), true};
     Impl::Info& now = info[state->name];
     now.input = state->init.kind == Init::Kind::none;
+    now.init = state->init.kind == Init::Kind::automatic ? impl_->options.init : state->init;
+    now.owner = state->owner;
     if (at != impl_->info.end()) {
+      check_owner(state->name, at->second.owner, state->owner);
+      if (!now.owner) now.owner = at->second.owner;
+      if (now.input) now.init = at->second.init;
       now.writes = at->second.writes, now.from_host = at->second.from_host;
       if (at->second.declared) now.input = now.input && at->second.input;
     }
@@ -184,11 +212,17 @@ Routine Context::compile(const Program& program) {
         fresh[state->name] = impl_->device->read(state->name);  // adopted
       continue;
     }
-    Init init = state->init;
-    if (init.kind == Init::Kind::automatic) init = impl_->options.init;
-    if (init.kind != Init::Kind::none)
+    if (now.init.kind != Init::Kind::none)
       fresh[state->name] =
-          Array(shape, initial_values(*state, init, shape, t.dtype(), impl_->options.seed), DType::f64);
+          Array(shape, initial_values(state->name, now.init, shape, t.dtype(), impl_->options.seed), DType::f64);
+  }
+  for (const auto& [written, known] : impl_->info) {  // a slip in a name leaves the state it was meant for as it is
+    if (known.declared || known.created || info.count(written)) continue;
+    for (const auto& [name, now] : info)
+      if (!impl_->device->has(name) && looks_like(written, name))
+        throw StateError("`" + written + "` was written, but no program has a state of that name; did you mean `" +
+                         name + "`, which nothing was written to? If both exist, write `" + written +
+                         "` by its tensor or with {.create = true}.");
   }
   routine->executable = impl_->device->prepare(routine->program);
   routine->symbols.resize(routine->indices.size());
@@ -197,6 +231,11 @@ Routine Context::compile(const Program& program) {
   for (const auto& a : routine->program.assignments)
     routine->assigned.push_back(&impl_->info.at(routine->program.buffers[size_t(a.state)].name));
   for (Impl::Info* assigned : routine->assigned) assigned->input = false;
+  for (const Tensor& t : tensors)
+    if (const StateNode* state = t.node().state(); state && state->owner)
+      routine->owned.push_back({state->name, &impl_->info.at(state->name), state->owner});
+  routine->seen_resets = impl_->resets;
+  impl_->has_programs = true;
   return Routine(std::move(routine));
 }
 
@@ -215,6 +254,7 @@ void Routine::bind(const IndexValues& values) {
 
 void Routine::run(const IndexValues& values) {
   bind(values);
+  impl_->check_owners();
   impl_->check_written_ids();
   try {
     impl_->executable->run(impl_->symbols);
@@ -229,6 +269,11 @@ void Routine::run_steps(int64_t steps, const IndexValues& first) {
   bind(first);
   if (steps < 0) throw StateError("`run_steps` was asked for " + std::to_string(steps) + " steps.");
   if (steps == 0) return;
+  for (size_t k = 0; k < impl_->symbols.size(); ++k)
+    if (impl_->ranges[k] == 0 && impl_->symbols[k] > std::numeric_limits<int64_t>::max() - steps)
+      throw StateError("`run_steps` of " + std::to_string(steps) + " steps would take the index `" + impl_->indices[k] +
+                       "` from " + std::to_string(impl_->symbols[k]) + " beyond the largest number there is.");
+  impl_->check_owners();
   impl_->check_written_ids();
   impl_->executable->run_steps(steps, impl_->symbols, impl_->ranges);
   impl_->note_run();
@@ -293,9 +338,17 @@ Array Context::read(const Tensor& state) const {
                    ") is computed, not state: observe it in a program, or use eval.");
 }
 
-void Context::check_fits(const std::string& name, const Array& value) const {
+void Context::check_write(const std::string& name, const Array& value, const WriteOptions& options) const {
   auto at = impl_->info.find(name);
-  if (at == impl_->info.end()) return;
+  if (at == impl_->info.end()) {
+    if (options.create || !impl_->has_programs) return;
+    std::vector<std::string> known;
+    for (const auto& [other, info] : impl_->info) known.push_back(other);
+    const std::string meant = nearest(name, known);
+    throw StateError("no program of this Context has a state `" + name + "`" +
+                     (meant.empty() ? "" : "; did you mean `" + meant + "`?") + (meant.empty() ? ". To" : " To") +
+                     " write it for a program that comes later, write it by its tensor or with {.create = true}.");
+  }
   const Shape& shape = at->second.shape;
   const DType dtype = at->second.dtype;
   if (!same_sizes(shape, value.shape()))
@@ -309,14 +362,22 @@ void Context::check_fits(const std::string& name, const Array& value) const {
           "`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + ir::number_text(v) +
           (can_hold(dtype, v) ? " would be rounded to " + ir::number_text(convert(dtype, v)) + "." : " does not fit."));
 }
-void Context::write(const std::string& name, const Array& value) {
-  check_fits(name, value);
-  impl_->info.emplace(name, Impl::Info{value.shape(), value.dtype(), false});
+void Context::write(const std::string& name, const Array& value, const WriteOptions& options) {
+  check_write(name, value, options);
+  Impl::Info info{value.shape(), value.dtype(), false};
+  info.created = options.create;
+  impl_->info.emplace(name, info);
   impl_->write(name, value);
 }
-void Context::write(const std::map<std::string, Array>& values) {
-  for (const auto& [name, value] : values) check_fits(name, value);
-  for (const auto& [name, value] : values) write(name, value);
+void Context::write(const std::map<std::string, Array>& values, const WriteOptions& options) {
+  for (const auto& [name, value] : values) check_write(name, value, options);
+  for (const auto& [name, value] : values) write(name, value, options);
+}
+std::vector<std::string> Context::unused() const {
+  std::vector<std::string> out;
+  for (const auto& [name, info] : impl_->info)
+    if (!info.declared) out.push_back(name);
+  return out;
 }
 void Context::write(const Tensor& state, const Array& value) {
   const StateNode* s = state.node().state();
@@ -338,11 +399,33 @@ void Context::write(const Tensor& state, const Array& value) {
   write(s->name, value);
 }
 
-void copy_state(const Context& from, Context& to, const std::string& name) { to.write(name, from.read(name)); }
+void Context::reset(const std::string& optimizer) {
+  std::map<std::string, Array> values;
+  std::set<std::string> others;
+  for (const auto& [name, info] : impl_->info) {
+    if (!info.owner) continue;
+    others.insert(info.owner->name);
+    if (info.owner->name != optimizer) continue;
+    values.emplace(name, Array(info.shape, initial_values(name, info.init, info.shape, info.dtype, impl_->options.seed),
+                               DType::f64));
+  }
+  if (values.empty()) {
+    std::string known;
+    for (const std::string& other : others) known += (known.empty() ? "" : ", ") + other;
+    throw StateError("no program of this Context has an optimiser `" + optimizer + "` that keeps states" +
+                     (known.empty() ? "." : "; there is " + known + "."));
+  }
+  for (const auto& [name, value] : values) impl_->write(name, value), impl_->info.at(name).owner = nullptr;
+  ++impl_->resets;
+}
+
+void copy_state(const Context& from, Context& to, const std::string& name) {
+  to.write(name, from.read(name), {.create = true});
+}
 void copy_states(const Context& from, Context& to) {
   std::map<std::string, Array> values;
   for (const std::string& name : from.names()) values.emplace(name, from.read(name));
-  to.write(values);
+  to.write(values, {.create = true});  // also what only a program that comes later has
 }
 
 }  // namespace caravan

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "caravan/base/handle.h"
 #include "caravan/tensor/program.h"
 #include "caravan/tensor/tensor.h"
 
@@ -48,6 +49,10 @@ struct RoutineReport {
   bool from_cache = false;           // nothing had to be compiled
 };
 
+struct WriteOptions {
+  bool create = false;
+};
+
 using IndexValues = std::vector<std::pair<Index, int64_t>>;
 
 class Context;
@@ -69,8 +74,8 @@ class Routine {
   friend class Context;
   struct Impl;
   void bind(const IndexValues& values);
-  explicit Routine(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<Impl> impl_;
+  explicit Routine(std::shared_ptr<Impl> impl) : impl_("a Routine", std::move(impl)) {}
+  Handle<Impl> impl_;
 };
 
 class Context {
@@ -91,8 +96,16 @@ class Context {
   Array read(const Tensor& state) const;
   Array read(const std::string& name) const;
   void write(const Tensor& state, const Array& value);  // shape and precision must fit
-  void write(const std::string& name, const Array& value);
-  void write(const std::map<std::string, Array>& values);  // by name: all of them, or none where one does not fit
+  // By name: before the first program any name is taken, for the programs to come; after that only names that a program
+  // or a write has made known. A program is refused if a name that none declares looks like a slip for a state of its
+  // own that nothing was written to. `create` takes a name as it is, for a program that comes later.
+  void write(const std::string& name, const Array& value, const WriteOptions& options = {});
+  void write(const std::map<std::string, Array>& values, const WriteOptions& options = {});  // all, or none where one
+                                                                                             // does not fit
+  std::vector<std::string> unused() const;  // names that were written and that no program of this Context declares
+  // Gives all states that an optimiser of this name (`adam`, or its .name) keeps their initial values, so that training
+  // begins anew from the weights as they are; then the next optimiser that uses them has them. Averages likewise.
+  void reset(const std::string& optimizer);
   bool has(const std::string& name) const;
   bool is_input(const std::string& name) const;  // without an initialiser, and assigned by no program of this Context
   DType dtype(const std::string& name) const;    // as declared, whatever precision the device computes with
@@ -104,8 +117,8 @@ class Context {
  private:
   friend class Routine;
   struct Impl;
-  void check_fits(const std::string& name, const Array& value) const;
-  std::shared_ptr<Impl> impl_;
+  void check_write(const std::string& name, const Array& value, const WriteOptions& options) const;
+  Handle<Impl> impl_;
 };
 
 // State from one Context to another by name, whatever their devices: train on one, look on the other, go on.

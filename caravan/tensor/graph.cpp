@@ -98,6 +98,33 @@ void for_each_read(const Node& node, const std::function<void(const Tensor&)>& v
   }
 }
 
+bool same_value(const Tensor& a, const Tensor& b) {
+  std::vector<std::pair<const Node*, const Node*>> open = {{&a.node(), &b.node()}};
+  std::set<std::pair<const Node*, const Node*>> met;
+  while (!open.empty()) {
+    const auto [x, y] = open.back();
+    open.pop_back();
+    if (x == y || !met.insert({x, y}).second) continue;
+    if (x->kind.index() != y->kind.index() || x->dtype != y->dtype) return false;
+    if (const AccumulateNode* n = x->accumulate()) {
+      const AccumulateNode* m = y->accumulate();
+      if (n->link->relation != m->link->relation || n->clause != m->clause || n->written != m->written ||
+          n->accumulator != m->accumulator || *n->body != *m->body || n->operands.size() != m->operands.size())
+        return false;
+      for (size_t i = 0; i < n->operands.size(); ++i)
+        open.push_back({&n->operands[i].tensor.node(), &m->operands[i].tensor.node()});
+      continue;
+    }
+    const bool same = match(
+        x->kind, [&](const StateNode& n) { return n.name == y->state()->name; },
+        [&](const NumberNode& n) { return n.value == std::get<NumberNode>(y->kind).value; },
+        [&](const IndexNode& n) { return n.symbol->name == std::get<IndexNode>(y->kind).symbol->name; },
+        [](const auto&) { return false; });
+    if (!same) return false;
+  }
+  return true;
+}
+
 std::vector<Tensor> topological(const std::vector<Tensor>& roots, bool values_only) {
   std::vector<Tensor> order;
   std::unordered_set<const Node*> entered;
@@ -316,8 +343,19 @@ Tensor pointwise(Op op, const std::vector<Operand>& operands) {
   return Tensor(std::move(node));
 }
 
+// A longer body would make later passes slow: they search it from end to end.
+constexpr size_t kMostFolded = 64;  // tensors in one node
+
 Tensor fold_same(Op op, const std::vector<Tensor>& parts, std::string label, Source where) {
   if (parts.size() == 1) return parts[0];
+  if (parts.size() > kMostFolded) {  // from left to right, as one node would: in f32 and f64 with the same bits
+    std::vector<Tensor> some;
+    for (const Tensor& part : parts) {
+      if (some.size() == kMostFolded) some = {fold_same(op, some, label, where)};
+      some.push_back(part);
+    }
+    return fold_same(op, some, std::move(label), where);
+  }
   std::vector<AccumulateNode::Attached> operands;
   DType dtype = parts[0].dtype();
   for (size_t i = 0; i < parts.size(); ++i)

@@ -30,12 +30,26 @@ struct Link {
   Source where;
 };
 
+// Who keeps a state for its own use, as an optimiser keeps its moments. Two that meet at one state would change it
+// behind each other's back, so that is refused (check_owner), unless they are one by `shared_as`.
+struct StateOwner {
+  std::string name;       // what Context::reset calls it: an optimiser's .name, or else its kind, `adam`
+  std::string shared_as;  // owners of one text here share their states on purpose; empty: with nobody
+  std::string to_share;   // for the message: what the user writes to share them
+  Source where;
+};
+using StateOwnerRef = std::shared_ptr<const StateOwner>;
+bool same_owner(const StateOwnerRef& a, const StateOwnerRef& b);
+// Refuses, naming both lines and the ways out, if both are owners and not the same one.
+void check_owner(const std::string& state, const StateOwnerRef& has, const StateOwnerRef& wants);
+
 struct StateNode {  // a parameter, a moment, a running mean, an input buffer
   std::string name;
   bool parameter = false;
   GivenRow batch, input, output;
   Tensor like;  // if defined, the shape is this tensor's
   Init init;
+  StateOwnerRef owner{};  // null: whoever names it
 };
 struct DataNode {
   Array array;
@@ -57,6 +71,7 @@ struct RandomNode {
   int lane = 0, width = 32;
   GivenRow batch, input, output;
   Tensor like, step;
+  std::shared_ptr<const Source> call;  // shared by the leaves of one draw
 };
 struct AccumulateNode {
   std::shared_ptr<const Link> link;
@@ -127,6 +142,9 @@ Tensor add_same(const std::vector<Tensor>& parts, std::string label, Source wher
 Tensor constant_like(const Tensor& shape, double value, DType dtype, std::string label, Source where);
 // add-accumulation of the op over a spec.
 Tensor accumulate(Op op, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings);
+
+// Do both have the same value in every run, as far as their graphs tell? For scalars such as the step of a random draw.
+bool same_value(const Tensor& a, const Tensor& b);
 
 // Which operands does the node need the values of? By operand; index tensors of slots in use included.
 std::vector<bool> values_needed(const AccumulateNode& node);

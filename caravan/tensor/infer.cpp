@@ -54,6 +54,19 @@ Inference::Inference(const Program& program, const KnownShapes& known) {
                          to_string(at->second->where) + ", one at " + to_string(t.node().where) +
                          "; give each parameter and state a name of its own.");
     }
+  std::map<std::string, std::vector<const RandomNode*>> draws;  // by stream: one a call
+  for (const Tensor& t : order_)
+    if (auto* random = std::get_if<RandomNode>(&t.node().kind)) {
+      std::vector<const RandomNode*>& others = draws[random->stream];
+      if (std::any_of(others.begin(), others.end(), [&](auto* other) { return other->call == random->call; })) continue;
+      for (const RandomNode* other : others)
+        if (same_value(other->step, random->step))
+          throw StateError("the random stream `" + random->stream + "` is drawn from at " + to_string(*other->call) +
+                           " and at " + to_string(*random->call) +
+                           " at the same step, which gives the same numbers; give each a stream of its own, or use "
+                           "one tensor in both places.");
+      others.push_back(random);
+    }
   rows_.reserve(order_.size()), roles_.reserve(order_.size()), instances_.reserve(order_.size());
   for (const Tensor& t : order_) add(t, known);
   for (const auto& a : program.assignments()) {

@@ -4,16 +4,16 @@
 
 namespace caravan {
 
-Index::Index(std::string name, int64_t range, Source where) {
+Index::Index(std::string name, int64_t range, Source where) : symbol_("an Index", nullptr) {
   if (range < 0)
     throw StateError("Index `" + name + "` (" + to_string(where) + ") has the range " + std::to_string(range) +
                      "; give a positive range, or none.");
-  symbol_ = std::make_shared<const shape::Symbol>(shape::Symbol{std::move(name), range, where});
+  symbol_ = {"an Index", std::make_shared<const shape::Symbol>(shape::Symbol{std::move(name), range, where})};
 }
 const std::string& Index::name() const { return symbol_->name; }
 int64_t Index::range() const { return symbol_->range; }
 
-Dim::Dim() : state_(std::make_shared<State>()) { state_->variable = std::make_shared<shape::DimVariable>(); }
+Dim::Dim() : state_("a Dim", std::make_shared<State>()) { state_->variable = std::make_shared<shape::DimVariable>(); }
 Dim::Dim(int64_t size) : Dim() { state_->size = size; }
 
 Times times(int64_t factor, std::string name) { return {factor, std::move(name), Dim(int64_t(0)), true}; }
@@ -72,9 +72,26 @@ GivenRow given(const Row& row) {
   return out;
 }
 
-Tensor random_leaf(std::string stream, int lane, int width, const RandomOptions& options, Source where) {
-  Tensor step = options.step ? options.step->tensor : weak_number(0, DType::i32, where);
-  RandomNode random{std::move(stream), lane, width, options.batch, options.input, options.output, options.like, step};
+// One draw: all leaves that a call of the user's needs share `call`.
+struct Draw {
+  const char* function;
+  std::string stream;
+  const RandomOptions& options;
+  std::shared_ptr<const Source> call;
+
+  Draw(const char* function, std::string stream, const RandomOptions& options, Source where)
+      : function(function), stream(std::move(stream)), options(options), call(std::make_shared<const Source>(where)) {
+    if (!options.step)
+      throw StateError(std::string(function) + "(\"" + this->stream + "\") (" + to_string(where) +
+                       ") would draw the same numbers in every run; give it a .step, such as an Index or a state that "
+                       "counts, or .step = 0 if they are to stay the same.");
+  }
+};
+Tensor random_leaf(const Draw& draw, int lane, int width) {
+  const RandomOptions& options = draw.options;
+  const Source where = *draw.call;
+  RandomNode random{draw.stream,          lane,     width, options.batch, options.input, options.output, options.like,
+                    options.step->tensor, draw.call};
   auto node = std::make_shared<Node>();
   node->label = "random " + random.stream;
   node->where = where;
@@ -188,22 +205,28 @@ Tensor zeros_like(const Tensor& shape, Source where) {
 }
 
 Tensor random_bits(std::string stream, const RandomOptions& options, Source where) {
-  return random_leaf(std::move(stream), 0, 32, options, where);
+  return random_leaf({"random_bits", std::move(stream), options, where}, 0, 32);
 }
 
+namespace {
 // The top 24 bits of a word times 2^-24: exact in float32, so the same on every backend.
+Tensor uniform_of(const Draw& draw) {
+  Operand bits(random_leaf(draw, 0, 24), *draw.call);
+  return (Operand(cast(bits, DType::f32), *draw.call) * 0x1p-24).named("uniform");
+}
+}  // namespace
 Tensor uniform(std::string stream, const RandomOptions& options, Source where) {
-  Operand bits(random_leaf(std::move(stream), 0, 24, options, where), where);
-  return (Operand(cast(bits, DType::f32), where) * 0x1p-24).named("uniform");
+  return uniform_of({"uniform", std::move(stream), options, where});
 }
 // Box-Muller on two words of the same element.
 Tensor normal(std::string stream, const RandomOptions& options, Source where) {
-  auto unit = [&](int lane) { return cast(Operand(random_leaf(stream, lane, 24, options, where), where), DType::f32); };
+  const Draw draw("normal", std::move(stream), options, where);
+  auto unit = [&](int lane) { return cast(Operand(random_leaf(draw, lane, 24), where), DType::f32); };
   Tensor radius = sqrt(-2.0 * log((unit(0) + 1) * 0x1p-24));  // the logarithm's argument is in (0, 1]
   return (radius * cos(unit(1) * (6.283185307179586 * 0x1p-24))).named("normal");
 }
 Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& options, Source where) {
-  return (uniform(std::move(stream), options, where) < probability).named("bernoulli");
+  return (uniform_of({"bernoulli", std::move(stream), options, where}) < probability).named("bernoulli");
 }
 
 }  // namespace caravan

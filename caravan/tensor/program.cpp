@@ -9,12 +9,25 @@
 
 namespace caravan {
 
+bool same_owner(const StateOwnerRef& a, const StateOwnerRef& b) {
+  return a == b || (a && b && !a->shared_as.empty() && a->shared_as == b->shared_as);
+}
+void check_owner(const std::string& state, const StateOwnerRef& has, const StateOwnerRef& wants) {
+  if (!has || !wants || same_owner(has, wants)) return;
+  throw StateError("`" + state + "` belongs to the `" + has->name + "` made at " + to_string(has->where) + "; the `" +
+                   wants->name + "` made at " + to_string(wants->where) +
+                   " would change it too. To go on with its values, " + wants->to_share +
+                   "; for a state of its own, give one of them another name; to begin anew, call reset(\"" + has->name +
+                   "\") of the Context first.");
+}
+
 Program& Program::add(Assignment assignment) {
   const StateNode* state = assignment.state.node().state();
   if (!state)
     throw StateError("only a parameter or a state can be assigned to, not `" + assignment.state.node().label + "` (" +
                      to_string(assignment.where) + ").");
   auto [at, added] = assigned_.try_emplace(state->name, assignments_.size());
+  if (!added) check_owner(state->name, assignments_[at->second].state.node().state()->owner, state->owner);
   if (!added)
     throw StateError("`" + state->name + "` is assigned twice in one program: at " +
                      to_string(assignments_[at->second].where) + " and at " + to_string(assignment.where) +
@@ -70,6 +83,8 @@ Program then(const Program& p, const Program& q) {
   for (const Tensor& t : topological(mine, false)) {
     const StateNode* s = t.node().state();
     if (!s) continue;
+    if (auto leaf = leaves.find(s->name); leaf != leaves.end())
+      check_owner(s->name, leaf->second.node().state()->owner, s->owner);
     if (auto at = values.find(s->name); at != values.end())
       from.push_back(t), to.push_back(at->second);
     else if (auto leaf = leaves.find(s->name); leaf != leaves.end() && !leaf->second.same_as(t))

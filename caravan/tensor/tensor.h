@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "caravan/array/array.h"
+#include "caravan/base/handle.h"
 #include "caravan/tensor/spec.h"
 
 namespace caravan {
@@ -56,10 +57,10 @@ class Index {
   explicit Index(std::string name, int64_t range = 0, Source where = Source::here());
   const std::string& name() const;
   int64_t range() const;  // 0: any value from 0 on
-  const std::shared_ptr<const shape::Symbol>& symbol() const { return symbol_; }
+  const std::shared_ptr<const shape::Symbol>& symbol() const { return symbol_.shared(); }
 
  private:
-  std::shared_ptr<const shape::Symbol> symbol_;
+  Handle<const shape::Symbol> symbol_;
 };
 
 // An index and the line where it is used.
@@ -76,10 +77,10 @@ class Dim {
   Dim();
   Dim(int64_t size);  // a size that is known already
   struct State;
-  const std::shared_ptr<State>& state() const { return state_; }
+  const std::shared_ptr<State>& state() const { return state_.shared(); }
 
  private:
-  std::shared_ptr<State> state_;
+  Handle<State> state_;
 };
 
 // An operand of an operation: a tensor or something that becomes one, and the line where it was written.
@@ -294,11 +295,15 @@ Tensor zeros_like(const Tensor& shape, Source where = Source::here());
 Tensor full_like(const Tensor& shape, double value, Source where = Source::here());
 Tensor slice(const Array& array, const Index& index);  // so that array[index] works
 
-// Random values keyed by (seed, stream, step): the same on every backend and whatever else the program does.
+// Random values keyed by (seed, stream, step): the same on every backend and whatever else the program does. Two draws
+// of one stream at one step would be equal, so a program that has them is refused; use one tensor twice if equal draws
+// are wanted, or give each its own stream.
 struct RandomOptions {
   GivenRow batch{}, input{}, output{};  // rows that are not given are empty; `like` gives all three
   Tensor like{};
-  std::optional<Operand> step{};  // a scalar: a different value, a different draw; without one always the same
+  // A scalar, such as an Index or a state that counts: a different value, a different draw. It must be given, because
+  // without one every run would draw the same numbers; .step = 0 says that this is wanted.
+  std::optional<Operand> step{};
 };
 Tensor random_bits(std::string stream, const RandomOptions& options = {}, Source where = Source::here());  // 32 bits
 Tensor uniform(std::string stream, const RandomOptions& options = {}, Source where = Source::here());      // [0, 1)

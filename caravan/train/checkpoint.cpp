@@ -74,6 +74,15 @@ std::string LoadReport::to_string() const {
   std::string out;
   if (!missing.empty()) out += fmt::format("\n  missing ({}): {}", missing.size(), listed(missing));
   if (!unexpected.empty()) out += fmt::format("\n  unexpected ({}): {}", unexpected.size(), listed(unexpected));
+  for (const std::string& count : unexpected)  // `adam.step`, where the program has `w.adam.step`
+    for (const std::string& name : missing)
+      if (name.ends_with("." + count)) {
+        out += fmt::format(
+            "\n  {} counts the steps of all parameters, as files of an earlier version do; now each has a count of its "
+            "own. Write its value to {} and the others to go on from this file.",
+            count, name);
+        break;
+      }
   for (const Misfit& m : misshapen)
     out += fmt::format("\n  misshapen: {} is {}, the program has {}", printable(m.name), m.in_file, m.in_context);
   return out.empty() ? "everything fits" : out.substr(1);

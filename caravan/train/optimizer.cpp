@@ -11,39 +11,60 @@ namespace caravan {
 
 namespace {
 
-Tensor moment(const Tensor& parameter, const char* suffix) {
-  return state_like(parameter, parameter.node().state()->name + suffix, zeros(), parameter.node().where);
+Tensor owned(const Tensor& state, const StateOwnerRef& owner) {
+  auto node = std::make_shared<Node>(state.node());
+  std::get<StateNode>(node->kind).owner = owner;
+  return Tensor(std::move(node));
 }
-// The number of this step, from 1, kept as a state of the optimiser.
-Tensor counter(const std::string& name) {
-  return state(name, {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
+// A state of the parameter's shape, `w.SUFFIX`, zeros at first.
+Tensor kept(const Tensor& parameter, const std::string& suffix, const StateOwnerRef& owner) {
+  return owned(state_like(parameter, parameter.name() + "." + suffix, zeros(), parameter.node().where), owner);
+}
+// How often the parameter was updated, from 0: as a state of its own, so that optimisers which update different
+// parameters at different times do not count each other's steps.
+Tensor count_of(const Tensor& parameter, const std::string& suffix, const StateOwnerRef& owner) {
+  return owned(state(parameter.name() + "." + suffix + ".step",
+                     {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64},
+                     parameter.node().where),
+               owner);
 }
 
-Program for_each(const Gradients& gradients, const std::function<Program(const Tensor& p, const Tensor& g)>& update) {
-  Program out;
-  for (const auto& [p, g] : gradients) out &= update(p, g);
-  return out;
+// What an optimiser remembers of one parameter.
+struct Memory {
+  const Tensor& parameter;
+  const StateOwnerRef& owner;
+  Tensor operator()(const char* what) const { return kept(parameter, owner->name + "." + what, owner); }
+  Tensor count() const { return count_of(parameter, owner->name, owner); }
+};
+
+// An optimiser whose states are called NAME, or else after its kind.
+using UpdateOne = std::function<Program(const Tensor& p, const Tensor& g, const Memory& memory)>;
+Optimizer optimizer_of(const char* kind, const std::string& name, Source where, UpdateOne update) {
+  auto owner = std::make_shared<const StateOwner>(
+      StateOwner{name.empty() ? kind : name, name, "use one Optimizer for both, or give both the same .name", where});
+  return Optimizer(
+      [owner, update = std::move(update)](const Gradients& gradients) {
+        Program out;
+        for (const auto& [p, g] : gradients) out &= update(p, g, {p, owner});
+        return out;
+      },
+      owner, where);
 }
 
-Optimizer adam_with(const AdamOptions& o, bool decoupled, const char* name) {
-  return [o, decoupled, name = o.name.empty() ? std::string(name) : o.name](const Gradients& gradients) {
-    Tensor count = counter(name + ".step"), t = count + 1;
-    // 1 - beta^t as it stands would keep only four digits of 1 - 0.999 in single precision.
-    auto correction = [&](double beta) {
-      return beta == 0 ? number(1, DType::f32) : -expm1(std::log(beta) * cast(t, DType::f32));
-    };
-    Tensor correct1 = correction(o.beta1), correct2 = correction(o.beta2);
-    Program updates = for_each(gradients, [&](const Tensor& p, const Tensor& gradient) {
-      Tensor g = decoupled || o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
-      Tensor mean = moment(p, ("." + name + ".mean").c_str()),
-             square_mean = moment(p, ("." + name + ".square").c_str());
-      Tensor m = o.beta1 * mean + (1 - o.beta1) * g, v = o.beta2 * square_mean + (1 - o.beta2) * square(g);
-      Tensor step = (m / correct1) / (sqrt(v / correct2) + o.epsilon);
-      if (decoupled && o.weight_decay != 0) step = step + o.weight_decay * p;
-      return assign(mean, m) & assign(square_mean, v) & assign(p, p - o.lr * step);
-    });
-    return updates & assign(count, t);
-  };
+Optimizer adam_with(const AdamOptions& o, bool decoupled, Source where) {
+  return optimizer_of(
+      decoupled ? "adamw" : "adam", o.name, where, [=](const Tensor& p, const Tensor& gradient, const Memory& memory) {
+        Tensor count = memory.count(), t = count + 1, mean = memory("mean"), square_mean = memory("square");
+        // 1 - beta^t as it stands would keep only four digits of 1 - 0.999 in single precision.
+        auto correction = [&](double beta) {
+          return beta == 0 ? number(1, DType::f32) : -expm1(std::log(beta) * cast(t, DType::f32));
+        };
+        Tensor g = decoupled || o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
+        Tensor m = o.beta1 * mean + (1 - o.beta1) * g, v = o.beta2 * square_mean + (1 - o.beta2) * square(g);
+        Tensor step = (m / correction(o.beta1)) / (sqrt(v / correction(o.beta2)) + o.epsilon);
+        if (decoupled && o.weight_decay != 0) step = step + o.weight_decay * p;
+        return assign(mean, m) & assign(square_mean, v) & assign(p, p - o.lr * step) & assign(count, t);
+      });
 }
 
 }  // namespace
@@ -59,43 +80,48 @@ Gradients gradients(const Tensor& loss, const std::vector<Tensor>& params, Sourc
   return out;
 }
 
-Optimizer sgd(const SgdOptions& o) {
+Optimizer::Optimizer(Update update, StateOwnerRef owner, Source where)
+    : update_(std::move(update)), owner_(std::move(owner)) {
+  if (!owner_)
+    owner_ = std::make_shared<const StateOwner>(StateOwner{"optimizer", "", "use one Optimizer for both", where});
+}
+Program Optimizer::operator()(const Gradients& gradients) const {
+  if (!update_)
+    throw ConfigError("an undefined Optimizer was used; make one first (Optimizer o = adam({.lr = 1e-3})).");
+  return update_(gradients);
+}
+
+Optimizer sgd(const SgdOptions& o, Source where) {
   if (o.nesterov && o.momentum == 0) throw ConfigError("sgd: .nesterov needs a .momentum.");
-  return [o](const Gradients& gradients) {
-    return for_each(gradients, [&](const Tensor& p, const Tensor& gradient) {
-      Tensor g = o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
-      if (o.momentum == 0) return assign(p, p - o.lr * g);
-      Tensor velocity = moment(p, ".sgd.velocity"), v = o.momentum * velocity + g;
-      return assign(velocity, v) & assign(p, p - o.lr * (o.nesterov ? g + o.momentum * v : v));
-    });
-  };
+  return optimizer_of("sgd", o.name, where, [o](const Tensor& p, const Tensor& gradient, const Memory& memory) {
+    Tensor g = o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
+    if (o.momentum == 0) return assign(p, p - o.lr * g);
+    Tensor velocity = memory("velocity"), v = o.momentum * velocity + g;
+    return assign(velocity, v) & assign(p, p - o.lr * (o.nesterov ? g + o.momentum * v : v));
+  });
 }
 
-Optimizer adam(const AdamOptions& o) { return adam_with(o, false, "adam"); }
-Optimizer adamw(AdamOptions o) { return adam_with(o, true, "adamw"); }
+Optimizer adam(const AdamOptions& o, Source where) { return adam_with(o, false, where); }
+Optimizer adamw(const AdamOptions& o, Source where) { return adam_with(o, true, where); }
 
-Optimizer rmsprop(const RmsPropOptions& o) {
-  return [o](const Gradients& gradients) {
-    return for_each(gradients, [&](const Tensor& p, const Tensor& gradient) {
-      Tensor g = o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
-      Tensor square_mean = moment(p, ".rmsprop.square"), v = o.decay * square_mean + (1 - o.decay) * square(g);
-      Tensor step = g / (sqrt(v) + o.epsilon);
-      if (o.momentum == 0) return assign(square_mean, v) & assign(p, p - o.lr * step);
-      Tensor velocity = moment(p, ".rmsprop.velocity"), u = o.momentum * velocity + step;
-      return assign(square_mean, v) & assign(velocity, u) & assign(p, p - o.lr * u);
-    });
-  };
+Optimizer rmsprop(const RmsPropOptions& o, Source where) {
+  return optimizer_of("rmsprop", o.name, where, [o](const Tensor& p, const Tensor& gradient, const Memory& memory) {
+    Tensor g = o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
+    Tensor square_mean = memory("square"), v = o.decay * square_mean + (1 - o.decay) * square(g);
+    Tensor step = g / (sqrt(v) + o.epsilon);
+    if (o.momentum == 0) return assign(square_mean, v) & assign(p, p - o.lr * step);
+    Tensor velocity = memory("velocity"), u = o.momentum * velocity + step;
+    return assign(square_mean, v) & assign(velocity, u) & assign(p, p - o.lr * u);
+  });
 }
 
-Optimizer lion(const LionOptions& o) {
-  return [o](const Gradients& gradients) {
-    return for_each(gradients, [&](const Tensor& p, const Tensor& g) {
-      Tensor mean = moment(p, ".lion.mean");
-      Tensor step = sign(o.beta1 * mean + (1 - o.beta1) * g);
-      if (o.weight_decay != 0) step = step + o.weight_decay * p;
-      return assign(mean, o.beta2 * mean + (1 - o.beta2) * g) & assign(p, p - o.lr * step);
-    });
-  };
+Optimizer lion(const LionOptions& o, Source where) {
+  return optimizer_of("lion", o.name, where, [o](const Tensor& p, const Tensor& g, const Memory& memory) {
+    Tensor mean = memory("mean");
+    Tensor step = sign(o.beta1 * mean + (1 - o.beta1) * g);
+    if (o.weight_decay != 0) step = step + o.weight_decay * p;
+    return assign(mean, o.beta2 * mean + (1 - o.beta2) * g) & assign(p, p - o.lr * step);
+  });
 }
 
 Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform) {
@@ -128,23 +154,26 @@ Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const 
   if (every < 1)
     throw ConfigError("accumulated_step: `every` is " + std::to_string(every) + "; it must be at least 1.");
   Tensor last = mod(step, every) == every - 1;
+  const StateOwnerRef& owner = optimizer.owner();
+  const std::string name = owner && !owner->shared_as.empty() ? owner->name + ".accumulated" : "accumulated";
   Program sums;
   Gradients means;
   for (const auto& [p, g] : gradients(loss)) {
-    Tensor total = moment(p, ".accumulated"), now = total + g;
+    Tensor total = kept(p, name, owner), now = total + g;
     sums &= assign(total, where(last, 0.0, now));
     means.push_back({p, now / double(every)});
   }
   return sums & when(last, optimizer(means)) & observe(loss);
 }
 
-Program averages(const std::vector<Tensor>& params, double decay) {
-  Tensor count = counter("average.step"), t = cast(count, DType::f32);
-  Tensor keep = min(decay, t / (t + 1));
-  Program out = assign(count, count + 1);
+Program averages(const std::vector<Tensor>& params, double decay, const std::string& name, Source where) {
+  auto owner = std::make_shared<const StateOwner>(
+      StateOwner{name, "averages " + name + " " + std::to_string(decay), "give both the same decay", where});
+  Program out;
   for (const Tensor& p : params) {
-    Tensor average = moment(p, ".average");
-    out &= assign(average, keep * average + (1 - keep) * p);
+    Tensor count = count_of(p, name, owner), average = kept(p, name, owner), t = cast(count, DType::f32);
+    Tensor keep = min(decay, t / (t + 1));
+    out &= assign(count, count + 1) & assign(average, keep * average + (1 - keep) * p);
   }
   return out;
 }

@@ -1,8 +1,23 @@
 // Training basics, written in the language itself: an optimiser turns gradients into a Program of assignments.
-// Learning rates are tensors or numbers; moments are states named after their parameter (`w1.adam.mean`).
+// Learning rates are tensors or numbers; what an optimiser remembers are states named after the parameter, as PyTorch
+// keeps them: `w1.adam.mean`, `w1.adam.square`, and `w1.adam.step`, the number of its steps.
+//
+// Every optimiser that is made without a .name is one of its own. Two for disjoint parameters (a GAN, a rate for each
+// part of a model) know nothing of each other; two that meet at one parameter are refused, because the second would go
+// on with the moments of the first:
+//
+//     Optimizer optimizer = adam({.lr = 1e-3});
+//     Routine large = ctx.compile(train_step(loss_of_64, optimizer)), rest = ctx.compile(train_step(loss_of_7,
+//     optimizer)); ctx.reset("adam");                                                    // forget its moments, for
+//     fine-tuning Routine tuned = ctx.compile(train_step(loss, adam({.lr = 1e-5})));    // refused without the line
+//     before
+//
+// Optimisers of one .name share their states on purpose, also where they are made in different places.
 #pragma once
 
+#include <concepts>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,37 +33,61 @@ using Gradients = std::vector<Gradient>;
 Gradients gradients(const Tensor& loss);  // by all parameters that its gradient reaches
 Gradients gradients(const Tensor& loss, const std::vector<Tensor>& parameters, Source where = Source::here());
 
-using Optimizer = std::function<Program(const Gradients&)>;
+struct StateOwner;
+
+// A function from gradients to a program, and who owns the states it keeps. Copies are the same optimiser.
+class Optimizer {
+ public:
+  using Update = std::function<Program(const Gradients&)>;
+
+  Optimizer() = default;  // stands for nothing; using it is refused
+  template <class F>      // one of your own: anything that makes a Program of Gradients
+  requires(!std::same_as<F, Optimizer> && std::is_invocable_r_v<Program, const F&, const Gradients&>)
+      Optimizer(F update, Source where = Source::here())
+      : Optimizer(Update(std::move(update)), nullptr, where) {}
+  Optimizer(Update update, std::shared_ptr<const StateOwner> owner, Source where);  // without an owner: a new one
+
+  Program operator()(const Gradients& gradients) const;
+  const std::shared_ptr<const StateOwner>& owner() const { return owner_; }
+
+ private:
+  Update update_;
+  std::shared_ptr<const StateOwner> owner_;
+};
 using Transform = std::function<Gradients(const Gradients&)>;
 
+// In all options: `name` is that of the states, `w.NAME.mean`, instead of the optimiser's kind.
 struct SgdOptions {
   Operand lr = 0.01;
   double momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;  // added to the gradient
+  std::string name{};
 };
-Optimizer sgd(const SgdOptions& options);
+Optimizer sgd(const SgdOptions& options, Source where = Source::here());
 
 struct AdamOptions {
   Operand lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;  // adam: added to the gradient; adamw: decoupled
-  std::string name{};       // of its count `NAME.step` and moments `w.NAME.mean`; two in one program need two names
+  std::string name{};
 };
-Optimizer adam(const AdamOptions& options);
-Optimizer adamw(AdamOptions options);
+Optimizer adam(const AdamOptions& options, Source where = Source::here());
+Optimizer adamw(const AdamOptions& options, Source where = Source::here());
 
 struct RmsPropOptions {
   Operand lr = 0.01;
   double decay = 0.99, epsilon = 1e-8, momentum = 0, weight_decay = 0;
+  std::string name{};
 };
-Optimizer rmsprop(const RmsPropOptions& options);
+Optimizer rmsprop(const RmsPropOptions& options, Source where = Source::here());
 
 struct LionOptions {
   Operand lr = 1e-4;
   double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;  // decoupled
+  std::string name{};
 };
-Optimizer lion(const LionOptions& options);
+Optimizer lion(const LionOptions& options, Source where = Source::here());
 
 // One step: every parameter of the loss is updated, the loss is observed.
 Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform = nullptr);
@@ -58,12 +97,15 @@ Tensor global_norm(const Gradients& gradients);
 Transform clip_by_value(double limit);        // each element into [-limit, limit]
 Transform clip_by_global_norm(double limit);  // all together to a norm of at most `limit`
 
-// Sums gradients over `every` steps and updates with their mean at the last of them. `step` counts from 0.
+// Sums gradients over `every` steps and updates with their mean at the last of them. `step` counts from 0. The sums are
+// states of the optimiser: `w.accumulated`, or `w.NAME.accumulated` for one that has a .name.
 Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const Optimizer& optimizer);
 
 // Averages of weights as states `w.average`: avg := d avg + (1 - d) w with d = min(decay, t / (t + 1)), so the first
 // value is the weight itself and decay 1 is the plain mean. Compose with then(train_step(..), averages(..)).
-Program averages(const std::vector<Tensor>& parameters, double decay);
+// `w.average` is called `w.NAME` for another name; two averages of one weight with different decays need two names.
+Program averages(const std::vector<Tensor>& parameters, double decay, const std::string& name = "average",
+                 Source where = Source::here());
 
 // Learning rates as functions of a step.
 Tensor linear_decay(Operand step, double steps, double from, double to = 0);

@@ -69,7 +69,7 @@ struct Store {
 
 Array to_array(const Shape& shape, DType dtype, const void* from) {
   Array out(shape, dtype);
-  std::memcpy(out.mutable_data(), from, size_t(shape.elements() * bytes(dtype)));
+  if (shape.elements() > 0) std::memcpy(out.mutable_data(), from, size_t(shape.elements() * bytes(dtype)));
   return out;
 }
 

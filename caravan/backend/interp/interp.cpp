@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"

@@ -1,0 +1,29 @@
+// What a value handle holds: a shared object that is there until the handle is moved from. Using it after that is the
+// user's mistake, and is refused with a sentence.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+namespace caravan {
+
+[[noreturn]] void refuse_moved(const char* what);  // UserError
+
+template <class T>
+class Handle {
+ public:
+  Handle(const char* what, std::shared_ptr<T> object) : what_(what), object_(std::move(object)) {}
+
+  const std::shared_ptr<T>& shared() const {
+    if (!object_) refuse_moved(what_);
+    return object_;
+  }
+  T* operator->() const { return shared().get(); }
+  T& operator*() const { return *shared(); }
+
+ private:
+  const char* what_;  // "an Array"
+  std::shared_ptr<T> object_;
+};
+
+}  // namespace caravan
