@@ -61,10 +61,11 @@ Inference::Inference(const Program& program, const KnownShapes& known) {
       if (std::any_of(others.begin(), others.end(), [&](auto* other) { return other->call == random->call; })) continue;
       for (const RandomNode* other : others)
         if (same_value(other->step, random->step))
-          throw StateError("the random stream `" + random->stream + "` is drawn from at " + to_string(*other->call) +
-                           " and at " + to_string(*random->call) +
-                           " at the same step, which gives the same numbers; give each a stream of its own, or use "
-                           "one tensor in both places.");
+          throw StateError(
+              "the random stream `" + random->stream + "` is drawn from at " + to_string(*other->call) + " and at " +
+              to_string(*random->call) +
+              " at the same step, which gives the same numbers; give each a stream or a step of its own, or use "
+              "one tensor in both places.");
       others.push_back(random);
     }
   rows_.reserve(order_.size()), roles_.reserve(order_.size()), instances_.reserve(order_.size());
