@@ -124,6 +124,22 @@ TEST_F(Checkpoint, APartIsSavedAndLoadedOnItsOwn) {
   EXPECT_EQ(both.read("decoder.0.weight").values(), decoder_weight.values());
 }
 
+TEST_F(Checkpoint, OneCountForAllParametersIsOfAnEarlierVersion) {
+  Tensor a = param("a", {1, 2}), b = param("b", {3, 4});
+  Context ctx(here(1));
+  ctx.run(train_step(sum(a * b), adam({})));
+  data::Tensors old = checkpoint(ctx);
+  old.list.emplace("adam.step", *old.find("a.adam.step"));
+  old.list.erase("a.adam.step"), old.list.erase("b.adam.step");
+  try {
+    load_checkpoint(old, "old", ctx);
+    FAIL() << "it fits";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("adam.step counts the steps of all parameters, as files of an earlier version do"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("Write its value to a.adam.step and the others"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(Checkpoint, PrecisionsAreKeptAndMustAgree) {
   Tensor half = param("half", {.output = {3}, .init = normal_init(), .dtype = DType::bf16});
   Tensor count = state("count", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i32});
