@@ -147,6 +147,17 @@ TEST(Bombs, TextsHaveALimitThatACallerRaises) {
   EXPECT_EQ(CsvOptions().limits.unpacked, uint64_t(1) << 30);
 }
 
+// Two bytes of text are a value, which takes four as f32 and one as u8.
+TEST(Bombs, ATableTakesItsTextAndItsArray) {
+  string text;
+  for (int i = 0; i < 8 * kMegabyte; ++i) text += "7\n";
+  for (const auto& [dtype, megabytes] : {std::pair{DType::f32, 32}, {DType::u8, 8}, {DType::i64, 64}}) {
+    const Outcome table = tried([&, dtype = dtype] { EXPECT_EQ(parse_csv(text, "table.csv", {.dtype = dtype}).values.at(9), 7); });
+    EXPECT_EQ(table.said, "read");
+    expect_peak(table, megabytes + 8);
+  }
+}
+
 TEST(Bombs, ATensorHasFewAxes) {
   string shape = "1";
   for (int i = 0; i < 2'000'000; ++i) shape += ",1";

@@ -64,8 +64,11 @@ class Parser {
       while (!row_ended_);
     }
     int64_t rows = 0, columns = int64_t(out.names.size());
-    std::vector<double> values;
-    std::vector<int64_t> integers;  // of an i64 table, whose numbers a double need not hold
+    Shape shape;
+    shape.batch = {{count_values()}};
+    Array values(shape, options_.dtype);  // filled in place: a list of doubles beside it would be larger than the text
+    void* const elements = values.mutable_data();
+    int64_t index = 0;
     for (skip_blank_lines(); !rest_.empty(); skip_blank_lines()) {
       int64_t count = 0;
       row_ended_ = false;
@@ -89,10 +92,10 @@ class Parser {
         const bool fits = can_hold(options_.dtype, *value) && (!as_i64 || std::fabs(*value) < 0x1p53);
         if (!fits && !(as_i64 && whole))
           refuse(fmt::format("line {}, column {}: {} does not fit {}", line, at, shown(text), name(options_.dtype)));
-        if (as_i64)
-          integers.push_back(whole ? *whole : int64_t(*value));
+        if (as_i64)  // whose numbers a double need not hold
+          store_integer(DType::i64, elements, index++, whole ? *whole : int64_t(*value));
         else
-          values.push_back(*value);
+          store(options_.dtype, elements, index++, *value);
         ++count;
       } while (!row_ended_);
       if (columns == 0) columns = count;
@@ -100,18 +103,29 @@ class Parser {
         refuse(fmt::format("line {} has {} fields, and the rows before it have {}", line_ - 1, count, columns));
       ++rows;
     }
-    Shape shape;
     shape.batch = {{rows}};
     shape.output = {{columns}};
-    out.values = options_.dtype == DType::i64 ? Array(shape, DType::i64) : Array(shape, values, options_.dtype);
-    for (size_t i = 0; i < integers.size(); ++i)
-      store_integer(DType::i64, out.values.mutable_data(), int64_t(i), integers[i]);
+    out.values = values.reshaped(shape);
     return out;
   }
 
  private:
   [[noreturn]] void refuse(const std::string& problem) const {
     throw ConfigError(fmt::format("`{}` is not a usable table: {}.", file_, problem));
+  }
+
+  // How many values follow, as far as they can be told apart: where the text is wrong, reading it says so.
+  int64_t count_values() const {
+    Parser ahead = *this;
+    int64_t out = 0;
+    try {
+      for (ahead.skip_blank_lines(); !ahead.rest_.empty(); ahead.skip_blank_lines()) do {
+          ahead.field();
+          ++out;
+        } while (!ahead.row_ended_);
+    } catch (const ConfigError&) {
+    }
+    return out;
   }
 
   // A separator is no blank: where it is a tab, a line of tabs is a row.
