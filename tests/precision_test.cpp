@@ -216,6 +216,10 @@ TEST(Precision, JitReadsTheSameRules) {
   uint8_t wrapped[4] = {};
   run("y[i] += u[i] * 2   for i < 4", wrapped, DType::u8);
   EXPECT_EQ(wrapped[3], 254);
+  jit::Options alone;
+  alone.cache = folder.path(), alone.buffers.dtypes = {{"y", DType::u8}};
+  jit::compile("y[i] max= -1   for i < 4", alone).run({{"y", wrapped}});
+  EXPECT_EQ(wrapped[3], 0) << "a number that the result cannot hold is cast to it";
   int32_t total[4] = {};
   run("y[0*i] += u[i] * u[i]   for i < 4", total, DType::i32);
   EXPECT_EQ(total[0], 81410);

@@ -40,7 +40,8 @@ constexpr Number kNumbers[] = {{0, true},   {1, true},    {2, true},    {3, true
                                {0.5, false}, {-0.25, false}, {0.1, false}, {1.0 / 3, false}, {1e10, false}};
 
 // The sign of a zero is not part of the rules: a sum starts from 0, so that -0 may become 0 (a copy of one element is a sum
-// of one). So it is not compared, and what would show it divides by a magnitude.
+// of one), and GCC makes (double)(int)x a truncation, which keeps the sign of -0. So it is not compared, and nothing is
+// divided by 0.
 bool divides(Op op) { return op == Op::div || op == Op::recip || op == Op::rsqrt; }
 
 class Draw {
@@ -148,7 +149,7 @@ class Generator {
       std::vector<Operand> operands;
       for (int k = 0; k < row.arity; ++k) operands.push_back(draw_.one_in(3) ? number() : Operand(of_rank(v.rank)));
       operands[size_t(draw_.pick(row.arity))] = v.tensor;
-      if (divides(row.op)) operands.back() = abs(operands.back());
+      if (divides(row.op)) operands.back() = where(operands.back() == 0, 1, abs(operands.back()));
       return add(pointwise(row.op, operands), v.rank);
     }
   }
@@ -271,7 +272,7 @@ std::string random_body(Draw& draw, int depth) {
     std::string text = std::string(row.name) + "(";
     for (int k = 0; k < row.arity; ++k) {
       const std::string operand = random_body(draw, depth - 1);
-      text += (k ? ", " : "") + (divides(row.op) && k == row.arity - 1 ? "abs(" + operand + ")" : operand);
+      text += (k ? ", " : "") + (divides(row.op) && k == row.arity - 1 ? "where(" + operand + " == 0, 1, abs(" + operand + "))" : operand);
     }
     return text + ")";
   }

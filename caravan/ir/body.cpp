@@ -363,7 +363,13 @@ class Typing {
       for (size_t k = 0; k < args_of(entry).size(); ++k) entry.args[k] = at[size_t(entry.args[k])];
       at.push_back(add(entry, e));
     }
-    body_.finish(at.back());
+    int result = at.back();
+    if (types_.back().weak && !is_float(target)) {  // a number alone; one that the integer cannot hold saturates
+      const Scalar& number = body_.entries()[size_t(result)];
+      if (number.kind != Scalar::Kind::constant || !can_hold(target, number.constant))
+        result = body_.cast(target, result);
+    }
+    body_.finish(result);
     return std::move(body_);
   }
 
