@@ -60,6 +60,8 @@ class Generator {
   int pick(int n) { return int(random_() % uint32_t(n)); }
   bool one_in(int n) { return pick(n) == 0; }
   double real(double low, double high) { return low + (high - low) * double(random_() >> 8) / double(1u << 24); }
+  // For functions that jump at 0: the mean of centred values is 0 but for rounding, and its sign is that of the rounding.
+  static Tensor off_zero(const Tensor& x) { return x + 0.0137; }
   static Shape shape(const Dims& dims) {
     Shape out;
     for (int64_t d : dims) out.output.push_back({d});
@@ -158,10 +160,10 @@ class Generator {
       case 22: return add(cast(cast(x, DType::f32), DType::f64), v.dims);
       case 23: return add(cast(cast(x, one_in(2) ? DType::f16 : DType::bf16), DType::f64) * 0.5, v.dims);
       case 24: return add(cast(cast(x * 3, one_in(2) ? DType::i32 : DType::i64) + 1, DType::f64) * 0.25, v.dims);
-      case 25: return add(floor(x) * 0.5 + round(x * 0.5) - ceil(x) + trunc(x), v.dims);
+      case 25: return add(floor(off_zero(x)) * 0.5 + round(x * 0.5) - ceil(off_zero(x)) + trunc(x), v.dims);
       case 26: return add(cast(cast(abs(x) * 20, DType::u8) + 1, DType::f64) / 32.0, v.dims);
-      case 27: return add(sign(x) + cast(!(x > 0), DType::f64), v.dims);
-      case 28: return add(mod(x, 0.75), v.dims);
+      case 27: return add(sign(off_zero(x)) + cast(!(off_zero(x) > 0), DType::f64), v.dims);
+      case 28: return add(mod(off_zero(x), 0.75), v.dims);
       default: return add(stop_gradient(x) * 0.5 + x * 0.5, v.dims);
     }
   }
@@ -181,8 +183,8 @@ class Generator {
       case 6: return add(atan2(a, square(b) + 0.5), v.dims);
       case 7: return add(pow(sigmoid(a) + 0.5, tanh(b)), v.dims);
       case 8: return add(fma(sin(a), cos(b), a * 0.5), v.dims);
-      case 9: return add(where(a > b, a, b * 0.5), v.dims);
-      case 10: return add(where((a > 0) && (b > 0), sin(a), -a), v.dims);
+      case 9: return add(where(a > off_zero(b), a, b * 0.5), v.dims);
+      case 10: return add(where((off_zero(a) > 0) && (off_zero(b) > 0), sin(a), -a), v.dims);
       default: return add(where((a <= b) || (a == b) || (b != b), 1.5, a * 0.5), v.dims);
     }
   }

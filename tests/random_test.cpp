@@ -95,7 +95,7 @@ TEST(Random, ADrawWithoutAStepIsRefused) {
 TEST(Random, TwoDrawsOfOneStreamAtOneStepAreRefused) {
   Index step("step");
   Tensor count = state("count", {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
-  const std::vector<std::string> phrases = {"`s` is drawn from at random_test.cpp:", "and at random_test.cpp:", "a stream of its own"};
+  const std::vector<std::string> phrases = {"`s` is drawn from at random_test.cpp:", "and at random_test.cpp:", "a stream or a step of its own"};
   auto both = [](const Tensor& a, const Tensor& b) { Context(checked()).shape(sum(a) + sum(b)); };
   auto u = [](Operand step, int64_t n = 2) { return uniform("s", {.output = {n}, .step = step}); };
   expect_refusal([&] { both(u(0), u(0)); }, phrases);
