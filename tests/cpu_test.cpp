@@ -211,6 +211,17 @@ TEST(Cpu, SpecialValues) {
   Tensor x = param("x", Array(parse_shape("3,4"), {1, nan, 3, 2, -inf, -inf, -inf, -inf, inf, 1, nan, -1}, DType::f64));
   expect_equal(observe({einmax("i,j=>i", x), einmin("i,j=>i", x), argmax("i,j=>i", x), argmin("i,j=>i", x), max(x, 2), min(x, 2), relu(x), clamp(x, -1, 1), sign(x), x == x, where(x > 0, 1, 0), einmax("i,j=>", cast(x, DType::f32))}));
 }
+TEST(Cpu, ANegationPlusZeroIsNoNegativeZero) {  // GCC leaves the 0 out after `-fabs(x)`
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = tensor(Array::vector({0, -0.0, 1}, dtype));
+    const Array y = context("cpu").eval(-abs(x) + 0), z = context("cpu").eval(0 - abs(x));
+    for (int64_t i = 0; i < 2; ++i) {
+      EXPECT_FALSE(std::signbit(y.at(i))) << i;
+      EXPECT_FALSE(std::signbit(z.at(i))) << i;
+    }
+    EXPECT_EQ(y.at(2), -1);
+  }
+}
 
 // ---------------------------------------------------------------- random bits
 

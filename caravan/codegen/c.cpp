@@ -238,6 +238,7 @@ class KernelPrinter {
   void count(const Define& d) {
     loops_[size_t(d.to)] = loop_;
     if (auto* load = std::get_if<Load>(&d.value); load && written_.count(load->buffer)) keep(d.to);
+    if (auto* constant = std::get_if<Constant>(&d.value); constant && constant->value == 0) zeros_.insert(d.to);
     std::visit([&](const auto& v) { count_value(v); }, d.value);
   }
   void count_value(const Constant&) {}
@@ -246,17 +247,20 @@ class KernelPrinter {
   void count_value(const RandomValue& v) { add_once(streams_, random(v.leaf).stream), use(v.element), use(v.step); }
   // An operand that the spelling mentions twice is kept in a variable. So is one that the spelling may skip: its loads
   // would be conditional, which costs vector code a mask, and GCC 12 gives lanes the wrong ones (six neighbours, -O3).
+  // So is what a 0 is added to: GCC reads `-fabs(x) + 0.0`, and `0.0 - fabs(x)`, as `-fabs(x)`, which is -0 where x is 0.
   void count_value(const Apply& v) {
     const OpRow& facts = row(v.op);
     std::string_view pattern = spelling(facts, v.compute);
-    const bool skips = pattern.find_first_of("?&|") != pattern.npos;
+    const bool beside_zero = is_float(v.compute) && (v.op == Op::add || v.op == Op::sub) &&
+                             (zeros_.count(v.args[0]) || zeros_.count(v.args[1]));
+    const bool kept = beside_zero || pattern.find_first_of("?&|") != pattern.npos;
     for (int k = 0; k < facts.arity; ++k)
       for (size_t i = 0; i < pattern.size(); ++i) {
         auto word = [&](size_t at) {
           return at < pattern.size() && (isalnum(uint8_t(pattern[at])) || pattern[at] == '_');
         };
         if (pattern[i] == "abc"[k] && !word(i + 1) && (i == 0 || !word(i - 1)))
-          skips ? keep(v.args[k]) : use(v.args[k]);
+          kept ? keep(v.args[k]) : use(v.args[k]);
       }
   }
   static std::string_view spelling(const OpRow& facts, DType compute) {
@@ -736,6 +740,7 @@ class KernelPrinter {
   std::vector<std::string> variables_, texts_;
   std::map<Register, std::string> totals_;  // names of accumulators in plain text
   std::map<Register, double> constants_;
+  std::set<Register> zeros_;
   std::vector<Lane> lanes_;  // loops that run side by side around what is printed
   struct Made {
     int run;
