@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <thread>
 
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/base/error.h"
 #include "caravan/base/folders.h"
+#include "caravan/base/processors.h"
 #include "caravan/base/regular_file.h"
 
 namespace caravan::app {
@@ -35,10 +35,9 @@ struct Row {
 };
 
 std::vector<Row> rows() {
-  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
   return {
       {"device", "CARAVAN_DEVICE", "auto"},
-      {"threads", "CARAVAN_THREADS", std::to_string(cores), 1, 1024},
+      {"threads", "CARAVAN_THREADS", std::to_string(processors().usable()), 1, 1024},
       {"cache", "CARAVAN_CACHE", user_cache_folder(), 0, 0, false},
       {"cache_limit", "CARAVAN_CACHE_LIMIT", std::to_string(backend::KernelCache::kDefaultLimit), 0, 1'000'000'000,
        false},

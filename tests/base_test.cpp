@@ -5,9 +5,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "caravan/base/printable.h"
+#include "caravan/base/processors.h"
 #include "caravan/base/regular_file.h"
 #include "temporary_folder.h"
 
@@ -95,6 +97,51 @@ TEST(Printable, IsBoundedAndCutsNoCharacter) {
   EXPECT_EQ(printable("aaa\x1b", 5), "aaa..");
   EXPECT_EQ(printable(string(1'000'000, '\x1b')).size(), 202u);
   EXPECT_EQ(printable_lines(string(100'000, 'x')).size(), 100'000u);
+}
+
+// --- processors ---
+
+struct GroupFile {
+  string path, content;
+};
+struct Container {
+  const char* what;
+  std::vector<GroupFile> files;
+  std::optional<double> quota;
+};
+const char* const kMounted2 = "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+const char* const kMounted1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n";
+const Container kContainers[] = {
+    {"no control groups", {}, {}},
+    {"version 2, no limit", {{"/proc/self/mountinfo", kMounted2}, {"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/cpu.max", "max 100000\n"}}, {}},
+    {"version 2, its own name space", {{"/proc/self/mountinfo", kMounted2}, {"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/cpu.max", "250000 100000\n"}}, 2.5},
+    {"version 2, the limit of a group above",
+     {{"/proc/self/mountinfo", kMounted2}, {"/proc/self/cgroup", "0::/batch/job/step\n"}, {"/sys/fs/cgroup/batch/cpu.max", "300000 100000\n"}, {"/sys/fs/cgroup/batch/job/cpu.max", "400000 100000\n"}, {"/sys/fs/cgroup/batch/job/step/cpu.max", "max 100000\n"}},
+     3.0},
+    {"version 1", {{"/proc/self/mountinfo", kMounted1}, {"/proc/self/cgroup", "4:memory:/other\n3:cpu,cpuacct:/a\n"}, {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "50000\n"}, {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n"}}, 0.5},
+    {"version 1, no limit", {{"/proc/self/mountinfo", kMounted1}, {"/proc/self/cgroup", "3:cpu,cpuacct:/a\n"}, {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n"}, {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n"}}, {}},
+    {"version 1, a container that is told its place outside",
+     {{"/proc/self/mountinfo", "32 31 0:29 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"}, {"/proc/self/cgroup", "3:cpu:/docker/x\n"}, {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n"}, {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"}},
+     2.0},
+};
+TEST(Processors, AContainersShareOfTime) {
+  for (const Container& c : kContainers) {
+    const TemporaryFolder folder;
+    for (const GroupFile& file : c.files) {
+      const string path = folder.path + file.path;
+      std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+      std::ofstream(path) << file.content;
+    }
+    EXPECT_EQ(processors(folder.path).quota, c.quota) << c.what;
+  }
+}
+TEST(Processors, APartOfOneCountsAsNoneButThereIsAlwaysOne) {
+  auto usable = [](int allowed, std::optional<double> quota) { return Processors{16, allowed, quota}.usable(); };
+  EXPECT_EQ(usable(16, {}), 16);
+  EXPECT_EQ(usable(4, {}), 4);
+  EXPECT_EQ(usable(4, 8.0), 4);
+  EXPECT_EQ(usable(4, 2.5), 2);
+  EXPECT_EQ(usable(4, 0.25), 1);
 }
 
 }  // namespace

@@ -575,6 +575,14 @@ string repeated(const string& text, int times) {
   return out;
 }
 
+TEST_F(Command, ThreadsAreThoseThatTheProcessMayHave) {
+  const Outcome o = run_program({"/usr/bin/taskset", "-c", "0", CARAVAN_COMMAND, "doctor", "--json"});
+  if (o.code == 127) GTEST_SKIP() << "there is no taskset";
+  EXPECT_CONTAINS(o.out, R"("threads":{"value":"1","source":"default"})");
+  EXPECT_CONTAINS(o.out, R"("allowed":1,"usable":1)");
+  EXPECT_CONTAINS(run_program({"/usr/bin/taskset", "-c", "0", CARAVAN_COMMAND, "doctor"}).out, "\ncores    1 of ");
+}
+
 TEST_F(Command, WrongSettingsNameTheirSource) {
   EXPECT_CONTAINS(run({"doctor"}, {"CARAVAN_THREADS=many"}).err, "threads (from CARAVAN_THREADS) is `many`");
   EXPECT_EQ(run({"train", "moons"}, {"CARAVAN_DEVICE=abacus"}).code, 2);

@@ -44,6 +44,31 @@ TEST(Jit, AFusedLineOverTheCallersMemory) {
   EXPECT_EQ(other[101], 0) << "nothing beside it";
 }
 
+TEST(Jit, ManyRunsInARow) {
+  const Floats a = {2, 9, 100};
+  Floats y(3);
+  jit::Kernel k = compiled("y[i] += sqrt(a[i])   for i < 3");
+  k.run_times(0, {{"a", a.data()}, {"y", y.data()}});
+  EXPECT_EQ(y, Floats(3));
+  k.run_times(5, {{"a", a.data()}, {"y", y.data()}});
+  EXPECT_EQ(y, (Floats{std::sqrt(2.f), 3, 10})) << "written anew each time, not added to";
+  EXPECT_THROW(k.run_times(-1, {{"a", a.data()}, {"y", y.data()}}), StateError);
+  EXPECT_THROW(k.run_times(1, {{"a", a.data()}}), StateError);
+}
+TEST(Jit, TheSameBitsOnAnyNumberOfThreads) {
+  const Floats a = counting(300 * 200);
+  Floats first;
+  for (const int threads : {1, 2, 5}) {
+    Floats y(300 * 200);
+    jit::Options options;
+    options.cache = cache(), options.threads = threads;
+    jit::compile("y[i, j] += exp(a[i, j] * 0.1) / (1 + a[j, i])   for i < 200, j < 200", options)
+        .run({{"a", a.data()}, {"y", y.data()}});
+    if (threads == 1) first = y;
+    EXPECT_EQ(y, first) << threads << " threads";
+  }
+}
+
 TEST(Jit, AMatrixProduct) {
   const Floats a = counting(17 * 33), b = counting(33 * 5, 2);
   Floats y(17 * 5);

@@ -1,9 +1,11 @@
 // Threads and units: the same bits whatever runs them, kernels compiled once, many texts compiled at once.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 
@@ -94,6 +96,34 @@ TEST(Threads, TwoCallersAndTooManyThreads) {  // neither hangs nor ends the proc
   call();
   other.join();
   EXPECT_EQ(ran, 4000);
+}
+
+size_t threads_of_this_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return size_t(std::distance(begin(tasks), end(tasks)));
+}
+TEST(Threads, NoMoreThanTheProcessorsThatTheProcessMayUse) {  // as under `taskset -c 0`
+  const size_t before = threads_of_this_process();
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  {
+    Model model;
+    Context ctx = on(0);
+    Routine step = ctx.compile(model.step);
+    step.run();
+    EXPECT_EQ(threads_of_this_process(), before) << "the caller's thread alone";
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "this process may use one processor, so there is nothing to compare with";
+  Model model;
+  Context ctx = on(0);
+  Routine step = ctx.compile(model.step);
+  step.run();
+  EXPECT_GT(threads_of_this_process(), before);
 }
 
 TEST(Threads, ManyContextsAtOnce) {  // each with threads of its own

@@ -24,6 +24,7 @@ Kernel compile(std::string_view text, const Options& options) {
     out->shapes.push_back(buffer.shape);
   }
   cc::DeviceOptions device;
+  device.threads = options.threads;
   device.compiler.cache = options.cache;
   device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
                                options.compiler_flags.end());
@@ -34,7 +35,7 @@ Kernel compile(std::string_view text, const Options& options) {
 
 const std::vector<Kernel::Buffer>& Kernel::buffers() const { return impl_->buffers; }
 
-void Kernel::run(std::initializer_list<Binding> memory) {
+void Kernel::bind(std::initializer_list<Binding> memory) {
   for (const Binding& given : memory) {
     bool known = false;
     for (const Buffer& b : impl_->buffers) known = known || b.name == given.name;
@@ -53,7 +54,17 @@ void Kernel::run(std::initializer_list<Binding> memory) {
                        ", but the kernel was compiled for " + std::string(name(buffer.dtype)) + ".");
     cc::lend(*impl_->device, buffer.name, impl_->shapes[b], buffer.dtype, found->memory);
   }
+}
+
+void Kernel::run(std::initializer_list<Binding> memory) {
+  bind(memory);
   impl_->executable->run({});
+}
+void Kernel::run_times(int64_t times, std::initializer_list<Binding> memory) {
+  if (times < 0) throw StateError("`run_times` was asked for " + std::to_string(times) + " runs.");
+  bind(memory);
+  std::vector<int64_t> no_symbols;
+  if (times > 0) impl_->executable->run_steps(times, no_symbols, {});
 }
 
 }  // namespace caravan::jit

@@ -21,8 +21,9 @@
 namespace caravan::jit {
 
 struct Options {
-  Buffers buffers{};                          // sizes and precisions that the text does not say
-  std::string cache{};                        // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
+  Buffers buffers{};    // sizes and precisions that the text does not say
+  int threads = 0;      // at most so many run a kernel; 0: one for each processor that this process may use
+  std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
   std::vector<std::string> compiler_flags{};  // appended to the C compiler's
 };
 
@@ -48,6 +49,9 @@ class Kernel {
   // Every buffer of buffers() must be bound, in its precision; it is read and written where it lies. StateError
   // otherwise.
   void run(std::initializer_list<Binding> memory);
+  // `times` runs in a row over the same memory, without coming back to the caller. The bindings are looked up and
+  // checked once, so what is measured is the kernel.
+  void run_times(int64_t times, std::initializer_list<Binding> memory);
 
   struct Buffer {
     std::string name;
@@ -60,6 +64,7 @@ class Kernel {
  private:
   friend Kernel compile(std::string_view text, const Options& options);
   struct Impl;
+  void bind(std::initializer_list<Binding> memory);
   explicit Kernel(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };

@@ -30,8 +30,10 @@ struct Program;
 
 struct ContextOptions {
   uint64_t seed = 0;
-  std::string device = "auto";  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu, or interp without a C compiler
-  int threads = 0;              // at most so many run a step; 0: as many as there are processors. The bits are the same
+  std::string device =
+      "auto";  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu, or interp without a C compiler
+  // At most so many run a step; 0: one for each processor that this process may use. The bits are the same.
+  int threads = 0;
   Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
   std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
   std::vector<std::string> compiler_flags{};             // appended to the C compiler's, for example -g

@@ -19,6 +19,7 @@
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/run_command.h"
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/base/processors.h"
 #include "caravan/base/regular_file.h"
 #include "caravan/base/scratch.h"
 
@@ -202,7 +203,7 @@ class Build {
     };
     std::vector<std::thread> others;
     try {
-      for (int w = 1; w < std::min(total, int(std::thread::hardware_concurrency())); ++w) others.emplace_back(work);
+      for (int w = 1, most = std::min(total, processors().usable()); w < most; ++w) others.emplace_back(work);
     } catch (const std::system_error&) {  // the system gives no more threads: those that there are do the work
     }
     work();

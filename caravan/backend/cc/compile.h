@@ -59,7 +59,7 @@ struct Compiled {
   std::vector<std::string> sources;  // paths of the texts, kept beside the entry
 };
 
-// Texts that make one library, compiled at the same time on as many processors as there are.
+// Texts that make one library, compiled at the same time on as many processors as this process may use.
 // Throws BackendError: with the command, its log and the source's path where the compiler refuses a text; naming the
 // folders and the reason where none takes the result; where the compiler cannot be run.
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {});

@@ -5,12 +5,12 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "caravan/backend/cc/pool.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/cc/untested_device.h"
 #include "caravan/base/error.h"
+#include "caravan/base/processors.h"
 #include "caravan/codegen/c.h"
 #include "caravan/loop/walk.h"
 
@@ -51,7 +51,7 @@ struct Store {
   std::unique_ptr<Pool> pool;  // made for the first program with parallel loops
 
   Pool* threads() {
-    const int wanted = options.threads > 0 ? options.threads : int(std::thread::hardware_concurrency());
+    const int wanted = options.threads > 0 ? options.threads : processors().usable();
     if (!pool && wanted > 1) pool = std::make_unique<Pool>(wanted);
     return pool.get();
   }

@@ -11,7 +11,8 @@ namespace caravan::cc {
 
 struct DeviceOptions {
   uint64_t seed = 0;
-  int threads = 0;  // at most so many run a step; 0: as many as there are processors
+  int threads =
+      0;  // at most so many run a step; 0: as many as there are processors that it may use (base/processors.h)
   CompilerOptions compiler;
   passes::Options passes;
   int64_t memory_limit = 0;  // bytes of one program's buffers; 0: none. A plan that needs more is refused at once

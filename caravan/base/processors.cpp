@@ -1,0 +1,116 @@
+#include "caravan/base/processors.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+namespace caravan {
+
+namespace {
+
+int allowed_processors(int online) {
+  for (int room = std::max(online, CPU_SETSIZE); room <= 1 << 20; room *= 2) {  // the kernel's sets may be larger
+    cpu_set_t* set = CPU_ALLOC(size_t(room));
+    if (!set) break;
+    const size_t bytes = CPU_ALLOC_SIZE(size_t(room));
+    const int failed = sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
+    const int count = failed == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0) return count;
+    if (failed != EINVAL) break;
+  }
+  return online;
+}
+
+std::vector<std::string> words(const std::string& line, char separator) {
+  std::vector<std::string> out;
+  std::istringstream in(line);
+  for (std::string word; std::getline(in, word, separator);) out.push_back(word);
+  return out;
+}
+bool contains(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+// Where the groups that limit processors are mounted, and where this process is among them. Version 2 has one
+// hierarchy; version 1 has one that lists `cpu` among its controllers.
+struct Hierarchy {
+  bool version2 = false;
+  std::string mounted;  // the folder
+  std::string top;      // the group that is mounted there
+  std::string group;    // of this process
+};
+std::vector<Hierarchy> hierarchies(const std::string& root) {
+  std::vector<Hierarchy> out;
+  std::ifstream mounts(root + "/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    // 33 31 0:30 TOP MOUNTED rw,relatime [optional fields] - cgroup cgroup rw,cpu
+    const size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    const auto where = words(line.substr(0, dash), ' '), what = words(line.substr(dash + 3), ' ');
+    if (where.size() < 5 || what.size() < 3) continue;
+    const bool version2 = what[0] == "cgroup2";
+    if (version2 || (what[0] == "cgroup" && contains(words(what[2], ','), "cpu")))
+      out.push_back({version2, where[4], where[3], "/"});
+  }
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // 1:cpu,cpuacct:/GROUP, or 0::/GROUP for version 2
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    for (Hierarchy& h : out)
+      if (h.version2 ? controllers.empty() : contains(words(controllers, ','), "cpu"))
+        h.group = line.substr(second + 1);
+  }
+  return out;
+}
+
+std::optional<double> quota_of(const std::string& folder, bool version2) {
+  double time = 0, period = 0;  // microseconds; "max" and -1 mean no limit
+  if (version2) {
+    std::ifstream(folder + "/cpu.max") >> time >> period;
+  } else {
+    std::ifstream(folder + "/cpu.cfs_quota_us") >> time;
+    std::ifstream(folder + "/cpu.cfs_period_us") >> period;
+  }
+  return time > 0 && period > 0 ? std::optional(time / period) : std::nullopt;
+}
+
+// A group has no more time than each of those that it is in.
+std::optional<double> container_quota(const std::string& root) {
+  std::optional<double> out;
+  for (const Hierarchy& h : hierarchies(root)) {
+    std::string below = h.group;
+    if (h.top != "/" && below.rfind(h.top, 0) == 0) below.erase(0, h.top.size());
+    for (;;) {
+      if (const auto quota = quota_of(root + h.mounted + below, h.version2))
+        out = std::min(out.value_or(*quota), *quota);
+      if (below.empty() || below == "/") break;
+      below.erase(below.rfind('/') == std::string::npos ? 0 : below.rfind('/'));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+int Processors::usable() const {
+  const double given = std::min(double(allowed), quota.value_or(double(allowed)));
+  return std::max(1, int(std::floor(given + 1e-6)));
+}
+
+Processors processors(const std::string& root) {
+  Processors out;
+  out.online = std::max(1, int(sysconf(_SC_NPROCESSORS_ONLN)));
+  out.allowed = allowed_processors(out.online);
+  out.quota = container_quota(root);
+  return out;
+}
+
+}  // namespace caravan
