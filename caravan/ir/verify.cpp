@@ -1,6 +1,7 @@
 // Proves the invariants on the first page of program.h, or names the first that does not hold.
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <tuple>
 
 #include "caravan/base/error.h"
@@ -13,8 +14,11 @@ namespace {
 
 using PartKind = Term::Part::Kind;
 
-std::string quoted(const std::string& name) { return "`" + name + "`"; }
-std::string number(int64_t value) { return std::to_string(value); }
+struct Quoted {
+  std::string_view name;
+};
+Quoted quoted(std::string_view name) { return {name}; }
+std::ostream& operator<<(std::ostream& out, Quoted q) { return out << '`' << q.name << '`'; }
 
 class Verifier {
  public:
@@ -30,16 +34,50 @@ class Verifier {
     check_buffers();
     for (const Accumulation& accumulation : program_.accumulations) check(accumulation);
     for (size_t id = 0; id < ready_.size(); ++id)
-      require(ready_[id], buffer_text(BufferId(id)), "is computed but never written");
+      require(ready_[id], buffer(BufferId(id)), "is computed but never written");
     check_assignments();
-    for (BufferId id : program_.observed) require(exists(id), "observed buffer " + number(id), "does not exist");
+    for (BufferId id : program_.observed) require(exists(id), NumberOf{"observed buffer", id}, "does not exist");
   }
 
  private:
-  void require(bool holds, const std::string& subject, const std::string& problem) const {
-    if (!holds)
-      throw InternalError("ill-formed program" + (program_.name.empty() ? "" : " " + quoted(program_.name)) + ": " +
-                          subject + " " + problem + ". This is a mistake in Caravan; please report it.");
+  // The words of a problem are put together only where there is one: after every pass nearly everything holds, and
+  // making the texts took longer than the checks.
+  template <class Subject, class... Words>
+  void require(bool holds, const Subject& subject, const Words&... problem) const {
+    if (!holds) fail(subject, problem...);
+  }
+  template <class Subject, class... Words>
+  [[noreturn]] void fail(const Subject& subject, const Words&... problem) const {
+    std::ostringstream out;
+    out << "ill-formed program";
+    if (!program_.name.empty()) out << ' ' << quoted(program_.name);
+    out << ": ";
+    print(out, subject);
+    ((out << ' ') << ... << problem) << ". This is a mistake in Caravan; please report it.";
+    throw InternalError(out.str());
+  }
+  struct NumberOf {
+    const char* what;
+    int64_t number;
+  };
+  static void print(std::ostream& out, NumberOf subject) { out << subject.what << ' ' << subject.number; }
+  static void print(std::ostream& out, const Symbol& symbol) { out << "symbol " << quoted(symbol.name); }
+  static void print(std::ostream& out, const Buffer& b) { out << "buffer " << quoted(b.name); }
+  void print(std::ostream& out, const Accumulation& a) const {
+    out << "accumulation of ";
+    if (exists(a.target))
+      out << quoted(buffer(a.target).name);
+    else
+      out << "buffer " << a.target;
+    std::string detail = a.label;
+    if (a.source.known()) detail += (detail.empty() ? "" : ", ") + to_string(a.source);
+    if (!detail.empty()) out << " (" << detail << ')';
+  }
+  void print(std::ostream& out, const Assignment& a) const {
+    if (exists(a.state) && exists(a.value))
+      out << "assignment " << quoted(buffer(a.state).name + " := " + buffer(a.value).name);
+    else
+      out << "assignment of buffer " << a.value << " to buffer " << a.state;
   }
 
   bool exists(BufferId id) const { return id >= 0 && size_t(id) < program_.buffers.size(); }
@@ -48,114 +86,98 @@ class Verifier {
   bool is(BufferId id) const {
     return std::holds_alternative<Kind>(buffer(id).kind);
   }
-  std::string buffer_text(BufferId id) const { return "buffer " + quoted(buffer(id).name); }
 
   void check_symbols() const {
     for (size_t k = 0; k < program_.symbols.size(); ++k)
-      require(program_.symbols[k].range >= 0, "symbol " + quoted(program_.symbols[k].name), "has a negative range");
+      require(program_.symbols[k].range >= 0, program_.symbols[k], "has a negative range");
   }
 
   void check_buffers() const {
     std::map<std::string, size_t> names;
     for (size_t id = 0; id < program_.buffers.size(); ++id) {
       const Buffer& b = program_.buffers[id];
-      const std::string subject = buffer_text(BufferId(id));
-      require(!b.name.empty(), "buffer " + number(int64_t(id)), "has no name");
-      require(names.emplace(b.name, id).second, subject, "has the name of another buffer");
+      require(!b.name.empty(), NumberOf{"buffer", int64_t(id)}, "has no name");
+      require(names.emplace(b.name, id).second, b, "has the name of another buffer");
       const auto sizes = b.shape.sizes();
-      require(std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }), subject, "has a negative size");
+      require(std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }), b, "has a negative size");
 
       if (const auto* data = std::get_if<DataLeaf>(&b.kind)) {
-        require(data->array.shape().sizes() == sizes, subject,
-                "has shape " + to_string(b.shape) + " but its data has " + to_string(data->array.shape()));
-        require(data->array.dtype() == b.dtype, subject,
-                "is " + std::string(name(b.dtype)) + " but its data is " + std::string(name(data->array.dtype())));
+        if (data->array.shape().sizes() != sizes)
+          fail(b, "has shape ", to_string(b.shape), " but its data has ", to_string(data->array.shape()));
+        require(data->array.dtype() == b.dtype, b, "is ", name(b.dtype), " but its data is ",
+                name(data->array.dtype()));
       } else if (const auto* symbol = std::get_if<SymbolLeaf>(&b.kind)) {
-        require(symbol->symbol >= 0 && size_t(symbol->symbol) < program_.symbols.size(), subject,
-                "names symbol " + number(symbol->symbol) + ", which does not exist");
-        require(sizes.empty(), subject, "is a symbol but not a scalar");
+        require(symbol->symbol >= 0 && size_t(symbol->symbol) < program_.symbols.size(), b, "names symbol ",
+                symbol->symbol, ", which does not exist");
+        require(sizes.empty(), b, "is a symbol but not a scalar");
       } else if (std::holds_alternative<IotaLeaf>(b.kind)) {
-        require(sizes.size() == 1, subject, "is an iota but has " + number(int64_t(sizes.size())) + " axes, not one");
+        require(sizes.size() == 1, b, "is an iota but has ", sizes.size(), " axes, not one");
       } else if (const auto* random = std::get_if<RandomLeaf>(&b.kind)) {
-        require(random->lane >= 0 && random->lane < 4, subject, "reads random word " + number(random->lane) + " of 4");
-        require(random->width >= 1 && random->width <= 32, subject,
-                "reads " + number(random->width) + " bits of a random word of 32");
-        require(exists(random->step) && random->step != BufferId(id), subject, "has no step buffer");
-        require(buffer(random->step).shape.rank() == 0, subject,
-                "has the step buffer " + quoted(buffer(random->step).name) + ", which is not a scalar");
-        require(!is<RandomLeaf>(random->step), subject, "has a random step buffer");
+        require(random->lane >= 0 && random->lane < 4, b, "reads random word ", random->lane, " of 4");
+        require(random->width >= 1 && random->width <= 32, b, "reads ", random->width, " bits of a random word of 32");
+        require(exists(random->step) && random->step != BufferId(id), b, "has no step buffer");
+        require(buffer(random->step).shape.rank() == 0, b, "has the step buffer ", quoted(buffer(random->step).name),
+                ", which is not a scalar");
+        require(!is<RandomLeaf>(random->step), b, "has a random step buffer");
       }
     }
   }
 
   // --- one accumulation ---
 
-  std::string subject_of(const Accumulation& a) const {
-    std::string detail = a.label;
-    if (a.source.known()) detail += (detail.empty() ? "" : ", ") + to_string(a.source);
-    return "accumulation of " + (exists(a.target) ? quoted(buffer(a.target).name) : "buffer " + number(a.target)) +
-           (detail.empty() ? "" : " (" + detail + ")");
-  }
-
   void check(const Accumulation& a) {
-    const std::string subject = subject_of(a);
-    require(exists(a.target), subject, "writes a buffer that does not exist");
-    require(is<Computed>(a.target), subject, "writes a leaf");
-    require(!ready_[size_t(a.target)], subject, "writes a buffer that is written before");
+    require(exists(a.target), a, "writes a buffer that does not exist");
+    require(is<Computed>(a.target), a, "writes a leaf");
+    require(!ready_[size_t(a.target)], a, "writes a buffer that is written before");
     const AccumulatorRow& facts = row(a.accumulator);
 
-    require(a.iterators.size() == a.extents.size(), subject,
-            "has " + number(int64_t(a.iterators.size())) + " iterators but " + number(int64_t(a.extents.size())) +
-                " extents");
+    require(a.iterators.size() == a.extents.size(), a, "has ", a.iterators.size(), " iterators but ", a.extents.size(),
+            " extents");
     for (size_t k = 0; k < a.extents.size(); ++k)
-      require(a.extents[k] >= 0, subject,
-              "has the negative extent " + number(a.extents[k]) + " of " + quoted(a.iterators[k]));
+      require(a.extents[k] >= 0, a, "has the negative extent ", a.extents[k], " of ", quoted(a.iterators[k]));
 
     for (const Operand& operand : a.operands) {
-      require(exists(operand.buffer), subject, "reads buffer " + number(operand.buffer) + ", which does not exist");
-      require_ready(operand.buffer, subject);
+      require(exists(operand.buffer), a, "reads buffer ", operand.buffer, ", which does not exist");
+      require_ready(a, operand.buffer);
     }
 
-    for (const Term& term : a.where) check_term(a, term, subject);
-    check_map(a, a.write, a.target, "writes", subject);
-    for (const Operand& operand : a.operands) check_map(a, operand.map, operand.buffer, "reads", subject);
-    check_index_tensors(a, subject);
-    require(facts.indexed_write || std::ranges::none_of(a.write, &Term::has_load), subject,
-            "writes through an index tensor, which `" + std::string(facts.name) + "` does not allow");
+    for (const Term& term : a.where) check_term(a, term);
+    check_map(a, a.write, a.target, "writes");
+    for (const Operand& operand : a.operands) check_map(a, operand.map, operand.buffer, "reads");
+    check_index_tensors(a);
+    require(facts.indexed_write || std::ranges::none_of(a.write, &Term::has_load), a,
+            "writes through an index tensor, which `", facts.name, "` does not allow");
 
     if (keeps_position(a.accumulator)) {
-      require(a.counted.size() == a.iterators.size(), subject,
-              "keeps a position but says for " + number(int64_t(a.counted.size())) + " of " +
-                  number(int64_t(a.iterators.size())) + " iterators whether they are counted");
+      require(a.counted.size() == a.iterators.size(), a, "keeps a position but says for ", a.counted.size(), " of ",
+              a.iterators.size(), " iterators whether they are counted");
       const DType dtype = buffer(a.target).dtype;
-      require(dtype == DType::i32 || dtype == DType::i64, subject,
-              "keeps a position in " + std::string(name(dtype)) + ", which must be i32 or i64");
+      require(dtype == DType::i32 || dtype == DType::i64, a, "keeps a position in ", name(dtype),
+              ", which must be i32 or i64");
     } else {
-      require(a.counted.empty(), subject, "counts iterators but does not keep a position");
+      require(a.counted.empty(), a, "counts iterators but does not keep a position");
     }
-    check_order(a, subject);
-    check_body(a, subject);
+    check_order(a);
+    check_body(a);
     if (a.part) {
-      require(a.accumulator == Accumulator::add, subject, "writes a part of a buffer but is no sum");
+      require(a.accumulator == Accumulator::add, a, "writes a part of a buffer but is no sum");
       int64_t& left = left_[size_t(a.target)];
-      left -= part_elements(a, subject);
-      require(left >= 0, subject, "writes elements that another part has written");
+      left -= part_elements(a);
+      require(left >= 0, a, "writes elements that another part has written");
       ready_[size_t(a.target)] = left == 0;
       return;
     }
-    require(left_[size_t(a.target)] == buffer(a.target).shape.elements(), subject, "writes a buffer that has parts");
+    require(left_[size_t(a.target)] == buffer(a.target).shape.elements(), a, "writes a buffer that has parts");
     ready_[size_t(a.target)] = true;
   }
 
-  void check_order(const Accumulation& a, const std::string& subject) const {
+  void check_order(const Accumulation& a) const {
     auto check_iterator = [&](int iterator) {
       const bool there = iterator >= 0 && size_t(iterator) < a.iterators.size();
-      require(there && a.accumulator == Accumulator::add, subject,
-              "splits what is not a sum over one of its iterators");
+      require(there && a.accumulator == Accumulator::add, a, "splits what is not a sum over one of its iterators");
       for (const Term& term : a.write)
         for (const Term::Part& part : term.parts)
-          require(part.kind != PartKind::iterator || part.which != iterator, subject,
-                  "splits a sum over a written iterator");
+          require(part.kind != PartKind::iterator || part.which != iterator, a, "splits a sum over a written iterator");
     };
     const int lanes = a.order.lanes;
     if (lanes != -1) check_iterator(lanes);
@@ -168,15 +190,15 @@ class Verifier {
       const int64_t unit = same ? inside->size : block.iterator == lanes ? SumOrder::kLanes : 1;
       require(block.size >= unit && block.size % unit == 0 && (!same || block.size > unit) &&
                   block.size < a.extents[size_t(block.iterator)],
-              subject, "sums in blocks of " + number(block.size) + " " + a.iterators[size_t(block.iterator)]);
-      require(!inside || same || depth(block.iterator) < depth(inside->iterator), subject,
+              a, "sums in blocks of ", block.size, " ", a.iterators[size_t(block.iterator)]);
+      require(!inside || same || depth(block.iterator) < depth(inside->iterator), a,
               "has blocks that are not listed from the innermost");
       inside = &block;
     }
   }
 
   // A part writes a box: every axis at a constant, or along an iterator of its own.
-  int64_t part_elements(const Accumulation& a, const std::string& subject) const {
+  int64_t part_elements(const Accumulation& a) const {
     int64_t out = 1;
     std::vector<bool> used(a.extents.size(), false);
     for (const Term& term : a.write) {
@@ -184,55 +206,51 @@ class Verifier {
       const Term::Part& part = term.parts[0];
       require(term.parts.size() == 1 && part.kind == PartKind::iterator && part.coefficient == 1 &&
                   !used[size_t(part.which)],
-              subject, "writes a part that is not a box");
+              a, "writes a part that is not a box");
       used[size_t(part.which)] = true;
       out *= a.extents[size_t(part.which)];
     }
     return out;
   }
 
-  void require_ready(BufferId id, const std::string& subject) const {
-    require(ready_[size_t(id)], subject, "reads " + quoted(buffer(id).name) + " before it is written");
-    if (const auto* random = std::get_if<RandomLeaf>(&buffer(id).kind)) require_ready(random->step, subject);
+  void require_ready(const Accumulation& a, BufferId id) const {
+    require(ready_[size_t(id)], a, "reads ", quoted(buffer(id).name), " before it is written");
+    if (const auto* random = std::get_if<RandomLeaf>(&buffer(id).kind)) require_ready(a, random->step);
   }
 
-  void check_term(const Accumulation& a, const Term& term, const std::string& subject) const {
+  void check_term(const Accumulation& a, const Term& term) const {
     const Term::Part* previous = nullptr;
     for (const Term::Part& part : term.parts) {
       const bool iterator = part.kind == PartKind::iterator, symbol = part.kind == PartKind::symbol;
       const size_t count = iterator ? a.iterators.size() : symbol ? program_.symbols.size() : a.operands.size();
-      require(part.which >= 0 && size_t(part.which) < count, subject,
-              std::string("has a term that names ") +
-                  (iterator ? "iterator "
-                   : symbol ? "symbol "
-                            : "operand ") +
-                  number(part.which) + ", which does not exist");
+      require(part.which >= 0 && size_t(part.which) < count, a, "has a term that names ",
+              (iterator ? "iterator "
+               : symbol ? "symbol "
+                        : "operand "),
+              part.which, ", which does not exist");
       require(part.coefficient != 0 &&
                   (!previous || std::tie(previous->kind, previous->which) < std::tie(part.kind, part.which)),
-              subject, "has a term that is not in normal form");
+              a, "has a term that is not in normal form");
       previous = &part;
     }
   }
 
-  void check_map(const Accumulation& a, const std::vector<Term>& map, BufferId id, const std::string& verb,
-                 const std::string& subject) const {
+  void check_map(const Accumulation& a, const std::vector<Term>& map, BufferId id, const char* verb) const {
     const auto sizes = buffer(id).shape.sizes();
-    require(map.size() == sizes.size(), subject,
-            verb + " " + quoted(buffer(id).name) + ", which has " + number(int64_t(sizes.size())) + " axes, with " +
-                number(int64_t(map.size())) + " indices");
-    for (const Term& term : map) check_term(a, term, subject);
+    require(map.size() == sizes.size(), a, verb, " ", quoted(buffer(id).name), ", which has ", sizes.size(),
+            " axes, with ", map.size(), " indices");
+    for (const Term& term : map) check_term(a, term);
     if (std::ranges::find(a.extents, 0) != a.extents.end()) return;  // nothing is visited
     for (size_t axis = 0; axis < map.size(); ++axis) {
       const Term& term = map[axis];
       if (term.has_load()) continue;  // checked at run time
       const Interval span = range(term, a.extents, symbol_ranges_);
       const bool low = holds(a, term), high = holds(a, Term::number(sizes[axis] - 1) - term);
-      require(low && high, subject,
-              verb + " " + quoted(buffer(id).name) + " out of range: the index " + text(a, term) + " of axis " +
-                  number(int64_t(axis)) + " goes " +
-                  (low ? "up to " + bound(span.high) + " where the size is " + number(sizes[axis])
-                       : "down to " + bound(span.low)) +
-                  " and no condition of the domain prevents it");
+      if (low && high) continue;
+      const std::string bounds = low ? "up to " + bound(span.high) + " where the size is " + std::to_string(sizes[axis])
+                                     : "down to " + bound(span.low);
+      fail(a, verb, " ", quoted(buffer(id).name), " out of range: the index ", text(a, term), " of axis ", axis,
+           " goes ", bounds, " and no condition of the domain prevents it");
     }
   }
 
@@ -241,7 +259,7 @@ class Verifier {
   }
 
   static std::string bound(int64_t value) {
-    return value >= kUnbounded || value <= -kUnbounded ? "any value" : number(value);
+    return value >= kUnbounded || value <= -kUnbounded ? "any value" : std::to_string(value);
   }
 
   std::string text(const Accumulation& a, const Term& term) const {
@@ -252,12 +270,12 @@ class Verifier {
   }
 
   // The position of an index tensor may come from another, but not from itself.
-  void check_index_tensors(const Accumulation& a, const std::string& subject) const {
+  void check_index_tensors(const Accumulation& a) const {
     enum : uint8_t { unseen, open, done };
     std::vector<uint8_t> seen(a.operands.size(), unseen);
     auto visit = [&](auto& self, size_t k) -> void {
-      require(seen[k] != open, subject,
-              "reads the index tensor " + quoted(buffer(a.operands[k].buffer).name) + " at its own value");
+      require(seen[k] != open, a, "reads the index tensor ", quoted(buffer(a.operands[k].buffer).name),
+              " at its own value");
       if (seen[k] == done) return;
       seen[k] = open;
       for (const Term& term : a.operands[k].map)
@@ -268,36 +286,33 @@ class Verifier {
     for (size_t k = 0; k < a.operands.size(); ++k) visit(visit, k);
   }
 
-  void check_body(const Accumulation& a, const std::string& subject) const {
+  void check_body(const Accumulation& a) const {
     const auto& entries = a.body.entries();
-    require(!entries.empty(), subject, "has an empty body");
+    require(!entries.empty(), a, "has an empty body");
     for (size_t i = 0; i < entries.size(); ++i) {
       const Scalar& entry = entries[i];
       if (entry.kind == Scalar::Kind::load)
-        require(entry.operand >= 0 && size_t(entry.operand) < a.operands.size(), subject,
-                "has a body that reads operand " + number(entry.operand) + " of " + number(int64_t(a.operands.size())));
+        require(entry.operand >= 0 && size_t(entry.operand) < a.operands.size(), a, "has a body that reads operand ",
+                entry.operand, " of ", a.operands.size());
       const int args = entry.kind == Scalar::Kind::apply  ? row(entry.op).arity
                        : entry.kind == Scalar::Kind::cast ? 1
                                                           : 0;
       for (int k = 0; k < args; ++k)
-        require(entry.args[k] >= 0 && size_t(entry.args[k]) < i, subject, "has a body whose entries are not in order");
+        require(entry.args[k] >= 0 && size_t(entry.args[k]) < i, a, "has a body whose entries are not in order");
     }
   }
 
   void check_assignments() const {
     std::vector<bool> assigned(program_.buffers.size(), false);
     for (const Assignment& assignment : program_.assignments) {
-      require(exists(assignment.state) && exists(assignment.value),
-              "assignment of buffer " + number(assignment.value) + " to buffer " + number(assignment.state),
-              "names a buffer that does not exist");
+      require(exists(assignment.state) && exists(assignment.value), assignment, "names a buffer that does not exist");
       const Buffer &state = buffer(assignment.state), &value = buffer(assignment.value);
-      const std::string subject = "assignment " + quoted(state.name + " := " + value.name);
-      require(is<StateLeaf>(assignment.state), subject, "assigns to something that is not a state");
-      require(!assigned[size_t(assignment.state)], subject, "is the second of its state");
+      require(is<StateLeaf>(assignment.state), assignment, "assigns to something that is not a state");
+      require(!assigned[size_t(assignment.state)], assignment, "is the second of its state");
       assigned[size_t(assignment.state)] = true;
-      require(
-          same_sizes(state.shape, value.shape), subject,
-          "gives shape " + quoted(to_string(value.shape)) + " to a state of shape " + quoted(to_string(state.shape)));
+      if (!same_sizes(state.shape, value.shape))
+        fail(assignment, "gives shape ", quoted(to_string(value.shape)), " to a state of shape ",
+             quoted(to_string(state.shape)));
     }
   }
 
