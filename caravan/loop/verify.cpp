@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <sstream>
 
 #include "caravan/base/error.h"
 #include "caravan/loop/rows.h"
@@ -17,45 +18,52 @@ class Verifier {
         open_(kernel.variables.size(), false) {}
   void run() {
     for (size_t r = 0; r < kernel_.registers.size(); ++r)
-      hold(wide(kernel_.registers[r]) == kernel_.registers[r], reg(Register(r)) + " is a narrow float");
+      hold(wide(kernel_.registers[r]) == kernel_.registers[r], reg(Register(r)), " is a narrow float");
     check(kernel_.body);
   }
 
  private:
   enum class Seen : uint8_t { never, defined, accumulator, gone };
 
-  void hold(bool condition, const std::string& what) const {
-    if (!condition)
-      throw InternalError("ill-formed kernel `" + kernel_.name + "`: " + what +
-                          ". This is a mistake in Caravan; please report it.\n" + to_string(module_, kernel_));
+  // The words are put together only where the condition does not hold.
+  template <class... Words>
+  void hold(bool condition, const Words&... what) const {
+    if (condition) return;
+    std::ostringstream out;
+    out << "ill-formed kernel `" << kernel_.name << "`: ";
+    (out << ... << what) << ". This is a mistake in Caravan; please report it.\n" << to_string(module_, kernel_);
+    throw InternalError(out.str());
   }
-  static std::string reg(Register r) { return "register r" + std::to_string(r); }
+  struct RegisterText {
+    Register number;
+    friend std::ostream& operator<<(std::ostream& out, RegisterText r) { return out << "register r" << r.number; }
+  };
+  static RegisterText reg(Register r) { return {r}; }
   bool exists(Register r) const { return r >= 0 && size_t(r) < kernel_.registers.size(); }
   DType type(Register r) const { return kernel_.registers[size_t(r)]; }
 
   void use(Register r) const {
     const Seen seen = exists(r) ? registers_[size_t(r)] : Seen::never;
-    hold(seen != Seen::never, reg(r) + " is read before it is defined");
-    hold(seen != Seen::gone, reg(r) + " is read outside its block");
+    hold(seen != Seen::never, reg(r), " is read before it is defined");
+    hold(seen != Seen::gone, reg(r), " is read outside its block");
   }
   void define(Register r, Seen as, std::vector<Register>& mine) {
-    hold(exists(r), reg(r) + " has no precision");
-    hold(registers_[size_t(r)] == Seen::never, reg(r) + " has two definitions");
+    hold(exists(r), reg(r), " has no precision");
+    hold(registers_[size_t(r)] == Seen::never, reg(r), " has two definitions");
     registers_[size_t(r)] = as;
     mine.push_back(r);
   }
   void accumulator(Register r) const {
-    hold(exists(r) && registers_[size_t(r)] == Seen::accumulator, reg(r) + " is accumulated without a reset");
+    hold(exists(r) && registers_[size_t(r)] == Seen::accumulator, reg(r), " is accumulated without a reset");
   }
 
   void term(const Term& t) const {
     for (const Term::Part& part : t.parts) {
       switch (part.kind) {
         case Term::Part::Kind::iterator:
-          hold(part.which >= 0 && size_t(part.which) < open_.size(),
-               "loop variable " + std::to_string(part.which) + " does not exist");
-          hold(open_[size_t(part.which)],
-               "loop variable " + kernel_.variables[size_t(part.which)] + " is used outside its loop");
+          hold(part.which >= 0 && size_t(part.which) < open_.size(), "loop variable ", part.which, " does not exist");
+          hold(open_[size_t(part.which)], "loop variable ", kernel_.variables[size_t(part.which)],
+               " is used outside its loop");
           break;
         case Term::Part::Kind::symbol:
           hold(part.which >= 0 && size_t(part.which) < module_.program.symbols.size(),
@@ -63,7 +71,7 @@ class Verifier {
           break;
         case Term::Part::Kind::load:
           use(part.which);
-          hold(type(part.which) == DType::i64, reg(part.which) + " is an index but not i64");
+          hold(type(part.which) == DType::i64, reg(part.which), " is an index but not i64");
           break;
       }
     }
@@ -76,37 +84,38 @@ class Verifier {
     const ir::Buffer& b = buffer(id);
     const bool in_memory = std::holds_alternative<ir::StateLeaf>(b.kind) ||
                            std::holds_alternative<ir::DataLeaf>(b.kind) || std::holds_alternative<ir::Computed>(b.kind);
-    hold(in_memory, "`" + b.name + "` is " + verb + " but is not in memory");
+    hold(in_memory, "`", b.name, "` is ", verb, " but is not in memory");
     return b;
   }
   const ir::Buffer& stored(ir::BufferId id) const {
     const ir::Buffer& b = memory(id, "stored");
-    hold(!std::holds_alternative<ir::DataLeaf>(b.kind), "`" + b.name + "` is stored but is data");
+    hold(!std::holds_alternative<ir::DataLeaf>(b.kind), "`", b.name, "` is stored but is data");
     return b;
   }
-  void integer(DType dtype, const std::string& what) const {
-    hold(dtype == DType::i32 || dtype == DType::i64, what + " keeps a position but is " + std::string(name(dtype)));
+  template <class Text>
+  void integer(DType dtype, const Text& what) const {
+    hold(dtype == DType::i32 || dtype == DType::i64, what, " keeps a position but is ", name(dtype));
   }
 
   void value(Register to, const Value& v) const {
     if (auto* load = std::get_if<Load>(&v)) {
-      hold(wide(memory(load->buffer, "loaded").dtype) == type(to),
-           reg(to) + " is loaded from `" + buffer(load->buffer).name + "` of another precision");
+      hold(wide(memory(load->buffer, "loaded").dtype) == type(to), reg(to), " is loaded from `",
+           buffer(load->buffer).name, "` of another precision");
       term(load->offset);
     } else if (auto* index = std::get_if<IndexValue>(&v)) {
       term(index->term);
     } else if (auto* random = std::get_if<RandomValue>(&v)) {
       const ir::Buffer& leaf = buffer(random->leaf);
-      hold(std::holds_alternative<ir::RandomLeaf>(leaf.kind), "`" + leaf.name + "` is drawn but is not random");
-      hold(wide(leaf.dtype) == type(to), reg(to) + " is drawn from `" + leaf.name + "` of another precision");
+      hold(std::holds_alternative<ir::RandomLeaf>(leaf.kind), "`", leaf.name, "` is drawn but is not random");
+      hold(wide(leaf.dtype) == type(to), reg(to), " is drawn from `", leaf.name, "` of another precision");
       use(random->step);
       term(random->element);
     } else if (auto* apply = std::get_if<Apply>(&v)) {
-      hold(wide(apply->compute) == apply->compute, reg(to) + " is computed in a narrow float");
+      hold(wide(apply->compute) == apply->compute, reg(to), " is computed in a narrow float");
       for (int k = 0; k < row(apply->op).arity; ++k) use(apply->args[k]);
     } else if (auto* cast = std::get_if<Cast>(&v)) {
       use(cast->arg);
-      hold(wide(cast->to) == type(to), reg(to) + " is cast to another precision");
+      hold(wide(cast->to) == type(to), reg(to), " is cast to another precision");
     }
   }
 
@@ -116,7 +125,7 @@ class Verifier {
     for (Register r : mine) registers_[size_t(r)] = Seen::gone;
   }
   void statement(const Define& s, std::vector<Register>& mine) {
-    hold(exists(s.to), reg(s.to) + " has no precision");
+    hold(exists(s.to), reg(s.to), " has no precision");
     value(s.to, s.value);
     define(s.to, Seen::defined, mine);
   }
@@ -125,26 +134,24 @@ class Verifier {
   void statement(const CombineFirst& s, std::vector<Register>&) const {
     accumulator(s.best), accumulator(s.position), use(s.value), term(s.term);
     integer(type(s.position), reg(s.position));
-    hold(type(s.best) == type(s.value), reg(s.best) + " is compared with another precision");
+    hold(type(s.best) == type(s.value), reg(s.best), " is compared with another precision");
   }
   void statement(const Store& s, std::vector<Register>&) const { stored(s.buffer), term(s.offset), use(s.value); }
   void statement(const StoreCombine& s, std::vector<Register>&) const {
     const ir::Buffer& b = stored(s.buffer);
-    hold(wide(b.dtype) == b.dtype, "`" + b.name + "` is a narrow float, accumulated in memory");
+    hold(wide(b.dtype) == b.dtype, "`", b.name, "` is a narrow float, accumulated in memory");
     term(s.offset), use(s.value);
   }
   void statement(const StoreFirst& s, std::vector<Register>&) const {
     integer(stored(s.positions).dtype, "`" + buffer(s.positions).name + "`");
     use(s.value);
-    hold(stored(s.best).dtype == type(s.value), reg(s.value) + " is compared with another precision");
+    hold(stored(s.best).dtype == type(s.value), reg(s.value), " is compared with another precision");
     term(s.offset), term(s.term);
   }
   void statement(const For& s, std::vector<Register>&) {
-    hold(s.variable >= 0 && size_t(s.variable) < open_.size(),
-         "loop variable " + std::to_string(s.variable) + " does not exist");
-    hold(!open_[size_t(s.variable)], "loop variable " + kernel_.variables[size_t(s.variable)] + " is used twice");
-    hold(s.extent >= 0,
-         "loop variable " + kernel_.variables[size_t(s.variable)] + " has the extent " + std::to_string(s.extent));
+    hold(s.variable >= 0 && size_t(s.variable) < open_.size(), "loop variable ", s.variable, " does not exist");
+    hold(!open_[size_t(s.variable)], "loop variable ", kernel_.variables[size_t(s.variable)], " is used twice");
+    hold(s.extent >= 0, "loop variable ", kernel_.variables[size_t(s.variable)], " has the extent ", s.extent);
     if (s.kind == LoopKind::parallel) {
       const std::string loop = "the parallel loop over " + kernel_.variables[size_t(s.variable)];
       const bool alone = std::all_of(kernel_.body.begin(), kernel_.body.end() - 1,
@@ -155,7 +162,7 @@ class Verifier {
            loop + " may touch in one iteration what another writes");
     }
     if (s.kind == LoopKind::vector || s.kind == LoopKind::unrolled)
-      hold(side_by_side(s), "the loop over " + kernel_.variables[size_t(s.variable)] + " cannot run side by side");
+      hold(side_by_side(s), "the loop over ", kernel_.variables[size_t(s.variable)], " cannot run side by side");
     open_[size_t(s.variable)] = true;
     check(s.body);
     open_[size_t(s.variable)] = false;
