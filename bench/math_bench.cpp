@@ -1,6 +1,6 @@
 // Nanoseconds an element of the elementary functions of generated kernels, on arrays that stay in the first cache.
-//   g++ -std=c++20 -O2 -I. bench/math_bench.cpp caravan/codegen/math_prelude.cpp -o /tmp/math_bench
-//   /tmp/math_bench [compiler and flags]
+//   g++ -std=c++20 -O2 bench/math_bench.cpp -o /tmp/math_bench
+//   /tmp/math_bench [compiler and flags]      (in the root of the repository)
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <time.h>
@@ -12,8 +12,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include "caravan/codegen/math_prelude.h"
 
 namespace {
 
@@ -63,7 +61,7 @@ int main(int argc, char** argv) {
   if (!mkdtemp(folder.data())) return 1;
   {
     std::ofstream file(folder + "/math.c");
-    file << caravan::codegen::kMathPrelude;
+    file << "#include \"caravan/codegen/prelude/math.h\"\n";
     for (const Function& f : kFunctions)
       for (std::string type : {"float", "double"}) {
         std::string name = f.name + std::string(type == "float" ? "_f32" : "_f64");
@@ -72,7 +70,7 @@ int main(int argc, char** argv) {
              << (f.binary ? "(a[i], b[i]); }\n" : "(a[i]); }\n");
       }
   }
-  command += " -std=c99 -shared -fPIC " + folder + "/math.c -o " + folder + "/math.so -lm";
+  command += " -I. -std=c99 -shared -fPIC " + folder + "/math.c -o " + folder + "/math.so -lm";
   std::printf("%s\nns an element: median (least)   f32              f64\n", command.c_str());
   if (std::system(command.c_str()) != 0) return 1;
   void* library = dlopen((folder + "/math.so").c_str(), RTLD_NOW);

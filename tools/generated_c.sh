@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# generated_c.sh BUILD OUT: writes into OUT all C that a build of Caravan generates for its recipes, its examples and the
-# training runs of tests/fixtures, one file a program. Two builds that generate the same C give equal folders: the
+# generated_c.sh BUILD OUT: writes into OUT all C that a build of Caravan generates for its recipes, their exported models, its
+# examples and the training runs of tests/fixtures, one file a program. Two builds that generate the same C give equal folders: the
 # proof that a refactoring changed nothing that runs. `./dev same-text` compares two revisions with it.
 set -euo pipefail
 build=$1 out=$2
@@ -31,7 +31,19 @@ kept() {
   if [[ -n $texts ]]; then xargs -d '\n' cat <<<"$texts" >"$out/$name.c"; fi
 }
 
+# exported NAME: the C file of a recipe's model after one step.
+exported() {
+  local model=$cache/model.safetensors
+  if CARAVAN_CACHE=$cache "$build/bin/caravan" train "$1" --steps 1 --quiet --save "$model" >/dev/null 2>"$cache/error" &&
+    "$build/bin/caravan" export "$model" --c "$cache/model.c" --weights "$cache/model.weights" >/dev/null 2>"$cache/error"; then
+    mv "$cache/model.c" "$out/export $1.c"
+  else
+    echo "left out: export $1 ($(tail -n 1 "$cache/error"))" >&2
+  fi
+}
+
 for name in linear moons multiply-small multiply-large circle mnist-mlp mnist-conv mnist-autoencoder; do recipe "$name"; done
+for name in linear moons multiply-small circle mnist-mlp mnist-conv mnist-autoencoder; do exported "$name"; done
 for optimizer in momentum nesterov adam adamw rmsprop lion; do
   kept "recipe moons, $optimizer" "$build/bin/caravan" train moons --optimizer "$optimizer" --steps 1 --quiet
 done

@@ -1,4 +1,4 @@
-// The files of page/, in the binary. Their source is written by cmake/embed.cmake.
+// The files of page/, in the binary: cmake/embed.cmake writes them down for page.cpp.
 #pragma once
 
 #include <string_view>

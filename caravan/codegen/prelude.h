@@ -1,16 +1,77 @@
-// The C that every generated unit starts with: conversions, random bits, and what keeps a loop.
+// The C that generated text calls: the headers of prelude/, in the binary.
+//
+//     math.h                              elementary functions
+//     cpu.h                               what only the CPU has: vectors, and the pool that runs parallel loops
+//     keep_loop.h, convert.h, random.h    helpers; a paragraph is a function that calls no other, or a macro
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 namespace caravan::codegen {
 
-struct Helper {
-  const char* name;
-  const char* text;  // a function that calls no other, or a macro
+struct PreludeFile {
+  std::string_view name, text;
 };
-extern const Helper kHelpers[10];
+inline constexpr PreludeFile kPreludeFiles[] = {
+#include "caravan/codegen/prelude.inc"
+};
 
-std::string prelude();  // the struct of a run, vectors, all helpers
+namespace detail {
+
+// The text of a header without the lines that make it one.
+constexpr std::string_view prelude_text(std::string_view name) {
+  std::string_view text;
+  for (const PreludeFile& file : kPreludeFiles)
+    if (file.name == name) text = file.text;
+  while (text.starts_with("#pragma once") || text.starts_with("#include") || text.starts_with('\n'))
+    text.remove_prefix(text.find('\n') + 1);
+  return text;
+}
+constexpr size_t paragraphs(std::string_view text) {
+  size_t count = 1;
+  for (size_t at = text.find("\n\n"); at != text.npos; at = text.find("\n\n", at + 2)) ++count;
+  return count;
+}
+
+}  // namespace detail
+
+inline constexpr std::string_view kMathPrelude = detail::prelude_text("math.h"),
+                                  kCpuPrelude = detail::prelude_text("cpu.h");
+
+struct Helper {
+  std::string_view name;  // "caravan_to_u8"
+  std::string_view text;
+};
+
+namespace detail {
+
+inline constexpr std::string_view kHelperTexts[] = {prelude_text("keep_loop.h"), prelude_text("convert.h"),
+                                                    prelude_text("random.h")};
+constexpr size_t helper_count() {
+  size_t count = 0;
+  for (std::string_view text : kHelperTexts) count += paragraphs(text);
+  return count;
+}
+constexpr auto split_helpers() {
+  std::array<Helper, helper_count()> out{};
+  size_t n = 0;
+  for (std::string_view text : kHelperTexts)
+    while (!text.empty()) {
+      const size_t end = text.find("\n\n");
+      const std::string_view paragraph = text.substr(0, end == text.npos ? end : end + 1);
+      const size_t name = paragraph.find("caravan_");
+      out[n++] = {paragraph.substr(name, paragraph.find('(', name) - name), paragraph};
+      text.remove_prefix(end == text.npos ? text.size() : end + 2);
+    }
+  return out;
+}
+
+}  // namespace detail
+
+inline constexpr auto kHelpers = detail::split_helpers();
+
+std::string cpu_prelude(bool with_math);  // all of it, or all but the elementary functions
 
 }  // namespace caravan::codegen

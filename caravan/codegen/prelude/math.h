@@ -1,8 +1,6 @@
-#include "caravan/codegen/math_prelude.h"
+#pragma once
 
-namespace caravan::codegen {
-
-const char* const kMathPrelude = R"C(#include <math.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -35,10 +33,26 @@ const char* const kMathPrelude = R"C(#include <math.h>
    pow through a logarithm in two doubles (Dekker). Adding 1.5*2^23 (1.5*2^52) rounds to an integer and leaves it in
    the low bits of the sum. All polynomials are minimax fits of our own (Remez, in 50 digits), for relative error. */
 
-static inline uint32_t caravan_bits_f32(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-static inline uint64_t caravan_bits_f64(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
-static inline float caravan_of_bits_f32(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
-static inline double caravan_of_bits_f64(uint64_t u) { double x; memcpy(&x, &u, 8); return x; }
+static inline uint32_t caravan_bits_f32(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
+static inline uint64_t caravan_bits_f64(double x) {
+  uint64_t u;
+  memcpy(&u, &x, 8);
+  return u;
+}
+static inline float caravan_of_bits_f32(uint32_t u) {
+  float x;
+  memcpy(&x, &u, 4);
+  return x;
+}
+static inline double caravan_of_bits_f64(uint64_t u) {
+  double x;
+  memcpy(&x, &u, 8);
+  return x;
+}
 #define CARAVAN_INF_F32 caravan_of_bits_f32(0x7f800000u)
 #define CARAVAN_NAN_F32 caravan_of_bits_f32(0x7fc00000u)
 #define CARAVAN_INF_F64 caravan_of_bits_f64(0x7ff0000000000000u)
@@ -269,8 +283,9 @@ static inline float caravan_tan_f32(float x) {
   double z = r * r;
   double sine = r + r * (z * ((-0.16666666641533354 + z * 0.0083333293745503929) +
                               z * z * (-0.00019839331084188662 + z * 2.7182750182238053e-06)));
-  double cosine = 1.0 - (0.5 * z - z * z * ((0.041666666619313002 + z * -0.001388888348335562) +
-                                            z * z * (2.4799455594645151e-05 + z * -2.7205372236607002e-07)));
+  double cosine = 1.0 - (0.5 * z - z * z *
+                                       ((0.041666666619313002 + z * -0.001388888348335562) +
+                                        z * z * (2.4799455594645151e-05 + z * -2.7205372236607002e-07)));
   double above = q & 1u ? cosine : sine, below = q & 1u ? sine : cosine;
   double y = above / below;
   return (float)caravan_of_bits_f64(caravan_bits_f64(y) ^ ((q << 63) ^ (caravan_bits_f64((double)x) & 1ull << 63)));
@@ -550,6 +565,3 @@ static inline double caravan_pow_f64(double x, double y) {
   double power = caravan_scale_f64(1.0 + (r + r * r * caravan_expm1_kernel_f64(r)), t);
   return caravan_pow_ends(x, y, power);
 }
-)C";
-
-}  // namespace caravan::codegen
