@@ -11,6 +11,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
+#include "caravan/codegen/functions.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/sum_loops.h"
 #include "caravan/ir/text.h"
@@ -25,14 +26,11 @@ using Part = Term::Part;
 
 namespace {
 
-// Functions that the prelude computes itself, so that a value has the same bits wherever and however it is computed:
-// compilers fold calls of the C library with another rounding than the library's.
-constexpr std::array<std::string_view, 13> kPreludeFunctions = {"exp", "exp2", "expm1", "log", "log2",  "log1p", "sin",
-                                                                "cos", "tan",  "tanh",  "erf", "atan2", "pow"};
-bool in_prelude(std::string_view function) {
-  return std::find(kPreludeFunctions.begin(), kPreludeFunctions.end(), function) != kPreludeFunctions.end();
-}
-// Is it one of them in the C library: exp or expf?
+static_assert(
+    row_without_function(kOps) == -1,
+    "table.h: the C of an op calls a function that prelude/math.h does not have as caravan_NAME_f32 and _f64");
+
+// Is it a function of the prelude under its name in the C library: exp or expf?
 bool in_library(std::string_view name) {
   return in_prelude(name) || (name.ends_with('f') && in_prelude(name.substr(0, name.size() - 1)));
 }
@@ -151,6 +149,7 @@ class KernelPrinter {
   }
 
   const std::vector<BufferId>& buffers() const { return buffers_; }  // in the order of the parameters
+  bool calls_prelude() const { return calls_prelude_; }              // an elementary function, in the body
   bool is_pure() const { return symbols_.empty() && streams_.empty() && !parallel_loop(kernel_); }
 
   std::string head(const std::string& function) const {
@@ -249,21 +248,12 @@ class KernelPrinter {
   // So is what a 0 is added to: GCC reads `-fabs(x) + 0.0`, and `0.0 - fabs(x)`, as `-fabs(x)`, which is -0 where x is
   // 0.
   void count_value(const Apply& v) {
-    const OpRow& facts = row(v.op);
-    std::string_view pattern = spelling(facts, v.compute);
+    const Spelling& written = spelling(v.op, !is_float(v.compute));
     const bool beside_zero = is_float(v.compute) && (v.op == Op::add || v.op == Op::sub) &&
                              (zeros_.count(v.args[0]) || zeros_.count(v.args[1]));
-    const bool kept = beside_zero || pattern.find_first_of("?&|") != pattern.npos;
-    for (int k = 0; k < facts.arity; ++k)
-      for (size_t i = 0; i < pattern.size(); ++i) {
-        auto word = [&](size_t at) {
-          return at < pattern.size() && (isalnum(uint8_t(pattern[at])) || pattern[at] == '_');
-        };
-        if (pattern[i] == "abc"[k] && !word(i + 1) && (i == 0 || !word(i - 1))) kept ? keep(v.args[k]) : use(v.args[k]);
-      }
-  }
-  static std::string_view spelling(const OpRow& facts, DType compute) {
-    return !is_float(compute) && !facts.c_integer.empty() ? facts.c_integer : facts.c;
+    for (int k = 0; k < row(v.op).arity; ++k)
+      for (int n = 0; n < written.mentions[k]; ++n)
+        beside_zero || written.conditional ? keep(v.args[k]) : use(v.args[k]);
   }
   void count_value(const Cast& v) { use(v.arg); }
   void count(const Reset&) {}
@@ -456,31 +446,56 @@ class KernelPrinter {
 
   // --- text ---
   DType type(Register r) const { return kernel_.registers[size_t(r)]; }
+  struct Expression {
+    std::string text;
+    Level level = Level::atom;
+  };
+  // As an operand of what binds so tightly.
+  static std::string within(const Expression& e, Level level) { return e.level < level ? "(" + e.text + ")" : e.text; }
+  static Expression number(double value, DType dtype) {
+    std::string text = literal(value, dtype);
+    const bool minus = text.starts_with('-');
+    return {std::move(text), minus ? Level::unary : Level::atom};
+  }
+  static Expression call(const std::string& function, const std::string& arguments) {
+    return {function + "(" + arguments + ")"};
+  }
+  static Expression cast_to(const std::string& type, const Expression& e) {
+    return {"(" + type + ")" + within(e, Level::atom), Level::unary};
+  }
+  // What starts with a star is put in parentheses wherever it is an operand.
+  static Expression vector_at(const std::string& type, const std::string& element) {
+    return {"*(" + type + "*)&" + element, Level::none};
+  }
+
   // What a register is called where it is used.
-  std::string text_of(Register r) const {
+  Expression text_of(Register r) const {
     auto at = arrays_.find(r);
     if (at == arrays_.end()) return texts_[size_t(r)];
     Term index;
     int64_t stride = 1;
     for (size_t k = at->second.size(); k-- > 0; stride *= at->second[k].extent)
       index = index + Term::iterator(at->second[k].variable, stride);
-    const std::string element = reg(r) + "[" + this->index(index) + "]";
-    return vector_ && along_lane(r) ? "*(" + vector_->name() + "*)&" + element : element;
+    const std::string element = reg(r) + "[" + this->index(index).text + "]";
+    if (vector_ && along_lane(r)) return vector_at(vector_->name(), element);
+    return {element};
   }
-  std::string index(const Term& term) const {
+  Expression index(const Term& term) const {
     std::string out;
+    bool product = false;
     for (const Part& part : term.parts) {
       std::string name = part.kind == Part::Kind::iterator ? variables_[size_t(part.which)]
                          : part.kind == Part::Kind::symbol ? symbol_names_.at(part.which)
-                                                           : text_of(part.which);
+                                                           : text_of(part.which).text;
       int64_t c = part.coefficient;
       out += out.empty() ? (c < 0 ? "-" : "") : (c < 0 ? " - " : " + ");
-      if (std::abs(c) != 1) out += std::to_string(std::abs(c)) + "*";
+      if (std::abs(c) != 1) out += std::to_string(std::abs(c)) + "*", product = true;
       out += name;
     }
-    if (out.empty()) return std::to_string(term.constant);
+    if (out.empty()) return {std::to_string(term.constant), term.constant < 0 ? Level::unary : Level::atom};
+    const bool sum = term.constant != 0 || term.parts.size() > 1, minus = term.parts[0].coefficient < 0;
     if (term.constant) out += (term.constant < 0 ? " - " : " + ") + std::to_string(std::abs(term.constant));
-    return out;
+    return {out, sum ? Level::add : product ? Level::multiply : minus ? Level::unary : Level::atom};
   }
   // The condition that it is >= 0, without minus signs.
   std::string not_negative(const Term& term) const {
@@ -491,131 +506,112 @@ class KernelPrinter {
       positive.coefficient = std::abs(part.coefficient);
       (part.coefficient < 0 ? minus : plus).parts.push_back(positive);
     }
-    return plus.parts.empty() ? index(minus) + " <= " + index(plus) : index(plus) + " >= " + index(minus);
+    return plus.parts.empty() ? index(minus).text + " <= " + index(plus).text
+                              : index(plus).text + " >= " + index(minus).text;
   }
-  std::string element(BufferId id, const Term& offset) const { return names_.at(id) + "[" + index(offset) + "]"; }
+  std::string element(BufferId id, const Term& offset) const { return names_.at(id) + "[" + index(offset).text + "]"; }
 
-  // What needs no parentheses as an operand: a name, a number, an element of an array, a call, what has them already.
-  static bool is_atom(const std::string& text) {
-    const bool number = !text.empty() && isdigit(uint8_t(text[0]));
-    auto goes_on = [&](size_t at) {
-      const char c = text[at];
-      return isalnum(uint8_t(c)) || c == '_' ||
-             (number && (c == '.' || ((c == '-' || c == '+') && text[at - 1] == 'e')));
-    };
-    size_t end = 0;
-    while (end < text.size() && goes_on(end)) ++end;
-    return end == text.size() || (end > 0 && text[end] == '[' && text.find(']') == text.size() - 1) ||
-           is_enclosed(text.substr(end));
-  }
-  static bool is_enclosed(const std::string& text) {
-    if (text.empty() || text[0] != '(') return false;
-    int open = 0;
-    for (size_t i = 0; i + 1 < text.size(); ++i)
-      if ((open += (text[i] == '(') - (text[i] == ')')) == 0) return false;
-    return true;
-  }
-  // As the whole of a right-hand side.
-  static std::string bare(const std::string& text) {
-    return is_enclosed(text) ? bare(text.substr(1, text.size() - 2)) : text;
-  }
   // An expression of precision `from` as one of precision `to`. Floats saturate in an integer, integers wrap.
-  static std::string converted(const std::string& text, DType from, DType to) {
-    if (from == to) return text;
-    if (to == DType::boolean) return "(" + text + " != 0)";
-    if (is_float(from) && !is_float(to)) return std::string("caravan_to_") + std::string(name(to)) + "(" + text + ")";
-    return std::string("(") + c_type(to) + ")" + (is_atom(text) ? text : "(" + text + ")");
+  static Expression converted(const Expression& e, DType from, DType to) {
+    if (from == to) return e;
+    if (to == DType::boolean) return {within(e, Level::add) + " != 0", Level::equal};
+    if (is_float(from) && !is_float(to)) return call("caravan_to_" + std::string(name(to)), e.text);
+    return cast_to(c_type(to), e);
   }
-  std::string as(Register r, DType to) const {
+  Expression as(Register r, DType to) const {
     auto constant = constants_.find(r);
     if (constant != constants_.end())
-      return literal(is_float(type(r)) ? convert(type(r), constant->second) : constant->second, to);
+      return number(is_float(type(r)) ? convert(type(r), constant->second) : constant->second, to);
     return converted(text_of(r), type(r), to);
   }
   // The bits of a narrow float; rounded once, from whatever precision.
-  std::string narrow(Register r, DType to) const {
+  Expression narrow(Register r, DType to) const {
     const std::string function = "caravan_to_" + std::string(name(to));
-    return type(r) == DType::f32 ? function + "(" + as(r, DType::f32) + ")"
-                                 : function + "(caravan_odd(" + as(r, DType::f64) + "))";
+    return call(function,
+                type(r) == DType::f32 ? as(r, DType::f32).text : call("caravan_odd", as(r, DType::f64).text).text);
   }
-  std::string cast(Register r, DType to) const {  // out of range saturates
+  Expression cast(Register r, DType to) const {  // out of range saturates
     if (auto constant = constants_.find(r); constant != constants_.end())
-      return literal(convert(to, constant->second), wide(to));
-    if (wide(to) != to) return "caravan_from_" + std::string(name(to)) + "(" + narrow(r, to) + ")";
+      return number(convert(to, constant->second), wide(to));
+    if (wide(to) != to) return call("caravan_from_" + std::string(name(to)), narrow(r, to).text);
     const bool shorter = !is_float(type(r)) && !is_float(to) && to != DType::boolean && bytes(to) < bytes(type(r));
-    return shorter ? "caravan_to_" + std::string(name(to)) + "(" + converted(text_of(r), type(r), DType::f64) + ")"
+    return shorter ? call("caravan_to_" + std::string(name(to)), converted(text_of(r), type(r), DType::f64).text)
                    : as(r, to);
   }
 
-  // Does it fill a place between commas or parentheses?
-  static bool is_argument(std::string_view pattern, size_t from, size_t end) {
-    const size_t before = pattern.find_last_not_of(' ', from - 1);
-    return from > 0 && end < pattern.size() && (pattern[before] == '(' || pattern[before] == ',') &&
-           (pattern[end] == ')' || pattern[end] == ',');
+  // The op's spelling with operands put in, and the functions for the precision.
+  Expression spelled(Op op, DType compute, const Expression* operands) const {
+    const Spelling& written = spelling(op, !is_float(compute));
+    return spelled(written, written.size - 1, compute, operands);
   }
-  static std::string operand_text(const std::string& text, bool argument) {
-    return argument ? bare(text) : is_atom(text) ? text : "(" + text + ")";
-  }
-  // The row's C spelling with operands put in and, for float, the float functions.
-  static std::string spelled(Op op, DType compute, const std::string* operands) {
-    const OpRow& facts = row(op);
-    std::string_view pattern = spelling(facts, compute);
-    std::string out;
-    for (size_t i = 0; i < pattern.size();) {
-      if (!isalpha(uint8_t(pattern[i])) && pattern[i] != '_') {
-        out += pattern[i++];
-        continue;
+  Expression spelled(const Spelling& written, int at, DType compute, const Expression* operands) const {
+    const Spelling::Entry& entry = written.entries[size_t(at)];
+    auto part = [&](int k) { return spelled(written, entry.args[k], compute, operands); };
+    switch (entry.kind) {
+      case Spelling::Kind::operand: return operands[entry.args[0]];
+      case Spelling::Kind::number: return {std::string(entry.text)};
+      case Spelling::Kind::minus: return {"-" + within(part(0), Level::atom), Level::unary};
+      case Spelling::Kind::cast: return cast_to(c_type(compute), part(0));
+      case Spelling::Kind::infix: return infix(entry, part(0), part(1));
+      case Spelling::Kind::choice:
+        return {
+            within(part(0), Level::or_) + " ? " + within(part(1), Level::or_) + " : " + within(part(2), Level::choice),
+            Level::choice};
+      case Spelling::Kind::call: {
+        std::string arguments;
+        for (int k = 0; k < entry.count; ++k) arguments += (k ? ", " : "") + part(k).text;
+        return call(function(entry.text, compute), arguments);
       }
-      size_t from = i;
-      while (i < pattern.size() && (isalnum(uint8_t(pattern[i])) || pattern[i] == '_')) ++i;
-      std::string word(pattern.substr(from, i - from));
-      bool digits_before = from > 0 && (isdigit(uint8_t(pattern[from - 1])) || pattern[from - 1] == '.');
-      if (digits_before)
-        out += word;  // an exponent
-      else if (word.size() == 1 && word[0] >= 'a' && word[0] <= 'c')
-        out += operand_text(operands[word[0] - 'a'], is_argument(pattern, from, i));
-      else if (word == "T")
-        out += c_type(compute);
-      else if (i < pattern.size() && pattern[i] == '(' && in_prelude(word))
-        out += "caravan_" + word + (compute == DType::f32 ? "_f32" : "_f64");
-      else if (i < pattern.size() && pattern[i] == '(' && compute == DType::f32)
-        out += word + "f";
-      else
-        out += word;
     }
-    return out;
+    return {};
+  }
+  // C's rules, and parentheses that it does not need where readers and warnings want them: && in ||, comparisons in
+  // comparisons.
+  static Expression infix(const Spelling::Entry& entry, const Expression& a, const Expression& b) {
+    const Level level = entry.level;
+    const bool compares = level == Level::equal || level == Level::compare;
+    const Level tighter = level == Level::or_ ? Level::equal : compares ? Level::add : Level(int(level) + 1);
+    const Level left = compares || (level == Level::or_ && a.level == Level::and_) ? tighter : level;
+    return {within(a, left) + " " + std::string(entry.text) + " " + within(b, tighter), level};
+  }
+  std::string function(std::string_view name, DType compute) const {
+    if (in_prelude(name)) {
+      calls_prelude_ = true;
+      return "caravan_" + std::string(name) + (compute == DType::f32 ? "_f32" : "_f64");
+    }
+    return std::string(name) + (compute == DType::f32 ? "f" : "");
   }
 
-  std::string value_text(DType dtype, const Value& value) {
+  Expression value_text(DType dtype, const Value& value) {
     struct Visitor {
       KernelPrinter& p;
       DType dtype;
-      std::string operator()(const Constant& v) const { return literal(v.value, dtype); }
-      std::string operator()(const Load& v) const {
+      Expression operator()(const Constant& v) const { return number(v.value, dtype); }
+      Expression operator()(const Load& v) const {
         DType stored = p.module_.program.buffers[size_t(v.buffer)].dtype;
         std::string text = p.element(v.buffer, v.offset);
-        if (stored == DType::f16) return "caravan_from_f16(" + text + ")";
-        if (stored == DType::bf16) return "caravan_from_bf16(" + text + ")";
-        return p.vector_ && p.varies(Value(v)) ? "*(const " + p.vector_->name() + "*)&" + text : text;
+        if (wide(stored) != stored) return p.call("caravan_from_" + std::string(name(stored)), text);
+        if (p.vector_ && p.varies(Value(v))) return vector_at("const " + p.vector_->name(), text);
+        return {text};
       }
-      std::string operator()(const IndexValue& v) const { return converted(p.index(v.term), DType::i64, dtype); }
-      std::string operator()(const RandomValue& v) const {
+      Expression operator()(const IndexValue& v) const { return converted(p.index(v.term), DType::i64, dtype); }
+      Expression operator()(const RandomValue& v) const {
         const ir::RandomLeaf& leaf = p.random(v.leaf);
-        return std::string("(") + c_type(dtype) + ")(caravan_random(seed, stream" +
-               std::to_string(add_once(p.streams_, leaf.stream)) + ", (uint64_t)" + p.as(v.step, DType::i64) +
-               ", (uint64_t)(" + p.index(v.element) + "), " + std::to_string(leaf.lane) + ") >> " +
-               std::to_string(32 - leaf.width) + ")";
+        const std::string bits = "caravan_random(seed, stream" + std::to_string(add_once(p.streams_, leaf.stream)) +
+                                 ", " + cast_to("uint64_t", p.as(v.step, DType::i64)).text + ", " +
+                                 cast_to("uint64_t", p.index(v.element)).text + ", " + std::to_string(leaf.lane) + ")";
+        return cast_to(c_type(dtype), {bits + " >> " + std::to_string(32 - leaf.width), Level::none});
       }
-      std::string operator()(const Apply& v) const {
-        std::string operands[3];
+      Expression operator()(const Apply& v) const {
+        Expression operands[3];
         const OpRow& facts = row(v.op);
         for (int k = 0; k < facts.arity; ++k)
           operands[k] =
               p.as(v.args[k], facts.result == ResultType::select && k == 0 ? p.condition_type(v.args[0]) : v.compute);
-        const std::string text = p.spelled(v.op, v.compute, operands);
-        return dtype == DType::u8 ? "(uint8_t)" + text : text;  // C computes it as an int
+        const Expression e = p.spelled(v.op, v.compute, operands);
+        return dtype == DType::u8 ? cast_to("uint8_t", e) : e;  // C computes it as an int
       }
-      std::string operator()(const Cast& v) const { return p.cast(v.arg, v.to); }
+      Expression operator()(const Cast& v) const { return p.cast(v.arg, v.to); }
     };
     return std::visit(Visitor{*this, dtype}, value);
   }
@@ -635,62 +631,64 @@ class KernelPrinter {
       constants_[d.to] = c->value;
       return;
     }
-    std::string text = value_text(type(d.to), d.value);
-    if (arrays_.count(d.to)) return line(text_of(d.to) + " = " + bare(text) + ";");
+    Expression value = value_text(type(d.to), d.value);
+    if (arrays_.count(d.to)) return line(text_of(d.to).text + " = " + value.text + ";");
     const bool vector = vector_ && varies(d.value);
     if (vector) varying_.insert(d.to);
     if (uses_[size_t(d.to)] <= 1) {
-      texts_[size_t(d.to)] = text;
+      texts_[size_t(d.to)] = std::move(value);
       return;
     }
     // As an int a byte can be compared with 0 and no compiler finds that odd.
     const char* scalar = is_plain() && bytes(type(d.to)) == 1 ? "int" : c_type(type(d.to));
-    line("const " + (vector ? vector_->name() : scalar) + " " + reg(d.to) + " = " + bare(text) + ";");
-    texts_[size_t(d.to)] = reg(d.to);
+    line("const " + (vector ? vector_->name() : scalar) + " " + reg(d.to) + " = " + value.text + ";");
+    texts_[size_t(d.to)] = {reg(d.to)};
   }
   void print(const Reset& r) {
-    if (arrays_.count(r.to)) return line(text_of(r.to) + " = " + literal(r.value, type(r.to)) + ";");
+    if (arrays_.count(r.to)) return line(text_of(r.to).text + " = " + literal(r.value, type(r.to)) + ";");
     line(std::string(c_type(type(r.to))) + " " + reg(r.to) + " = " + literal(r.value, type(r.to)) + ";");
-    texts_[size_t(r.to)] = reg(r.to);
+    texts_[size_t(r.to)] = {reg(r.to)};
   }
-  std::string combined(Accumulator accumulator, DType dtype, const std::string& total, const std::string& value) const {
-    std::string operands[3] = {total, value, ""};
-    return spelled(*row(accumulator).op, dtype, operands);
+  std::string combined(Accumulator accumulator, DType dtype, const Expression& total, const Expression& value) const {
+    const Expression operands[3] = {total, value, {}};
+    return spelled(*row(accumulator).op, dtype, operands).text;
   }
   void print(const Combine& c) {
-    std::string value = as(c.value, type(c.to));
-    const std::string to = text_of(c.to);
-    if (c.accumulator == Accumulator::add) return line(to + " += " + bare(value) + ";");
-    line(to + " = " + bare(combined(c.accumulator, type(c.to), to, value)) + ";");
+    const Expression value = as(c.value, type(c.to)), to = text_of(c.to);
+    if (c.accumulator == Accumulator::add) return line(to.text + " += " + value.text + ";");
+    line(to.text + " = " + combined(c.accumulator, type(c.to), to, value) + ";");
   }
   // NaN beats everything but NaN, the first of equals stays.
-  static std::string beats_text(Accumulator accumulator, DType dtype, const std::string& value,
+  static std::string beats_text(Accumulator accumulator, DType dtype, const Expression& value,
                                 const std::string& best) {
-    std::string op = accumulator == Accumulator::argmax ? " > " : " < ";
-    if (!is_float(dtype)) return value + op + best;
-    return value + op + best + " || (" + value + " != " + value + " && " + best + " == " + best + ")";
+    const std::string text = within(value, Level::add), op = accumulator == Accumulator::argmax ? " > " : " < ";
+    if (!is_float(dtype)) return text + op + best;
+    return text + op + best + " || (" + text + " != " + text + " && " + best + " == " + best + ")";
+  }
+  void print_first(Accumulator accumulator, const Expression& value, DType dtype, const std::string& best,
+                   const std::string& position, const Term& term) {
+    line("if (" + position + " < 0 || " + beats_text(accumulator, dtype, value, best) + ") " + best + " = " +
+         value.text + ", " + position + " = " + index(term).text + ";");
   }
   void print(const CombineFirst& c) {
-    const std::string value = as(c.value, type(c.best)), best = text_of(c.best), position = text_of(c.position);
-    line("if (" + position + " < 0 || " + beats_text(c.accumulator, type(c.best), value, best) + ") " + best + " = " +
-         value + ", " + position + " = " + index(c.term) + ";");
+    print_first(c.accumulator, as(c.value, type(c.best)), type(c.best), text_of(c.best).text, text_of(c.position).text,
+                c.term);
   }
-  std::string stored(BufferId id, Register value) const {
+  Expression stored(BufferId id, Register value) const {
     DType dtype = module_.program.buffers[size_t(id)].dtype;
     return wide(dtype) == dtype ? as(value, dtype) : narrow(value, dtype);
   }
-  void print(const Store& s) { line(element(s.buffer, s.offset) + " = " + bare(stored(s.buffer, s.value)) + ";"); }
+  void print(const Store& s) { line(element(s.buffer, s.offset) + " = " + stored(s.buffer, s.value).text + ";"); }
   void print(const StoreCombine& s) {
-    DType dtype = module_.program.buffers[size_t(s.buffer)].dtype;
-    std::string at = element(s.buffer, s.offset);
-    if (s.accumulator == Accumulator::add) return line(at + " += " + bare(as(s.value, dtype)) + ";");
-    line(at + " = " + bare(combined(s.accumulator, dtype, at, as(s.value, dtype))) + ";");
+    const DType dtype = module_.program.buffers[size_t(s.buffer)].dtype;
+    const std::string at = element(s.buffer, s.offset);
+    const Expression value = as(s.value, dtype);
+    if (s.accumulator == Accumulator::add) return line(at + " += " + value.text + ";");
+    line(at + " = " + combined(s.accumulator, dtype, {at}, value) + ";");
   }
   void print(const StoreFirst& s) {
-    std::string best = element(s.best, s.offset), position = element(s.positions, s.offset),
-                value = as(s.value, type(s.value));
-    line("if (" + position + " < 0 || " + beats_text(s.accumulator, type(s.value), value, best) + ") " + best + " = " +
-         value + ", " + position + " = " + index(s.term) + ";");
+    print_first(s.accumulator, as(s.value, type(s.value)), type(s.value), element(s.best, s.offset),
+                element(s.positions, s.offset), s.term);
   }
   void print(const For& f) {
     if (in_lanes(f)) {
@@ -736,7 +734,9 @@ class KernelPrinter {
   std::vector<std::string> streams_;
   std::map<BufferId, std::string> names_;
   std::map<int, std::string> symbol_names_;
-  std::vector<std::string> variables_, texts_;
+  std::vector<std::string> variables_;
+  std::vector<Expression> texts_;  // by register: what is written where it is used
+  mutable bool calls_prelude_ = false;
   std::map<Register, std::string> totals_;  // names of accumulators in plain text
   std::map<Register, double> constants_;
   std::set<Register> zeros_;
@@ -761,6 +761,7 @@ namespace {
 // The functions of a module: one for kernels that differ in nothing but their buffers.
 struct Function {
   std::string comments, head, body;
+  bool calls_prelude;
 };
 struct Parts {
   std::vector<Function> functions;
@@ -792,7 +793,8 @@ Parts parts_of(const Module& module) {
     if (fresh) {
       std::string comments;
       for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
-      out.functions.push_back({comments, printer.head(function), printer.body()});
+      const std::string body = printer.body();
+      out.functions.push_back({comments, printer.head(function), body, printer.calls_prelude()});
     } else {
       for (const std::string& text : kernel.comments) call += "  " + comment(text) + "\n";
     }
@@ -839,11 +841,8 @@ Parts parts_of(const Module& module) {
   return out;
 }
 
-std::string with_prelude(const std::string& text) {
-  const bool functions = std::any_of(kPreludeFunctions.begin(), kPreludeFunctions.end(), [&](std::string_view name) {
-    return text.find("caravan_" + std::string(name) + "_f") != text.npos;
-  });
-  return "/* Generated by Caravan. */\n" + cpu_prelude(functions) + text;
+std::string with_prelude(bool calls_prelude, const std::string& text) {
+  return "/* Generated by Caravan. */\n" + cpu_prelude(calls_prelude) + text;
 }
 
 }  // namespace
@@ -917,18 +916,24 @@ std::vector<std::string> to_units(const Module& module, size_t most) {
   const size_t n = parts.functions.size(), apart = n > most ? (n + most - 1) / most : 0;
   std::vector<std::string> out;
   std::string last;
+  bool last_calls = false;
   for (size_t u = 0; u < apart; ++u) {
     std::string text;
+    bool calls = false;
     for (size_t k = u * n / apart; k < (u + 1) * n / apart; ++k) {
       const Function& f = parts.functions[k];
       text += "\n" + f.comments + f.head + f.body;
       last += f.head + ";\n";
+      calls = calls || f.calls_prelude;
     }
-    out.push_back(with_prelude(text));
+    out.push_back(with_prelude(calls, text));
   }
   if (apart == 0)
-    for (const Function& f : parts.functions) last += "\n" + f.comments + "static " + f.head + f.body;
-  out.push_back(with_prelude(last + parts.run));
+    for (const Function& f : parts.functions) {
+      last += "\n" + f.comments + "static " + f.head + f.body;
+      last_calls = last_calls || f.calls_prelude;
+    }
+  out.push_back(with_prelude(last_calls, last + parts.run));
   return out;
 }
 

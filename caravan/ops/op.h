@@ -70,8 +70,8 @@ struct OpRow {
   int arity = 0;
   std::string_view doc;                                // one sentence
   RowFunction<double, double, double, double> eval{};  // of a, b, c; operands beyond the arity are ignored
-  // C and CUDA spelling over a, b, c, all of type T, the type of the computation. Functions are type-generic (tgmath.h
-  // in C, overloads in CUDA); constants with a fraction are written (T)0.5, so that a float stays a float.
+  // Its spelling in C over a, b, c of type T, the type of the computation (spelling.h); constants with a fraction are
+  // written (T)0.5, so that a float stays a float. Functions must be those of codegen/functions.h.
   std::string_view c;
   std::string_view c_integer{};  // the spelling where T is an integer, where it differs
   // `eval` of integers, modulo 2^64; brought to a narrower type (`wrapped`) it is that type's arithmetic. Set iff the

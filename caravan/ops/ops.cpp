@@ -3,6 +3,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/ops/op.h"
+#include "caravan/ops/spelling.h"
 #include "caravan/ops/table.h"
 
 namespace caravan {
@@ -33,18 +34,31 @@ bool pullback_is_zero(Op op, int operand) {
   return formula.size == 1 && formula.entries[0].leaf == Formula::Leaf::constant && formula.entries[0].constant == 0;
 }
 
-bool is_arithmetic(Op op) {
-  constexpr std::string_view kRounded[] = {"fabs", "sqrt", "floor", "ceil", "rint", "trunc", "fma", "fmod"};
-  const std::string_view c = row(op).c;
-  for (size_t end = c.find('('); end != c.npos; end = c.find('(', end + 1)) {
-    size_t from = end;
-    while (from > 0 && isalnum(uint8_t(c[from - 1]))) --from;
-    const std::string_view called = c.substr(from, end - from);
-    if (!called.empty() && std::find(std::begin(kRounded), std::end(kRounded), called) == std::end(kRounded))
-      return false;
-  }
-  return true;
+namespace {
+
+struct Spellings {
+  Spelling floats, integers;
+};
+constexpr auto compile_spellings() {
+  std::array<Spellings, kOpCount> out{};
+  for (int i = 0; i < kOpCount; ++i)
+    out[size_t(i)] = {compile_spelling(kOps[i].c),
+                      compile_spelling(kOps[i].c_integer.empty() ? kOps[i].c : kOps[i].c_integer)};
+  return out;
 }
+static_assert(row_without_spelling(kOps) == -1,
+              "table.h: a .c or .c_integer text does not compile, or reads an operand that the op does not have: "
+              "compile_spelling(text).error says why, .at where");
+constexpr auto kSpellings = compile_spellings();
+
+}  // namespace
+
+const Spelling& spelling(Op op, bool integers) {
+  row(op);  // checks
+  return integers ? kSpellings[size_t(op)].integers : kSpellings[size_t(op)].floats;
+}
+
+bool is_arithmetic(Op op) { return calls_only(spelling(op, false), is_exact); }
 
 std::span<const AccumulatorRow> accumulator_rows() { return kAccumulators; }
 
