@@ -139,6 +139,7 @@ check_sound() {
   while read -r program filter; do
     run_test "$logs/sound.$program" "$kernels" "$program" "$filter" ||
       fail "$program $filter fails without any fault: $logs/sound.$program"
+    ! grep -q '^\[==========\] 0 tests' "$logs/sound.$program" || fail "$program has no test $filter"
   done < <(for name in "$@"; do echo "${tests[$name]}"; done | sort -u)
 }
 
