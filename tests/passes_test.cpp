@@ -1239,7 +1239,7 @@ TEST(ForwardStores, MustNotForwardWhatHasChanged) {  // kernels as no pass makes
       {"a store to the same element", {first, other, put, Store{y, zero, 1}, Define{3, Load{y, Term::number(2)}}, Store{z, zero, 3}}},
       {"a store in a loop between", {first, other, put, loop({Store{y, i, 1}}), get, keep}},
       {"a store later in the loop, seen by the next iteration", {first, other, put, loop({get, Store{z, i, 2}, Store{y, zero, 1}})}},
-      {"a store under a condition between", {first, other, put, loop({If{{i}, {Store{y, zero, 1}}}, get, Store{z, i, 2}})}},
+      {"a store under a condition between", {first, other, loop({put, If{{i}, {Store{y, zero, 1}}}, get, Store{z, i, 2}})}},
       {"a store under a condition, read outside", {first, loop({If{{Term::number(2) - i}, {put}}, get, Store{z, i, 2}})}},
       {"an addition in memory", {first, other, put, StoreCombine{y, zero, Accumulator::add, 1}, get, keep}},
       {"a winner in memory", {first, other, put, StoreFirst{at, y, zero, Accumulator::argmax, 1, zero}, get, keep}},

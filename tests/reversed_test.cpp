@@ -98,6 +98,15 @@ const ExportCase kExports[] = {
     {"a reversed copy through a function", rows, [](const Tensor& x) { return sum(abs(einsum("h, -w => h, w", x))); }},
 };
 
+// Compilers without the fault compute the right sum either way: so the text is looked at too.
+TEST(Reversed, LoopsThatCompilersMustNotUnrollAreMarked) {
+  const Tensor x = pixels(), weights = tensor({1, 2, 3, 4});
+  Context ctx({.device = "interp"});
+  auto marked = [&](const Tensor& y) { return deploy::to_c99(ctx, x, y, {.name = "model"}).source.find("  model_keep_loop()") != std::string::npos; };
+  EXPECT_TRUE(marked(einsum("h, -w, c; w => ", x, weights)));
+  EXPECT_FALSE(marked(einsum("h, w, c; w => ", x, weights)));
+}
+
 // As docs/export.md says: cc -O3, called from a program. (Its own main is compiled for size: it runs once.)
 TEST(Reversed, ExportedSumsAreRight) {
   const TemporaryFolder folder;

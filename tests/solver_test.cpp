@@ -31,6 +31,12 @@ class Model {
     const Shape s = parse_shape(shape);
     return known("data " + std::string(shape), s, Role::other);
   }
+  T stretching(const char* shape) {  // its axes of size 1 may stretch
+    Shape s = parse_shape(shape);
+    for (RowKind kind : kRowKinds)
+      for (Axis& axis : s[kind]) axis.broadcastable = axis.size == 1;
+    return known("stretching " + std::string(shape), s, Role::other);
+  }
   T number() { return known("number", {}, Role::number); }
   // Rows that are not given (nullptr) are open; of a parameter the batch row is empty.
   T param(const char* input = nullptr, const char* output = nullptr, const char* batch = "") { return leaf(Owner::parameter, batch, input, output); }
@@ -290,6 +296,12 @@ const std::vector<Named>& solvable() {
       {"stack of kept means, stretched", [](Model& m) {
          T mean = m.kept_mean(m.data("4|8"));
          m.point({m.stack({mean, mean}, RowKind::batch), m.data("2,4|8")});
+       }},
+      {"an axis that stretches, alone in one sum and stretched in the next", [](Model& m) {
+         T kept = m.stretching("1,3"), alone = m.point({kept, m.data("3")});
+         m.point({kept, m.data("3")});
+         m.point({kept, kept, m.data("3")});
+         m.point({alone, m.data("5,3")});
        }},
       {"gain of a leaf-like", [](Model& m) { m.point({m.data("5|4,3"), m.point({m.param(), m.number()})}); }},
       {"sum of leaves", [](Model& m) { m.point({m.data("5|4,3"), m.point({m.param(), m.point({m.param(), m.param()})})}); }},
