@@ -5,19 +5,23 @@
 #include <atomic>
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-static std::atomic<long> allocations{0};
+static std::atomic<long> allocations{0}, large_bytes{0};
+static void count(size_t n) {
+  ++allocations;
+  if (n >= 1'000'000) large_bytes += long(n);
+}
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
-void* malloc(size_t n) { return ++allocations, __libc_malloc(n); }
-void* calloc(size_t n, size_t m) { return ++allocations, __libc_calloc(n, m); }
-void* realloc(void* p, size_t n) { return ++allocations, __libc_realloc(p, n); }
-void* memalign(size_t alignment, size_t n) { return ++allocations, __libc_memalign(alignment, n); }
-void* aligned_alloc(size_t alignment, size_t n) { return ++allocations, __libc_memalign(alignment, n); }
+void* malloc(size_t n) { return count(n), __libc_malloc(n); }
+void* calloc(size_t n, size_t m) { return count(n * m), __libc_calloc(n, m); }
+void* realloc(void* p, size_t n) { return count(n), __libc_realloc(p, n); }
+void* memalign(size_t alignment, size_t n) { return count(n), __libc_memalign(alignment, n); }
+void* aligned_alloc(size_t alignment, size_t n) { return count(n), __libc_memalign(alignment, n); }
 int posix_memalign(void** out, size_t alignment, size_t n) {
-  ++allocations;
+  count(n);
   return *out = __libc_memalign(alignment, n), *out ? 0 : 12;
 }
 }
@@ -63,6 +67,15 @@ TEST(Allocation, NorDoThreads) {
   Routine train = ctx.compile(train_step(loss, sgd({.lr = 0.1})));
   EXPECT_EQ(allocations_of([&] { train.run(); }), 0);
   EXPECT_EQ(allocations_of([&] { train.run_steps(5); }), 0);
+}
+
+// Initial values are drawn where the state lies.
+TEST(Allocation, AStateIsAllThatItsInitialValuesNeed) {
+  Tensor w = param("w", {.input = {1000}, .output = {1000}});
+  Context ctx({.seed = 1, .device = "cpu"});
+  const long before = large_bytes;
+  ctx.compile(observe(sum(w)));
+  EXPECT_EQ(large_bytes - before, 4'000'000);
 }
 
 }  // namespace

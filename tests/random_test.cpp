@@ -236,6 +236,36 @@ TEST(Init, DeviationsUseTheFanOverAllInputAxes) {  // input 5,5,8: fan in 200; o
   }
 }
 
+// Element e depends on the seed, the name and e alone. 60,000 elements are the work of three threads.
+TEST(Init, EveryElementIsItsFormulaOnAnyNumberOfThreads) {
+  const uint64_t seed = 7, stream = hash_name("w");
+  const double in = 200, out = 300;
+  auto u = [&](uint64_t e, double low, double high) { return low + (high - low) * unit_uniform(random_words(seed, stream, 0, e)[0]); };
+  auto n = [&](uint64_t e) { return unit_normal(random_words(seed, stream, 0, e)[0], random_words(seed, stream, 0, e)[1]); };
+  struct {
+    Init init;
+    std::function<double(uint64_t)> element;
+  } const rows[] = {
+      {kaiming_normal(1.5), [&](uint64_t e) { return 1.5 / std::sqrt(in) * n(e); }},
+      {kaiming_uniform(1.5), [&](uint64_t e) { return u(e, -1, 1) * 1.5 * std::sqrt(3 / in); }},
+      {xavier_normal(1.5), [&](uint64_t e) { return 1.5 * std::sqrt(2 / (in + out)) * n(e); }},
+      {xavier_uniform(1.5), [&](uint64_t e) { return u(e, -1, 1) * 1.5 * std::sqrt(6 / (in + out)); }},
+      {uniform_init(-0.1, 0.3), [&](uint64_t e) { return u(e, -0.1, 0.3); }},
+      {normal_init(2, 0.02), [&](uint64_t e) { return 2 + 0.02 * n(e); }},
+      {constant(0.1), [&](uint64_t) { return 0.1; }},
+  };
+  for (const auto& row : rows)
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+      for (const int threads : {1, 2, 3}) {
+        Context ctx({.seed = seed, .device = "cpu", .threads = threads});
+        Tensor w = param("w", {.input = {200}, .output = {300}, .init = row.init, .dtype = dtype});
+        ctx.compile(observe(sum(w)));
+        const Array drawn = ctx.read(w);
+        for (int64_t e = 0; e < drawn.size(); ++e)
+          ASSERT_EQ(drawn.at(e), convert(dtype, row.element(uint64_t(e)))) << int(row.init.kind) << ", element " << e << " of " << name(dtype) << ", " << threads << " threads";
+      }
+}
+
 TEST(Init, AKernelIsDrawnOverAllItsAxes) {
   Tensor x = tensor(Array(parse_shape("1|6,6,2")));
   Tensor kernel = param("kernel", {.input = {3, 3, 2}, .output = {4}});

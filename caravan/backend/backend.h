@@ -1,6 +1,7 @@
 // What a backend is: a device that keeps named state and runs programs on it. Kernels are generated, so this is all.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +47,14 @@ class Device {
   virtual Array read(const std::string& state) const = 0;
   virtual void write(const std::string& state, const Array& value, DType dtype) = 0;
   virtual std::vector<std::string> names() const = 0;
+  // Writes a state where it lies, without an array beside it: `fill` is given the memory of all of its elements. One
+  // that keeps its states in another form makes an array of it.
+  virtual void fill(const std::string& state, const Shape& shape, DType dtype,
+                    const std::function<void(void* memory)>& fill) {
+    Array value(shape, dtype);
+    fill(value.mutable_data());
+    write(state, value, dtype);
+  }
 };
 
 }  // namespace caravan::backend

@@ -7,24 +7,26 @@ namespace caravan {
 
 Word4 threefry4x32(Word4 counter, Word4 key) {
   constexpr int kRotation[8][2] = {{10, 26}, {11, 21}, {13, 27}, {23, 5}, {6, 20}, {17, 11}, {25, 10}, {18, 20}};
-  uint32_t schedule[5] = {key[0], key[1], key[2], key[3], 0x1BD11BDA};
-  for (uint32_t word : key) schedule[4] ^= word;
-  auto rotate = [](uint32_t x, int n) { return (x << n) | (x >> (32 - n)); };
+  const uint32_t last = 0x1BD11BDA ^ key[0] ^ key[1] ^ key[2] ^ key[3];
+  // Word i of the key that is injected after so many fours of rounds is schedule[fours + i].
+  const uint32_t schedule[8] = {key[0], key[1], key[2], key[3], last, key[0], key[1], key[2]};
+  auto mix = [](uint32_t& a, uint32_t& b, int by) {
+    a += b;
+    b = ((b << by) | (b >> (32 - by))) ^ a;
+  };
 
-  Word4 x = counter;
-  for (int i = 0; i < 4; ++i) x[i] += schedule[i];
-  for (int round = 0; round < 20; ++round) {
-    const int* by = kRotation[round % 8];
-    int first = round % 2 == 0 ? 1 : 3, second = round % 2 == 0 ? 3 : 1;
-    x[0] += x[first], x[first] = rotate(x[first], by[0]) ^ x[0];
-    x[2] += x[second], x[second] = rotate(x[second], by[1]) ^ x[2];
-    if (round % 4 == 3) {  // inject the key after every fourth round
-      int turn = round / 4 + 1;
-      for (int i = 0; i < 4; ++i) x[i] += schedule[(turn + i) % 5];
-      x[3] += uint32_t(turn);
-    }
+  uint32_t a = counter[0] + key[0], b = counter[1] + key[1], c = counter[2] + key[2], d = counter[3] + key[3];
+  for (int fours = 1; fours <= 5;
+       ++fours) {  // 20 rounds; written out, because a loop over them takes four times as long
+    const auto* by = kRotation + (fours % 2 == 1 ? 0 : 4);
+    mix(a, b, by[0][0]), mix(c, d, by[0][1]);
+    mix(a, d, by[1][0]), mix(c, b, by[1][1]);
+    mix(a, b, by[2][0]), mix(c, d, by[2][1]);
+    mix(a, d, by[3][0]), mix(c, b, by[3][1]);
+    const uint32_t* inject = schedule + fours % 5;
+    a += inject[0], b += inject[1], c += inject[2], d += inject[3] + uint32_t(fours);
   }
-  return x;
+  return {a, b, c, d};
 }
 
 uint64_t hash_name(std::string_view name) {

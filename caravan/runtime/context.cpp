@@ -1,16 +1,15 @@
 #include "caravan/runtime/context.h"
 
-#include <cmath>
 #include <limits>
 #include <set>
 
 #include "caravan/backend/backend.h"
 #include "caravan/base/error.h"
 #include "caravan/base/names.h"
-#include "caravan/base/random.h"
 #include "caravan/ir/text.h"
 #include "caravan/runtime/devices.h"
 #include "caravan/runtime/ids.h"
+#include "caravan/runtime/initial_values.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan {
@@ -35,8 +34,16 @@ struct Context::Impl {
   uint64_t resets = 0;  // after each, the states of an optimiser may have gone to another
 
   void write(const std::string& name, const Array& value) {
+    device->write(name, value, info.at(name).dtype);
+    note_written(name);
+  }
+  void initialise(const std::string& name) {
+    const Info& to = info.at(name);
+    fill_initial(*device, {name, to.shape, to.dtype, to.init}, options.seed, options.threads);
+    note_written(name);
+  }
+  void note_written(const std::string& name) {
     Info& to = info.at(name);
-    device->write(name, value, to.dtype);
     ++to.writes, ++writes;
     to.from_host = true;
   }
@@ -97,42 +104,6 @@ struct Routine::Impl {
 
 namespace {
 
-// Values over all axes, keyed by the state's name: element e depends on (seed, name, e) alone.
-std::vector<double> initial_values(const std::string& name, Init init, const Shape& shape, DType dtype, uint64_t seed) {
-  double fan_in = 1, fan_out = 1;
-  for (const Axis& axis : shape.input) fan_in *= double(axis.size);
-  for (const Axis& axis : shape.output) fan_out *= double(axis.size);
-  if (init.kind == Init::Kind::automatic) init = shape.input.empty() ? zeros() : kaiming_normal();
-  const uint64_t stream = hash_name(name);
-  auto words = [&](size_t element) { return random_words(seed, stream, 0, element); };
-  auto uniform = [&](size_t e, double low, double high) { return low + (high - low) * unit_uniform(words(e)[0]); };
-  auto normal = [&](size_t e, double deviation) {
-    Word4 w = words(e);
-    return deviation * unit_normal(w[0], w[1]);
-  };
-  auto value = [&](size_t e) -> double {
-    switch (init.kind) {
-      case Init::Kind::constant: return init.a;
-      case Init::Kind::uniform: return uniform(e, init.a, init.b);
-      case Init::Kind::normal: return init.a + normal(e, init.b);
-      case Init::Kind::kaiming_normal: return normal(e, init.a / std::sqrt(fan_in));
-      case Init::Kind::kaiming_uniform: return uniform(e, -1, 1) * init.a * std::sqrt(3 / fan_in);
-      case Init::Kind::xavier_normal: return normal(e, init.a * std::sqrt(2 / (fan_in + fan_out)));
-      case Init::Kind::xavier_uniform: return uniform(e, -1, 1) * init.a * std::sqrt(6 / (fan_in + fan_out));
-      case Init::Kind::values: return init.array->at(int64_t(e));
-      case Init::Kind::automatic:
-      case Init::Kind::none: break;
-    }
-    return 0;
-  };
-  if (init.kind == Init::Kind::values && !same_sizes(init.array->shape(), shape))
-    throw ShapeError("`" + name + "` has the shape " + to_string(shape) + ", but its initial values have the shape " +
-                     to_string(init.array->shape()) + ".");
-  std::vector<double> out(size_t(shape.elements()));
-  for (size_t e = 0; e < out.size(); ++e) out[e] = convert(dtype, value(e));
-  return out;
-}
-
 // The first value of a state must have the sizes that the state was declared with.
 void check_given(const StateNode& state, const Shape& shape, Source where) {
   const GivenRow* rows[] = {&state.batch, &state.input, &state.output};
@@ -182,7 +153,8 @@ Routine Context::compile(const Program& program) {
     routine->indices.push_back(symbol.name), routine->ranges.push_back(symbol.range);
 
   std::map<std::string, Impl::Info> info;
-  std::map<std::string, Array> fresh;
+  std::map<std::string, Array> adopted;
+  std::vector<std::string> fresh;
   for (const Tensor& t : tensors) {
     const StateNode* state = t.node().state();
     if (!state) continue;
@@ -209,12 +181,13 @@ Routine Context::compile(const Program& program) {
     }
     if (impl_->device->has(state->name)) {
       if (at != impl_->info.end() && at->second.dtype != t.dtype())
-        fresh[state->name] = impl_->device->read(state->name);  // adopted
+        adopted[state->name] = impl_->device->read(state->name);
       continue;
     }
-    if (now.init.kind != Init::Kind::none)
-      fresh[state->name] =
-          Array(shape, initial_values(state->name, now.init, shape, t.dtype(), impl_->options.seed), DType::f64);
+    if (now.init.kind != Init::Kind::none) {
+      check_initial({state->name, shape, t.dtype(), now.init});
+      fresh.push_back(state->name);
+    }
   }
   for (const auto& [written, known] : impl_->info) {  // a slip in a name leaves the state it was meant for as it is
     if (known.declared || known.created || info.count(written)) continue;
@@ -227,7 +200,8 @@ Routine Context::compile(const Program& program) {
   routine->executable = impl_->device->prepare(routine->program);
   routine->symbols.resize(routine->indices.size());
   for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
-  for (auto& [name, value] : fresh) impl_->write(name, value);
+  for (const auto& [name, value] : adopted) impl_->write(name, value);
+  for (const std::string& name : fresh) impl_->initialise(name);
   for (const auto& a : routine->program.assignments)
     routine->assigned.push_back(&impl_->info.at(routine->program.buffers[size_t(a.state)].name));
   for (Impl::Info* assigned : routine->assigned) assigned->input = false;
@@ -400,22 +374,20 @@ void Context::write(const Tensor& state, const Array& value) {
 }
 
 void Context::reset(const std::string& optimizer) {
-  std::map<std::string, Array> values;
+  std::vector<std::string> kept;
   std::set<std::string> others;
   for (const auto& [name, info] : impl_->info) {
     if (!info.owner) continue;
     others.insert(info.owner->name);
-    if (info.owner->name != optimizer) continue;
-    values.emplace(name, Array(info.shape, initial_values(name, info.init, info.shape, info.dtype, impl_->options.seed),
-                               DType::f64));
+    if (info.owner->name == optimizer) kept.push_back(name);
   }
-  if (values.empty()) {
+  if (kept.empty()) {
     std::string known;
     for (const std::string& other : others) known += (known.empty() ? "" : ", ") + other;
     throw StateError("no program of this Context has an optimiser `" + optimizer + "` that keeps states" +
                      (known.empty() ? "." : "; there is " + known + "."));
   }
-  for (const auto& [name, value] : values) impl_->write(name, value), impl_->info.at(name).owner = nullptr;
+  for (const std::string& name : kept) impl_->initialise(name), impl_->info.at(name).owner = nullptr;
   ++impl_->resets;
 }
 

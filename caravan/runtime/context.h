@@ -30,8 +30,8 @@ struct Program;
 
 struct ContextOptions {
   uint64_t seed = 0;
-  std::string device =
-      "auto";  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu, or interp without a C compiler
+  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu, or interp without a C compiler.
+  std::string device = "auto";
   // At most so many run a step; 0: one for each processor that this process may use. The bits are the same.
   int threads = 0;
   Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without

@@ -220,6 +220,12 @@ class CcDevice : public backend::Device {
     if (elements.size() > 0) std::memcpy(s.memory.get(), elements.data(), size_t(elements.size() * bytes(dtype)));
     s.filled = true;
   }
+  void fill(const std::string& state, const Shape& shape, DType dtype,
+            const std::function<void(void*)>& fill) override {
+    State& s = store_->declare(state, shape, dtype);
+    fill(s.memory.get());
+    s.filled = true;
+  }
   void lend(const std::string& state, const Shape& shape, DType dtype, void* memory) {
     State& s = store_->states[state];
     s.shape = shape, s.dtype = dtype, s.filled = true;

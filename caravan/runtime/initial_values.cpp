@@ -1,0 +1,88 @@
+#include "caravan/runtime/initial_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <system_error>
+#include <thread>
+
+#include "caravan/backend/backend.h"
+#include "caravan/base/error.h"
+#include "caravan/base/processors.h"
+#include "caravan/base/random.h"
+
+namespace caravan {
+
+namespace {
+
+// Elements that a thread gets at least. It draws one in some 50 ns, and is started in some 20 µs.
+constexpr int64_t kPerThread = 1 << 14;
+
+// Calls work(first, last) for parts that together are 0 .. count-1. `work` must not throw.
+void in_parallel(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& work) {
+  int64_t parts = count / kPerThread;
+  if (parts > 1) parts = std::min<int64_t>(parts, threads > 0 ? threads : processors().usable());
+  if (parts <= 1) return work(0, count);
+  auto begin = [&](int64_t part) { return count / parts * part + std::min(part, count % parts); };
+  std::vector<std::thread> others;
+  int64_t given = 1;  // parts that a thread has; the first is the caller's
+  try {
+    for (; given < parts; ++given) others.emplace_back(work, begin(given), begin(given + 1));
+  } catch (const std::system_error&) {  // the system gives no more threads
+  }
+  work(0, begin(1));
+  if (given < parts) work(begin(given), count);
+  for (std::thread& other : others) other.join();
+}
+
+}  // namespace
+
+void check_initial(const InitialState& state) {
+  if (state.init.kind == Init::Kind::values && !same_sizes(state.init.array->shape(), state.shape))
+    throw ShapeError("`" + state.name + "` has the shape " + to_string(state.shape) +
+                     ", but its initial values have the shape " + to_string(state.init.array->shape()) + ".");
+}
+
+void fill_initial(backend::Device& device, const InitialState& state, uint64_t seed, int threads) {
+  double fan_in = 1, fan_out = 1;
+  for (const Axis& axis : state.shape.input) fan_in *= double(axis.size);
+  for (const Axis& axis : state.shape.output) fan_out *= double(axis.size);
+  Init init = state.init;
+  if (init.kind == Init::Kind::automatic) init = state.shape.input.empty() ? zeros() : kaiming_normal();
+
+  const uint64_t stream = hash_name(state.name);
+  auto words = [&](int64_t e) { return random_words(seed, stream, 0, uint64_t(e)); };
+  auto uniform = [&](int64_t e, double low, double high) { return low + (high - low) * unit_uniform(words(e)[0]); };
+  auto normal = [&](int64_t e, double deviation) {
+    const Word4 w = words(e);
+    return deviation * unit_normal(w[0], w[1]);
+  };
+  auto each = [&](auto value) {
+    device.fill(state.name, state.shape, state.dtype, [&](void* memory) {
+      in_parallel(state.shape.elements(), threads, [&](int64_t first, int64_t last) {
+        for (int64_t e = first; e < last; ++e) store(state.dtype, memory, e, value(e));
+      });
+    });
+  };
+  // Fan-in and fan-out are products over all axes of a row.
+  const double in = std::sqrt(3 / fan_in), both = std::sqrt(6 / (fan_in + fan_out));
+  switch (init.kind) {
+    case Init::Kind::constant: return each([&](int64_t) { return init.a; });
+    case Init::Kind::uniform: return each([&](int64_t e) { return uniform(e, init.a, init.b); });
+    case Init::Kind::normal: return each([&](int64_t e) { return init.a + normal(e, init.b); });
+    case Init::Kind::kaiming_normal:
+      return each([&, deviation = init.a / std::sqrt(fan_in)](int64_t e) { return normal(e, deviation); });
+    case Init::Kind::kaiming_uniform: return each([&](int64_t e) { return uniform(e, -1, 1) * init.a * in; });
+    case Init::Kind::xavier_normal:
+      return each(
+          [&, deviation = init.a * std::sqrt(2 / (fan_in + fan_out))](int64_t e) { return normal(e, deviation); });
+    case Init::Kind::xavier_uniform: return each([&](int64_t e) { return uniform(e, -1, 1) * init.a * both; });
+    case Init::Kind::values:
+      return device.write(state.name, init.array->cast(state.dtype).reshaped(state.shape), state.dtype);
+    case Init::Kind::automatic:
+    case Init::Kind::none: break;
+  }
+  CARAVAN_CHECK(false, "a state without initial values was to be filled");
+}
+
+}  // namespace caravan
