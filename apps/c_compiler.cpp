@@ -5,6 +5,7 @@
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/base/folders.h"
+#include "caravan/base/list_text.h"
 #include "caravan/base/scratch.h"
 
 namespace caravan::app {
@@ -37,7 +38,7 @@ CCompiler find_c_compiler() {
     if (!out.works()) return out;
     const cc::SelfTest test = cc::self_test(options);
     out.loops = test.loops, out.wrong = int(test.wrong.size());
-    for (const std::string& flag : test.added) out.added += (out.added.empty() ? "" : " ") + flag;
+    out.added = joined(test.added, " ");
   } catch (const BackendError& error) {
     out.problem = cc::brief(error);
   }

@@ -7,6 +7,7 @@
 #include "apps/commands.h"
 #include "apps/stages.h"
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 
 namespace caravan::app {
 
@@ -311,7 +312,7 @@ std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
 
   std::string choices;
   for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; }))
-    choices += (choices.empty() ? "" : ", ") + sub->get_name();
+    add_to_list(choices, sub->get_name());
   const std::vector<std::string> unknown = app.remaining(true);
   const char* kind = at->get_name() == "train" ? "recipe" : "command";
   if (!unknown.empty() && unknown[0].starts_with("-"))

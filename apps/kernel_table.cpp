@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "caravan/base/list_text.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::app {
@@ -60,7 +61,7 @@ std::string loops_text(const Block& block, const loop::Kernel& kernel) {
       if (const std::string body = loops_text(f->body, kernel); !body.empty()) inner += " (" + body + ")";
     }
     if (auto* i = std::get_if<loop::If>(&s)) inner = loops_text(i->body, kernel);
-    if (!inner.empty()) out += (out.empty() ? "" : ", ") + inner;
+    if (!inner.empty()) add_to_list(out, inner);
   }
   return out;
 }

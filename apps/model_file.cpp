@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/data/atomic_file.h"
 #include "caravan/data/json_text.h"
 #include "caravan/data/sha256.h"
@@ -157,7 +158,7 @@ Part chosen(const ModelFile& file, const std::string& name) {
   std::string known;
   for (Part& part : find_recipe(file.recipe).parts(file.request)) {
     if (name.empty() || part.name == name) return part;
-    known += (known.empty() ? "" : ", ") + part.name;
+    add_to_list(known, part.name);
   }
   throw ConfigError(fmt::format("{} has no part `{}`; there are: {}.", file.path, name, known));
 }

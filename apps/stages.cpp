@@ -7,6 +7,7 @@
 
 #include "apps/kernel_table.h"
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/codegen/c.h"
 #include "caravan/runtime/see.h"
 #include "caravan/runtime/trace.h"
@@ -22,8 +23,6 @@ std::string printed(Print print, const What& what) {
   print(out, what);
   return out.str();
 }
-
-std::string joined(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What every layer stands on: files that must be regular ones, and text of others that is to be shown.
+// What every layer stands on: files that must be regular ones, text of others that is to be shown, hashes, lists.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "caravan/base/hash.h"
+#include "caravan/base/list_text.h"
 #include "caravan/base/printable.h"
 #include "caravan/base/processors.h"
 #include "caravan/base/regular_file.h"
@@ -18,6 +20,30 @@ namespace {
 
 using std::string;
 using Links = RegularFile::Links;
+
+TEST(Hash, OfBytesIsThatOfThePaper) {  // random streams and files on disk depend on these
+  EXPECT_EQ(hash_bytes(""), 0xcbf29ce484222325);
+  EXPECT_EQ(hash_bytes("a"), 0xaf63dc4c8601ec8c);
+  EXPECT_EQ(hash_bytes("foobar"), 0x85944171f73967e8);
+}
+
+TEST(Hash, OfWordsBringsHighBitsDown) {
+  auto low_bits = [](uint64_t word) {
+    WordHash hash;
+    hash.add(word);
+    return hash.value() % 1024;
+  };
+  EXPECT_NE(low_bits(uint64_t(1) << 33), low_bits(uint64_t(1) << 34));
+}
+
+TEST(ListText, HasASeparatorBetweenItems) {
+  EXPECT_EQ(joined(std::vector<string>{}), "");
+  EXPECT_EQ(joined(std::vector<string>{"a", "", "c"}), "a, , c");
+  EXPECT_EQ(joined(std::vector{1, 2}, " and ", [](int i) { return std::to_string(i); }), "1 and 2");
+  string list;
+  for (const char* item : {"a", "b"}) add_to_list(list, item, "; ");
+  EXPECT_EQ(list, "a; b");
+}
 
 TEST(RegularFile, IsReadWhole) {
   const TemporaryFolder folder;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "caravan/base/list_text.h"
 #include "caravan/ops/op.h"
 #include "caravan/ops/table.h"
 
@@ -22,7 +23,7 @@ string enumerator(const OpRow& row) { return "Op::" + string(row.name) + (row.fu
 // "Operand a, Operand b" with before = "Operand "; "a, b" with before = "".
 string operands(const OpRow& row, const string& before) {
   string out;
-  for (int i = 0; i < row.arity; ++i) out += (i ? ", " : "") + before + "abc"[i];
+  for (int i = 0; i < row.arity; ++i) add_to_list(out, before + "abc"[i]);
   return out;
 }
 
@@ -68,21 +69,19 @@ string code(std::string_view text) {
   return out + "`";
 }
 
-void append(string& list, const string& item) { list += (list.empty() ? "" : ", ") + item; }
-
 string facts(const OpRow& row) {
   string out;
-  if (row.commutative) append(out, "commutative");
-  if (row.associative) append(out, "associative");
-  if (row.idempotent) append(out, "idempotent");
-  if (row.neutral) append(out, "neutral " + number(*row.neutral));
-  if (row.monotone != 0) append(out, row.monotone > 0 ? "nondecreasing in a" : "nonincreasing in a");
-  if (row.zero_preserving) append(out, "keeps 0");
+  if (row.commutative) add_to_list(out, "commutative");
+  if (row.associative) add_to_list(out, "associative");
+  if (row.idempotent) add_to_list(out, "idempotent");
+  if (row.neutral) add_to_list(out, "neutral " + number(*row.neutral));
+  if (row.monotone != 0) add_to_list(out, row.monotone > 0 ? "nondecreasing in a" : "nonincreasing in a");
+  if (row.zero_preserving) add_to_list(out, "keeps 0");
   switch (row.result) {
     case ResultType::same: break;
-    case ResultType::real: append(out, "gives a float"); break;
-    case ResultType::logic: append(out, "gives bool"); break;
-    case ResultType::select: append(out, "has the precision of b and c"); break;
+    case ResultType::real: add_to_list(out, "gives a float"); break;
+    case ResultType::logic: add_to_list(out, "gives bool"); break;
+    case ResultType::select: add_to_list(out, "has the precision of b and c"); break;
   }
   return out;
 }
@@ -91,13 +90,13 @@ string checked_interval(const OpRow& row) {
   string out;
   for (int i = 0; i < row.arity; ++i) {
     const CheckDomain& domain = row.domain[size_t(i)];
-    append(out, string(1, "abc"[i]) + " in [" + number(domain.low) + ", " + number(domain.high) + "]");
+    add_to_list(out, string(1, "abc"[i]) + " in [" + number(domain.low) + ", " + number(domain.high) + "]");
   }
   for (const std::optional<double>& kink : row.avoid)
-    if (kink) append(out, "not near a = " + number(*kink));
-  if (row.avoid_ties) append(out, "not near equal operands");
+    if (kink) add_to_list(out, "not near a = " + number(*kink));
+  if (row.avoid_ties) add_to_list(out, "not near equal operands");
   if (row.avoid_integers)
-    append(out, row.arity == 2 ? "not near a / b a multiple of 1/2" : "not near multiples of 1/2");
+    add_to_list(out, row.arity == 2 ? "not near a / b a multiple of 1/2" : "not near multiples of 1/2");
   return out;
 }
 
@@ -169,7 +168,7 @@ auxiliaries `first` and `second`, which accumulate over the same relation.
     string auxiliaries;
     for (const AccumulatorRow::Auxiliary& auxiliary : row.auxiliaries)
       if (!auxiliary.accumulator.empty())
-        append(auxiliaries, string(auxiliary.accumulator) + " of " + code(auxiliary.body));
+        add_to_list(auxiliaries, string(auxiliary.accumulator) + " of " + code(auxiliary.body));
     std::cout << "| " << code(row.name) << " | " << code(row.symbol) << " | " << row.doc << " | " << number(row.neutral)
               << " | " << (row.indexed_write ? "yes" : "no") << " | " << auxiliaries << " | " << code(row.gradient)
               << " | " << (row.refuse_second.empty() ? "yes" : "refused: " + string(row.refuse_second)) << " |\n";

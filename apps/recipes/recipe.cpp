@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/base/printable.h"
 #include "caravan/data/digits.h"
 
@@ -78,7 +79,7 @@ const RecipeRow& find_recipe(const std::string& name) {
   std::string known;
   for (const RecipeRow& row : recipe_rows()) {
     if (row.name == name) return row;
-    known += (known.empty() ? "" : ", ") + row.name;
+    add_to_list(known, row.name);
   }
   throw ConfigError(fmt::format("there is no recipe `{}`; there are: {}.", printable(name), known));
 }

@@ -15,6 +15,7 @@
 #include "apps/serve/json_fields.h"
 #include "apps/serve/page.h"
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 
 namespace caravan::serve {
 
@@ -220,7 +221,7 @@ struct Server::Impl {
     for (const Route& route : routes) {
       if (route.path != request.path) continue;
       if (route.method == method) return answer(route, unpacked_body(request), left);
-      allowed += (allowed.empty() ? "" : ", ") + route.method;
+      add_to_list(allowed, route.method);
     }
     if (allowed.empty()) throw Refusal(404, fmt::format("there is no `{}`.", request.path));
     HttpAnswer out =

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "caravan/base/folders.h"
+#include "caravan/base/hash.h"
+#include "caravan/base/list_text.h"
 #include "caravan/base/regular_file.h"
 #include "caravan/base/scratch.h"
 
@@ -115,15 +117,15 @@ int64_t limit_from_environment() {
 
 }  // namespace
 
-// 128 bits of FNV-1a in two halves.
+// 128 bits: the hash of base/hash.h, and one of another start and factor, so that texts which agree in one half differ
+// in the other.
 std::string digest(std::string_view text) {
-  uint64_t a = 0xcbf29ce484222325, b = 0x84222325cbf29ce4;
+  uint64_t other = 0x84222325cbf29ce4;
   for (char c : text) {
-    a = (a ^ uint8_t(c)) * 0x100000001b3;
-    b = (b ^ uint8_t(c)) * 0x9e3779b97f4a7c15;
-    b ^= b >> 29;
+    other = (other ^ uint8_t(c)) * 0x9e3779b97f4a7c15;
+    other ^= other >> 29;
   }
-  return fmt::format("{:016x}{:016x}", a, b);
+  return fmt::format("{:016x}{:016x}", hash_bytes(text), other);
 }
 
 std::string sealed(std::string_view content, const std::string& key) {
@@ -265,7 +267,7 @@ std::string own_folder() {
       only.folder = std::move(folder), only.owner = getpid();
       return only.folder->path();
     }
-    tried += fmt::format("{}`{}`: {}", tried.empty() ? "" : "; ", place, problem);
+    add_to_list(tried, fmt::format("`{}`: {}", place, problem), "; ");
   }
   throw NoFolderError("there is no folder for temporary files, because of " + tried);
 }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "caravan/base/hash.h"
+
 namespace caravan {
 
 Word4 threefry4x32(Word4 counter, Word4 key) {
@@ -29,11 +31,7 @@ Word4 threefry4x32(Word4 counter, Word4 key) {
   return {a, b, c, d};
 }
 
-uint64_t hash_name(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (char c : name) hash = (hash ^ uint8_t(c)) * 0x100000001b3;
-  return hash;
-}
+uint64_t hash_name(std::string_view name) { return hash_bytes(name); }
 
 Word4 random_words(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t element) {
   auto low = [](uint64_t x) { return uint32_t(x); };

@@ -15,7 +15,7 @@ using Word4 = std::array<uint32_t, 4>;
 
 Word4 threefry4x32(Word4 counter, Word4 key);
 
-uint64_t hash_name(std::string_view name);  // FNV-1a, fixed for ever: checkpoints and streams depend on it
+uint64_t hash_name(std::string_view name);  // of base/hash.h
 
 // Four random words of element `element`: counter = (element, step), key = (seed, hash of the name).
 Word4 random_words(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t element);

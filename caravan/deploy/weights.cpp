@@ -4,6 +4,7 @@
 
 #include <cctype>
 
+#include "caravan/base/hash.h"
 #include "caravan/base/random.h"
 #include "caravan/codegen/c.h"
 
@@ -33,7 +34,7 @@ uint64_t layout(const std::vector<Weight>& weights) {
   std::string text;
   for (const Weight& w : weights)
     text += fmt::format("{} {} {};", w.name, name(w.value.dtype()), fmt::join(w.value.shape().sizes(), ","));
-  return hash_name(text);
+  return hash_bytes(text);
 }
 
 std::string packed(const Weight& weight) {
@@ -77,7 +78,7 @@ std::string file_bytes(const std::vector<Weight>& weights) {
   for (const Weight& w : weights) contents += packed(w);
   std::string out(kMagic);
   auto add = [&](auto number) { out.append(reinterpret_cast<const char*>(&number), sizeof number); };
-  add(kByteOrder), add(kVersion), add(layout(weights)), add(hash_name(contents));
+  add(kByteOrder), add(kVersion), add(layout(weights)), add(hash_bytes(contents));
   return out + contents;
 }
 
@@ -127,8 +128,8 @@ int {0}_load({0}_weights* weights, FILE* file) {{
 {8}  return hash == contents && fgetc(file) == EOF ? {1}_LOADED : {1}_DAMAGED;
 }}
 )C",
-                     prefix, capitals(prefix), kMagic.size(), kMagic, kByteOrder, kVersion, layout(weights),
-                     hash_name(""), reads);
+                     prefix, capitals(prefix), kMagic.size(), kMagic, kByteOrder, kVersion, layout(weights), kHashStart,
+                     reads);
 }
 
 }  // namespace caravan::deploy

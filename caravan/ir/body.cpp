@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "caravan/base/error.h"
+#include "caravan/base/hash.h"
 #include "caravan/ops/table.h"
 
 namespace caravan::ir {
@@ -517,23 +518,21 @@ DType type_of(const Body& body, std::span<const DType> operands, std::span<const
 }
 
 size_t hash(const Body& body) {
-  uint64_t h = 0xcbf29ce484222325ull;
-  auto mix = [&](uint64_t word) {
-    h = (h ^ word) * 0x100000001b3ull;
-    h ^= h >> 29;
-  };
+  WordHash hash;
   for (const Scalar& entry : body.entries()) {
-    mix(uint64_t(entry.kind));
+    hash.add(uint64_t(entry.kind));
     switch (entry.kind) {
-      case Scalar::Kind::constant: mix(std::bit_cast<uint64_t>(entry.constant)), mix(uint64_t(entry.dtype)); break;
-      case Scalar::Kind::load: mix(uint64_t(entry.operand)); break;
+      case Scalar::Kind::constant:
+        hash.add(std::bit_cast<uint64_t>(entry.constant)), hash.add(uint64_t(entry.dtype));
+        break;
+      case Scalar::Kind::load: hash.add(uint64_t(entry.operand)); break;
       case Scalar::Kind::position: break;
-      case Scalar::Kind::cast: mix(uint64_t(entry.dtype)); break;
-      case Scalar::Kind::apply: mix(uint64_t(entry.op)); break;
+      case Scalar::Kind::cast: hash.add(uint64_t(entry.dtype)); break;
+      case Scalar::Kind::apply: hash.add(uint64_t(entry.op)); break;
     }
-    for (int arg : args_of(entry)) mix(uint64_t(arg));
+    for (int arg : args_of(entry)) hash.add(uint64_t(arg));
   }
-  return size_t(h);
+  return size_t(hash.value());
 }
 
 }  // namespace caravan::ir

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/ir/body.h"
 #include "caravan/ir/text.h"
 #include "caravan/ops/table.h"
@@ -44,11 +45,10 @@ class Parser {
 
  private:
   [[noreturn]] void refuse(const std::string& problem) const {
-    std::string names;
-    for (const std::string& operand : operands_) names += (names.empty() ? "" : ", ") + operand;
     const std::string rest = at_ < text_.size() ? " before `" + std::string(text_.substr(at_)) + "`" : " at the end";
     throw BodyTextError("expression \"" + std::string(text_) + "\": " + problem + rest + ", column " +
-                            std::to_string(at_ + 1) + "; the operands are " + (names.empty() ? "none" : names) + ".",
+                            std::to_string(at_ + 1) + "; the operands are " +
+                            (operands_.empty() ? "none" : joined(operands_)) + ".",
                         problem, at_);
   }
 
@@ -220,9 +220,9 @@ std::string to_string(const Body& body, std::span<const std::string> operands) {
         } else if (entry.op == Op::neg) {
           pieces.push_back({"-" + at_least(entry.args[0], kUnary), kUnary});
         } else {
-          std::string call = std::string(facts.name) + "(";
-          for (int k = 0; k < facts.arity; ++k) call += (k ? ", " : "") + pieces[size_t(entry.args[k])].text;
-          pieces.push_back({call + ")", kAtom});
+          std::string arguments;
+          for (int k = 0; k < facts.arity; ++k) add_to_list(arguments, pieces[size_t(entry.args[k])].text);
+          pieces.push_back({std::string(facts.name) + "(" + arguments + ")", kAtom});
         }
         break;
       }

@@ -2,6 +2,7 @@
 // symbols by their number and range, and two operands that are one buffer stay one (a kernel may load it once).
 #include <algorithm>
 
+#include "caravan/base/hash.h"
 #include "caravan/ir/program.h"
 
 namespace caravan::ir {
@@ -20,11 +21,8 @@ size_t first_alias(const Accumulation& a, size_t k) {
 }
 
 struct Mixer {
-  uint64_t h = 0xcbf29ce484222325ull;
-  void operator()(uint64_t word) {
-    h = (h ^ word) * 0x100000001b3ull;
-    h ^= h >> 29;
-  }
+  WordHash hash;
+  void operator()(uint64_t word) { hash.add(word); }
   void operator()(const Term& term) {
     (*this)(uint64_t(term.constant));
     (*this)(term.parts.size());
@@ -90,7 +88,7 @@ size_t hash(const Program& program, const Accumulation& accumulation) {
     mix(first_alias(a, k));
     mix(buffer_of(program, a.operands[k].buffer));
   }
-  return size_t(mix.h);
+  return size_t(mix.hash.value());
 }
 
 }  // namespace caravan::ir

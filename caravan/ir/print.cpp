@@ -7,6 +7,7 @@
 //     m[c] += x[b, c]   for b < 100000, c < 64   # mean, main.cpp:14, summed in blocks of 50 b, 1250 b, 25000 b
 //
 // Indices are in memory order: batch, output, input.
+#include "caravan/base/list_text.h"
 #include "caravan/ir/program.h"
 #include "caravan/ir/text.h"
 
@@ -23,13 +24,6 @@ std::vector<std::string> symbol_names(const Program& program) {
 std::string name_of(const Program& program, BufferId buffer) {
   if (buffer >= 0 && size_t(buffer) < program.buffers.size()) return program.buffers[size_t(buffer)].name;
   return "buffer" + std::to_string(buffer);
-}
-
-template <class Items, class Text>
-std::string joined(const Items& items, const char* between, Text text) {
-  std::string out;
-  for (const auto& item : items) out += (out.empty() ? "" : between) + text(item);
-  return out;
 }
 
 std::string kind_text(const Program& program, const BufferKind& kind) {
@@ -96,9 +90,8 @@ std::string to_string(const Program& program, const Accumulation& accumulation) 
 
   std::string box, counting;
   for (size_t k = 0; k < a.iterators.size(); ++k) {
-    box += (box.empty() ? "" : ", ") + a.iterators[k] + " < " +
-           (k < a.extents.size() ? std::to_string(a.extents[k]) : "?");
-    if (k < a.counted.size() && a.counted[k]) counting += (counting.empty() ? "" : ", ") + a.iterators[k];
+    add_to_list(box, a.iterators[k] + " < " + (k < a.extents.size() ? std::to_string(a.extents[k]) : "?"));
+    if (k < a.counted.size() && a.counted[k]) add_to_list(counting, a.iterators[k]);
   }
   std::string domain;
   if (!box.empty()) domain += " for " + box;
@@ -109,7 +102,7 @@ std::string to_string(const Program& program, const Accumulation& accumulation) 
 
   std::string remark = a.label;
   for (const std::string& more : {a.source.known() ? to_string(a.source) : "", order_text(a)})
-    remark += (remark.empty() || more.empty() ? "" : ", ") + more;
+    if (!more.empty()) add_to_list(remark, more);
   return out + (remark.empty() ? "" : "   # " + remark);
 }
 

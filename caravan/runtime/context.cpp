@@ -5,6 +5,7 @@
 
 #include "caravan/backend/backend.h"
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
 #include "caravan/ir/text.h"
 #include "caravan/runtime/devices.h"
@@ -381,12 +382,9 @@ void Context::reset(const std::string& optimizer) {
     others.insert(info.owner->name);
     if (info.owner->name == optimizer) kept.push_back(name);
   }
-  if (kept.empty()) {
-    std::string known;
-    for (const std::string& other : others) known += (known.empty() ? "" : ", ") + other;
+  if (kept.empty())
     throw StateError("no program of this Context has an optimiser `" + optimizer + "` that keeps states" +
-                     (known.empty() ? "." : "; there is " + known + "."));
-  }
+                     (others.empty() ? "." : "; there is " + joined(others) + "."));
   for (const std::string& name : kept) impl_->initialise(name), impl_->info.at(name).owner = nullptr;
   ++impl_->resets;
 }

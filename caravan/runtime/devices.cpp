@@ -7,6 +7,7 @@
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/interp/device.h"
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 
 namespace caravan {
 
@@ -37,15 +38,13 @@ struct Kind {
 constexpr Kind kKinds[] = {{"cpu", 1, make_cpu}, {"interp", 1, make_interp}};
 
 [[noreturn]] void refuse_kind(const std::string& kind) {
-  std::string known;
-  for (const Kind& k : kKinds) known += (known.empty() ? "" : ", ") + std::string(k.name);
-  throw ConfigError("device kind `" + kind + "` is not built into this library; it has: " + known + ".");
+  throw ConfigError("device kind `" + kind +
+                    "` is not built into this library; it has: " + joined(kKinds, ", ", &Kind::name) + ".");
 }
 [[noreturn]] void refuse_ordinal(const std::string& device) {
   std::string there;
   for (const Kind& k : kKinds)
-    for (int n = 0; n < k.count; ++n)
-      there += (there.empty() ? "" : ", ") + std::string(k.name) + ":" + std::to_string(n);
+    for (int n = 0; n < k.count; ++n) add_to_list(there, std::string(k.name) + ":" + std::to_string(n));
   throw ConfigError("there is no `" + device + "`; this machine has " + there + ".");
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "caravan/base/list_text.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan {
@@ -109,8 +110,7 @@ std::optional<Nonfinite> find_nonfinite(const Program& program, Context& ctx, co
 
 std::ostream& operator<<(std::ostream& stream, const Nonfinite& found) {
   std::ostringstream out;  // leaves the stream's flags alone
-  std::string at;
-  for (int64_t i : found.first) at += (at.empty() ? "" : ", ") + std::to_string(i);
+  const std::string at = joined(found.first, ", ", [](int64_t i) { return std::to_string(i); });
   const std::string shape = to_string(found.shape);
   out << "the first value that is not finite: " << found.label << " ("
       << (found.backward          ? "backward"

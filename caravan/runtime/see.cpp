@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "caravan/autodiff/grad.h"
+#include "caravan/base/list_text.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan {
@@ -24,9 +25,8 @@ struct Listing {
   }
   std::string line(const Tensor& t) const {
     std::string operands;
-    for_each_read(t.node(), [&](const Tensor& o) {
-      operands += (operands.empty() ? "" : "; ") + std::to_string(number.at(&o.node()));
-    });
+    for_each_read(t.node(),
+                  [&](const Tensor& o) { add_to_list(operands, std::to_string(number.at(&o.node())), "; "); });
     return "[" + std::to_string(number.at(&t.node())) + "] " + t.node().label + " <- [" + operands + "]";
   }
 };

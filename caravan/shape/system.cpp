@@ -1,6 +1,7 @@
 #include "caravan/shape/system.h"
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 
 namespace caravan::shape {
 
@@ -151,9 +152,7 @@ std::string to_string(const System& system) {
     out += origin(e.origin);
   }
   for (const JoinConstraint& j : system.joins) {
-    out += row(j.result) + " = join(";
-    for (size_t i = 0; i < j.operands.size(); ++i) out += (i ? ", " : "") + row(j.operands[i]);
-    out += ")" + origin(j.origin);
+    out += row(j.result) + " = join(" + joined(j.operands, ", ", row) + ")" + origin(j.origin);
   }
   for (const SizeFact& s : system.sizes) out += axis(s.axis) + " = " + std::to_string(s.size) + origin(s.origin);
   for (const AxisEquality& e : system.equalities) out += axis(e.a) + " = " + axis(e.b) + origin(e.origin);

@@ -6,6 +6,7 @@
 
 #include "caravan/backend/cc/untested_device.h"
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/ops/table.h"
 
 namespace caravan::cc {
@@ -200,12 +201,6 @@ SelfTest tried(const CompilerOptions& options) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& words, const char* by) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : by) + word;
-  return out;
-}
-
 }  // namespace
 
 SelfTest self_test(const CompilerOptions& options) {
@@ -220,7 +215,7 @@ SelfTest self_test(const CompilerOptions& options) {
 
 void refuse(const SelfTest& test, const CompilerOptions& options) {
   throw WrongCompilerError("the C compiler `" + options.compiler + "` computes " + std::to_string(test.wrong.size()) +
-                           " of " + std::to_string(test.loops) + " test loops wrongly (" + joined(test.wrong, ", ") +
+                           " of " + std::to_string(test.loops) + " test loops wrongly (" + joined(test.wrong) +
                            "), with little optimisation too; install another one (apt-get install gcc).");
 }
 
