@@ -1,7 +1,7 @@
 #include "caravan/runtime/trace.h"
 
-#include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 #include <sstream>
@@ -14,174 +14,79 @@ namespace caravan {
 
 namespace {
 
-// JSON as it is written: objects and arrays, one entry a line.
-class Json {
- public:
-  explicit Json(std::ostream& out) : out_(out) {}
-
-  void open(const char* key, char bracket) {
-    begin(key);
-    out_ << bracket;
-    closing_.push_back(bracket == '{' ? '}' : ']'), empty_ = true;
-  }
-  void open(char bracket) { open(nullptr, bracket); }
-  void close() {
-    const char bracket = closing_.back();
-    closing_.pop_back();
-    if (!empty_) new_line();
-    out_ << bracket;
-    empty_ = false;
-    if (closing_.empty()) out_ << '\n';
-  }
-  void text(const char* key, const std::string& value) {
-    begin(key);
-    quoted(value);
-  }
-  void text(const std::string& value) { text(nullptr, value); }
-  void number(const char* key, double value) {
-    begin(key);
-    plain(value);
-  }
-  void truth(const char* key, bool value) {
-    begin(key);
-    out_ << (value ? "true" : "false");
-  }
-  template <class Numbers>
-  void numbers(const char* key, const Numbers& values) {  // in one line
-    begin(key);
-    out_ << '[';
-    bool first = true;
-    for (double v : values) {
-      if (!first) out_ << ", ";
-      plain(v), first = false;
-    }
-    out_ << ']';
-  }
-
- private:
-  void new_line() { out_ << '\n' << std::string(2 * closing_.size(), ' '); }
-  void begin(const char* key) {
-    if (!closing_.empty()) {
-      if (!empty_) out_ << ',';
-      new_line();
-    }
-    empty_ = false;
-    if (!key) return;
-    quoted(key);
-    out_ << ": ";
-  }
-  void plain(double value) {
-    if (!std::isfinite(value)) {
-      out_ << "null";
-      return;
-    }
-    char buffer[32];
-    out_ << std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
-  }
-  void quoted(const std::string& text) {
-    constexpr char hex[] = "0123456789abcdef";
-    out_ << '"';
-    for (char c : text) {
-      if (c == '"' || c == '\\')
-        out_ << '\\' << c;
-      else if (uint8_t(c) < 0x20)
-        out_ << "\\u00" << hex[uint8_t(c) >> 4] << hex[c & 15];
-      else
-        out_ << c;
-    }
-    out_ << '"';
-  }
-
-  std::ostream& out_;
-  std::vector<char> closing_;
-  bool empty_ = true;  // nothing since the last bracket was opened
-};
+using Json = nlohmann::ordered_json;  // keys in the order in which they are added
 
 std::string line_of(Source where) { return where.known() ? to_string(where) : ""; }
 
-void write_constraints(Json& json, const Inference& inference) {
+Json constraints_of(const Inference& inference) {
   const shape::System& system = inference.system();
-  json.open("constraints", '{');
-  json.open("asked", '[');
+  Json asked = Json::array(), axes = Json::array(), tensors = Json::array();
   std::istringstream lines(shape::to_string(system));
-  for (std::string line; std::getline(lines, line);) json.text(line);
-  json.close();
+  for (std::string line; std::getline(lines, line);) asked.push_back(line);
 
-  json.open("axes", '[');
   for (size_t a = 0; a < system.axes.size(); ++a) {
     const auto& [name, origin] = system.axes[a];
     if (name.empty()) continue;
     const shape::Origin& from = system.origins[size_t(origin)];
-    json.open('{');
-    json.text("name", name), json.number("size", double(inference.solution().size(shape::AxisId(a))));
-    json.text("from", from.text), json.text("line", line_of(from.where));
-    json.close();
+    axes.push_back({{"name", name},
+                    {"size", inference.solution().size(shape::AxisId(a))},
+                    {"from", from.text},
+                    {"line", line_of(from.where)}});
   }
-  json.close();
 
-  json.open("tensors", '[');
   for (const Tensor& t : inference.order()) {
     const Node& node = t.node();
     const Shape shape = inference.shape(t);
-    json.open('{');
-    json.text("label", node.label), json.text("what", describe(t)), json.text("line", line_of(node.where));
-    json.text("dtype", std::string(name(node.dtype))), json.text("shape", to_string(shape));
+    Json tensor{{"label", node.label},
+                {"what", describe(t)},
+                {"line", line_of(node.where)},
+                {"dtype", name(node.dtype)},
+                {"shape", to_string(shape)}};
     for (RowKind kind : kRowKinds) {
-      std::vector<int64_t> sizes;
+      Json& sizes = tensor[std::string(name(kind))] = Json::array();
       for (const Axis& axis : shape[kind]) sizes.push_back(axis.size);
-      json.numbers(std::string(name(kind)).c_str(), sizes);
     }
     if (const AccumulateNode* n = node.accumulate()) {
       const shape::Projection projection = inference.projection(*n);
-      json.open("iterators", '[');
-      for (size_t k = 0; k < projection.iterators.size(); ++k) {
-        json.open('{');
-        json.text("name", projection.iterators[k]), json.number("size", double(projection.extents[k]));
-        json.truth("reduced", projection.reduced[k]);
-        json.close();
-      }
-      json.close();
+      Json& iterators = tensor["iterators"] = Json::array();
+      for (size_t k = 0; k < projection.iterators.size(); ++k)
+        iterators.push_back({{"name", projection.iterators[k]},
+                             {"size", projection.extents[k]},
+                             {"reduced", bool(projection.reduced[k])}});
     }
-    json.close();
+    tensors.push_back(std::move(tensor));
   }
-  json.close();
-  json.close();
+  return {{"asked", std::move(asked)}, {"axes", std::move(axes)}, {"tensors", std::move(tensors)}};
 }
 
-void write_passes(Json& json, const passes::Result& compiled) {
-  json.open("passes", '[');
-  for (const passes::LogEntry& entry : compiled.log) {
-    json.open('{');
-    json.text("name", entry.pass), json.number("milliseconds", entry.milliseconds);
-    json.truth("changed", entry.changed);
-    json.number(entry.over_loops ? "kernels" : "accumulations", double(entry.count));
-    json.close();
-  }
-  json.close();
+Json passes_of(const passes::Result& compiled) {
+  Json out = Json::array();
+  for (const passes::LogEntry& entry : compiled.log)
+    out.push_back({{"name", entry.pass},
+                   {"milliseconds", entry.milliseconds},
+                   {"changed", entry.changed},
+                   {entry.over_loops ? "kernels" : "accumulations", entry.count}});
+  return out;
 }
 
-void write_kernels(Json& json, const loop::Module& module) {
-  json.open("kernels", '[');
+Json kernels_of(const loop::Module& module) {
+  Json out = Json::array();
   for (const loop::Kernel& kernel : module.kernels) {
     std::set<ir::BufferId> read, written;
     loop::for_each_access(kernel.body,
                           [&](const loop::Access& access) { (access.write ? written : read).insert(access.buffer); });
-    json.open('{');
-    json.text("name", kernel.name);
-    json.open("from", '[');
-    for (const std::string& comment : kernel.comments) json.text(comment);
-    json.close();
-    for (const auto& [key, buffers] : {std::pair{"reads", read}, std::pair{"writes", written}}) {
-      json.open(key, '[');
-      for (ir::BufferId id : buffers) json.text(module.program.buffers[size_t(id)].name);
-      json.close();
-    }
-    json.close();
+    auto names = [&](const std::set<ir::BufferId>& buffers) {
+      Json list = Json::array();
+      for (ir::BufferId id : buffers) list.push_back(module.program.buffers[size_t(id)].name);
+      return list;
+    };
+    out.push_back(
+        {{"name", kernel.name}, {"from", kernel.comments}, {"reads", names(read)}, {"writes", names(written)}});
   }
-  json.close();
+  return out;
 }
 
-void write_values(Json& json, const Program& program, Context& ctx, const IndexValues& indices) {
+Json values_of(const Program& program, Context& ctx, const IndexValues& indices) {
   std::vector<Tensor> roots = program.observed(), seen;
   std::set<const Node*> wanted;
   for (const Tensor& t : roots) wanted.insert(&t.node());
@@ -190,7 +95,7 @@ void write_values(Json& json, const Program& program, Context& ctx, const IndexV
     if (t.node().state() || t.node().named || wanted.count(&t.node())) seen.push_back(t);
   const std::vector<Array> values = ctx.eval(seen, indices);
 
-  json.open("values", '[');
+  Json out = Json::array();
   for (size_t k = 0; k < seen.size(); ++k) {
     const Node& node = seen[k].node();
     double low = INFINITY, high = -INFINITY, sum = 0;
@@ -200,18 +105,24 @@ void write_values(Json& json, const Program& program, Context& ctx, const IndexV
       if (!std::isfinite(v)) continue;
       low = std::min(low, v), high = std::max(high, v), sum += v, ++finite;
     }
-    std::vector<double> first;
+    Json first = Json::array();
     for (int64_t i = 0; i < std::min<int64_t>(values[k].size(), 8); ++i) first.push_back(values[k].at(i));
-    json.open('{');
-    json.text("label", node.label), json.text("what", describe(seen[k])), json.text("line", line_of(node.where));
-    json.text("kind", node.state() ? "state" : wanted.count(&node) ? "observed" : "named");
-    json.text("dtype", std::string(name(node.dtype))), json.text("shape", to_string(values[k].shape()));
-    json.number("min", low), json.number("max", high), json.number("mean", sum / double(finite));  // of the finite ones
-    json.number("nan", double(nans)), json.number("infinite", double(infinities));
-    json.numbers("first", first);
-    json.close();
+    out.push_back({{"label", node.label},
+                   {"what", describe(seen[k])},
+                   {"line", line_of(node.where)},
+                   {"kind", node.state()          ? "state"
+                            : wanted.count(&node) ? "observed"
+                                                  : "named"},
+                   {"dtype", name(node.dtype)},
+                   {"shape", to_string(values[k].shape())},
+                   {"min", low},  // and below, of the finite ones
+                   {"max", high},
+                   {"mean", sum / double(finite)},
+                   {"nan", nans},
+                   {"infinite", infinities},
+                   {"first", std::move(first)}});
   }
-  json.close();
+  return out;
 }
 
 }  // namespace
@@ -220,14 +131,13 @@ void write_trace(std::ostream& out, const Program& program, Context& ctx, const 
   const Inference inference(program);
   const ir::Program solved = to_ir(program, inference);
   const passes::Result compiled = passes::run(solved, {options.passes_off});
-  Json json(out);
-  json.open('{');
-  json.text("program", solved.name), json.text("device", ctx.device());
-  write_constraints(json, inference);
-  write_passes(json, compiled);
-  write_kernels(json, compiled.module);
-  write_values(json, program, ctx, options.indices);
-  json.close();
+  const Json trace{{"program", solved.name},
+                   {"device", ctx.device()},
+                   {"constraints", constraints_of(inference)},
+                   {"passes", passes_of(compiled)},
+                   {"kernels", kernels_of(compiled.module)},
+                   {"values", values_of(program, ctx, options.indices)}};
+  out << trace.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';  // names may be any bytes
 }
 
 }  // namespace caravan
