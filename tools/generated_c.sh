@@ -7,6 +7,7 @@ build=$1 out=$2
 mkdir -p "$out"
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
+if [[ -z ${CARAVAN_DATA:-} && -d ../shared/data/mnist ]]; then export CARAVAN_DATA=../shared/data; fi
 
 # recipe NAME: the text of a recipe's training step; nothing is compiled.
 recipe() {

@@ -79,7 +79,6 @@ constexpr Dataset kDatasets[] = {
      .instead = ""},
 };
 
-constexpr const char* kBesideCheckout = "../shared/data";
 constexpr const char* kSystem = "/usr/share/datasets";
 
 bool is_file(const std::string& path) {
@@ -127,7 +126,7 @@ std::string data_cache() {
 }
 
 Places usual_places(std::string given, std::string given_by) {
-  Places out{std::move(given), std::move(given_by), {kBesideCheckout, kSystem}};
+  Places out{std::move(given), std::move(given_by), {kSystem}};
   if (const std::string cache = data_cache(); !cache.empty()) out.usual.push_back(cache);
   return out;
 }

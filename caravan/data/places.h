@@ -41,7 +41,7 @@ struct Places {
   std::string given_by;              // "--data", "CARAVAN_DATA", "caravan.toml"
   std::vector<std::string> usual{};  // each holds a folder for every data set, the first is looked at first
 };
-// The usual ones: `shared/data` beside the current folder, the system's, the user's cache.
+// The usual ones: the system's, the user's cache.
 Places usual_places(std::string given = "", std::string given_by = "");
 std::string data_cache();  // the folder `data` of the user's cache (base/folders.h); empty where there is none
 
