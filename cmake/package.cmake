@@ -1,11 +1,12 @@
-# What `cmake --install` leaves: headers, libraries, the command, and two ways to find them.
+# What `cmake --install` leaves: public headers, libraries, the command, and two ways to find them.
 #   CMake:       find_package(caravan REQUIRED)   target_link_libraries(app PRIVATE caravan::caravan)
 #   pkg-config:  c++ -std=c++20 app.cpp $(pkg-config --cflags --libs caravan)
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/caravan)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/caravan DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(CODE "set(include_folder ${CMAKE_INSTALL_INCLUDEDIR})")
+install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake)
 install(EXPORT caravanTargets NAMESPACE caravan:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/caravanConfig.cmake.in ${PROJECT_BINARY_DIR}/caravanConfig.cmake
                               INSTALL_DESTINATION ${package_folder})

@@ -4,7 +4,8 @@
 set -euo pipefail
 build=$1 page=$(realpath "$2") compiler=$3
 shift 3
-reader=$(cd "$(dirname "$0")" && pwd)/../tools/lesson.awk
+sources=$(cd "$(dirname "$0")/.." && pwd)
+reader=$sources/tools/lesson.awk
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -19,6 +20,17 @@ export HOME=$work/home  # the page installs into ~/.local
 mkdir -p "$HOME" "$work/bin" "$work/project"
 quietly cmake --install "$build" --prefix "$work/first"
 mv "$work/first" "$HOME/.local"  # a package that was moved works too
+
+# Only public headers are there, and none of them needs another.
+while read -r header; do
+  [[ -f $HOME/.local/include/$header ]] || fail "$header is not installed"
+done < <(sed -n 's|^\(caravan/[^ ]*\).*|\1|p' "$sources/cmake/public_headers.txt")
+for inside in codegen lower data/zip.h runtime/devices.h; do
+  [[ -e $sources/caravan/$inside ]] || fail "there is no caravan/$inside, which this test says is the inside"
+  [[ ! -e $HOME/.local/include/caravan/$inside ]] || fail "caravan/$inside is the inside, but it is installed"
+done
+(cd "$HOME/.local/include" && find caravan -name '*.h' -printf '#include <%p>\n' | sort) >"$work/all.cpp"
+quietly "$compiler" "$@" -std=c++20 -fsyntax-only -I "$HOME/.local/include" "$work/all.cpp"
 
 # The page's c++ is the compiler of this build, with its flags.
 printf '#!/bin/sh\nexec %q %s "$@"\n' "$compiler" "$*" >"$work/bin/c++"

@@ -1,0 +1,18 @@
+# Run by `cmake --install` with include_folder set: installs the headers of public_headers.txt and all that they include.
+cmake_policy(VERSION 3.25)
+get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/public_headers.txt waiting REGEX "^caravan/")
+list(TRANSFORM waiting REPLACE " .*" "")
+set(installed "")
+while(waiting)
+  list(POP_FRONT waiting header)
+  if(header IN_LIST installed OR NOT EXISTS ${root}/${header})  # tensor/functions.h is made by the build, which installs it
+    continue()
+  endif()
+  list(APPEND installed ${header})
+  get_filename_component(folder ${header} DIRECTORY)
+  file(INSTALL ${root}/${header} DESTINATION ${CMAKE_INSTALL_PREFIX}/${include_folder}/${folder})
+  file(STRINGS ${root}/${header} includes REGEX "^#include \"caravan/")
+  list(TRANSFORM includes REPLACE "#include \"([^\"]+)\".*" "\\1")
+  list(APPEND waiting ${includes})
+endwhile()
