@@ -56,9 +56,9 @@ std::string nonfinite_state(const Context& ctx);
 // A part of a trained model, ready to run on inputs `n | ...`, n at a time.
 class LoadedPart {
  public:
-  LoadedPart(const ModelFile& file, const std::string& part, int64_t n,
-             const ContextOptions& options);  // "": the whole
-  std::vector<Array> run(const Array& x);     // one for each layer
+  // `part` may be "": the whole.
+  LoadedPart(const ModelFile& file, const std::string& part, int64_t n, const ContextOptions& options);
+  std::vector<Array> run(const Array& x);  // one for each layer
 
   const Part& part() const { return part_; }
   const std::vector<Part::Layer>& layers() const { return layers_; }

@@ -42,8 +42,8 @@ class Array {
 
   Array cast(DType dtype) const;
   Array reshaped(Shape shape) const;  // the same elements; refused if their number differs
-  Array batches(
-      int64_t size) const;  // the leftmost batch axis n becomes n/size, size; refused if size does not divide n
+  // The leftmost batch axis n becomes n/size, size; refused if size does not divide n.
+  Array batches(int64_t size) const;
   Array map(const std::function<double(double)>& f) const;
   static Array zip(const Array& a, const Array& b, const std::function<double(double, double)>& f);
   Array take(const std::vector<int64_t>& rows) const;  // rows along the leftmost axis, in this order

@@ -30,15 +30,15 @@ std::array<Tensor, 3> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, 
 std::array<Tensor, 4> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2, const Tensor& x3,
                            const GradOptions& options = {}, Source where = Source::here());
 
-std::vector<Tensor> reached_parameters(
-    const Tensor& y);  // the parameters that the gradient of y reaches, as parameters(y) orders them
+// The parameters that the gradient of y reaches, as parameters(y) orders them.
+std::vector<Tensor> reached_parameters(const Tensor& y);
 
-Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u,
-           Source where = Source::here());  // u applied to the Jacobian dy/dx: the shape of x
-Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v,
-           Source where = Source::here());  // the Jacobian applied to v: the shape of y
-Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v,
-           Source where = Source::here());  // the Hessian applied to v: the shape of x
+// `u` applied to the Jacobian dy/dx: the shape of x.
+Tensor vjp(const Tensor& y, const Tensor& x, const Tensor& u, Source where = Source::here());
+// The Jacobian applied to v: the shape of y.
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& v, Source where = Source::here());
+// The Hessian applied to v: the shape of x.
+Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v, Source where = Source::here());
 
 // A function whose gradient is a rule of the user's: custom_gradient(f, rule)(x...) is f(x...); its cotangent g gives
 // rule(g, x...) to the x, a tensor or a std::vector of one per x.

@@ -1,8 +1,8 @@
 // Layers of layers. A layer is anything that is called with a tensor, or with a tensor and a Phase:
 //
-//     Sequential net({Linear("fc1", {.output = {100}}), Relu(), Dropout("drop", 0.1), Linear("fc2", {.output =
-//     {10}})}); Residual block(Sequential({...})); for (const Tensor& p : parameters(net)) std::cout << p.name() <<
-//     '\n';     // fc1.weight, fc1.bias, ...
+//     Sequential net({Linear("fc1", {.output = {100}}), Relu(), Dropout("drop", 0.1), Linear("fc2", {.output = {10}})});
+//     Residual block(Sequential({...}));
+//     for (const Tensor& p : parameters(net)) std::cout << p.name() << '\n';     // fc1.weight, fc1.bias, ...
 #pragma once
 
 #include <concepts>

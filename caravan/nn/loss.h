@@ -17,8 +17,9 @@ enum class Reduction : uint8_t {
 };
 
 // `classes` is the last output axis of the logits. Targets of an integer type are ids, one for each position (out of
-// range they are refused as those of a table are); others are distributions, of the logits' shape. PyTorch's meanings: a mean over ids is divided by the weights of the targets
-// that count; a mean over distributions by the number of positions.
+// range they are refused as those of a table are); others are distributions, of the logits' shape. PyTorch's meanings:
+// a mean over ids is divided by the weights of the targets that count; a mean over distributions by the number of
+// positions.
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   std::optional<Operand> class_weights{};  // one for each class

@@ -31,8 +31,8 @@ bool is_integer(DType dtype);  // u8, i32, i64; not bool
 DType promote(DType a, DType b);
 
 double largest(DType dtype);  // the largest finite value
-bool can_hold(DType dtype,
-              double value);  // no overflow; NaN and infinities fit floats only; fractions fit integers never
+// No overflow; NaN and infinities fit floats only; fractions fit integers never.
+bool can_hold(DType dtype, double value);
 double convert(DType dtype, double value);  // rule 5; the value of `value` after a round trip through `dtype`
 
 uint16_t to_f16(double value);  // round to nearest even, one rounding from double

@@ -24,7 +24,7 @@ struct Confusion {
 Confusion confusion(std::string title, std::vector<std::string> classes, const Array& truth, const Array& said);
 
 std::string text(const Confusion& confusion);
-std::string svg(
-    const Confusion& confusion);  // blue where right, red where wrong, darker with the logarithm of the count
+// Blue where right, red where wrong, darker with the logarithm of the count.
+std::string svg(const Confusion& confusion);
 
 }  // namespace caravan::plot

@@ -184,15 +184,15 @@ Tensor einany(Spec<1> spec, Operand a, const Bindings& bindings = {});          
 Tensor einall(Spec<1> spec, Operand a, const Bindings& bindings = {});                // and
 Tensor tropical(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});   // max of a + b
 Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});  // sum of a + b
-Tensor argmax(Spec<1> spec, Operand a,
-              const Bindings& bindings = {});  // position in the box of the reduced axes; the first of equals
+// Position in the box of the reduced axes; the first of equals.
+Tensor argmax(Spec<1> spec, Operand a, const Bindings& bindings = {});
 Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings = {});
 
 Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor concat(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
 Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& bindings = {});
-Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output,
-             Source where = Source::here());  // a new first axis
+// A new first axis.
+Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output, Source where = Source::here());
 
 Tensor gather(Operand table, Operand ids);                      // table `v -> ...`; ids out of range: docs/notation.md
 Tensor scatter_add(Operand values, Operand ids, int64_t size);  // the transpose of gather: `size -> ...`
@@ -244,8 +244,8 @@ struct Init {
     values,
     none
   };
-  Kind kind =
-      Kind::automatic;  // Kaiming-normal over all input axes; zeros without input axes (a Context can set another)
+  // Kaiming-normal over all input axes; zeros without input axes (a Context can set another).
+  Kind kind = Kind::automatic;
   double a = 0, b = 0;  // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
   std::shared_ptr<const Array> array{};
 };
@@ -261,8 +261,8 @@ Init xavier_uniform(double gain = 1);
 Init from(Array array);
 
 struct ParamOptions {
-  GivenRow batch{}, input{},
-      output{};  // what is not given is inferred; the batch row of a parameter is empty unless given
+  // What is not given is inferred; the batch row of a parameter is empty unless given.
+  GivenRow batch{}, input{}, output{};
   Init init{};
   DType dtype = DType::f32;
 };
@@ -270,8 +270,8 @@ Tensor param(std::string name, const ParamOptions& options = {}, Source where = 
 Tensor param(std::string name, double value, Source where = Source::here());  // a scalar
 Tensor param(std::string name, const Array& value, Source where = Source::here());
 template <int = 0>  // a template gives way to the options: GCC 12 would take {.output = {4}} for a list of numbers
-Tensor param(std::string name, std::initializer_list<double> values,
-             Source where = Source::here()) {  // one output axis
+// One output axis.
+Tensor param(std::string name, std::initializer_list<double> values, Source where = Source::here()) {
   return param(std::move(name), Array::vector(values), where);
 }
 
@@ -282,8 +282,8 @@ struct StateOptions {
 };
 Tensor state(std::string name, const StateOptions& options = {}, Source where = Source::here());
 Tensor state_like(const Tensor& shape, std::string name, Init init, Source where = Source::here());
-Tensor input(std::string name, const StateOptions& options = {},
-             Source where = Source::here());  // a state that is written from the host
+// A state that is written from the host.
+Tensor input(std::string name, const StateOptions& options = {}, Source where = Source::here());
 
 Tensor tensor(const Array& array, std::string label = "data", Source where = Source::here());
 Tensor tensor(std::initializer_list<double> values, Source where = Source::here());

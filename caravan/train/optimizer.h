@@ -7,10 +7,10 @@
 // on with the moments of the first:
 //
 //     Optimizer optimizer = adam({.lr = 1e-3});
-//     Routine large = ctx.compile(train_step(loss_of_64, optimizer)), rest = ctx.compile(train_step(loss_of_7,
-//     optimizer)); ctx.reset("adam");                                                    // forget its moments, for
-//     fine-tuning Routine tuned = ctx.compile(train_step(loss, adam({.lr = 1e-5})));    // refused without the line
-//     before
+//     Routine large = ctx.compile(train_step(loss_of_64, optimizer));
+//     Routine rest = ctx.compile(train_step(loss_of_7, optimizer));
+//     ctx.reset("adam");                                                  // forget its moments, for fine-tuning
+//     Routine tuned = ctx.compile(train_step(loss, adam({.lr = 1e-5})));  // refused without the line before
 //
 // Optimisers of one .name share their states on purpose, also where they are made in different places.
 #pragma once
