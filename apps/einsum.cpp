@@ -4,7 +4,6 @@
 #include <charconv>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "apps/commands.h"
 #include "caravan/base/error.h"
@@ -77,13 +76,6 @@ Tensor result_of(const EinsumOptions& options, const std::vector<Tensor>& operan
   return over([](auto&&... arguments) { return einsum(arguments...); });
 }
 
-// The library names lines of C++ and bindings; here there is a command line.
-std::string in_words_of_the_command(const std::string& message) {
-  const std::string without_lines = std::regex_replace(message, std::regex(R"( \(unknown line\))"), "");
-  return std::regex_replace(without_lines, std::regex(R"~(bind it at the call, \{"(\w+)", n\})~"),
-                            "bind it with --size $1=N");
-}
-
 struct Iterator {
   std::string name;
   int64_t extent = 0;
@@ -141,8 +133,9 @@ int einsum_command(const EinsumOptions& options) try {
     std::cout << "  " << ir::to_string(loops, loop) << '\n';
   }
   return kDone;
-} catch (const UserError& error) {
-  throw ConfigError(in_words_of_the_command(error.what()));
+} catch (const shape::UnsizedAxisError& error) {  // bindings are written otherwise in a command line
+  throw ConfigError(
+      fmt::format("{}; bind it with --size {}=N, or size an operand that has it.", error.problem(), error.axis()));
 }
 
 }  // namespace caravan::app

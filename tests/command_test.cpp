@@ -136,6 +136,7 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
     EXPECT_EQ(o.code, 2) << joined(arguments) << ": " << o.err;
     EXPECT_NE(o.err.find(phrase), string::npos) << joined(arguments) << ": " << o.err;
     EXPECT_EQ(o.err.find("caravan: "), 0u) << o.err;
+    EXPECT_EQ(o.err.find("unknown line"), string::npos) << "a command line has no lines: " << o.err;
     EXPECT_EQ(o.out, "") << joined(arguments);
   }
 }

@@ -642,8 +642,10 @@ TEST(Equal, NamesLabelsAndLinesAside) {
 }
 
 TEST(Verify, Accepts) {
-  for (const Program& program : {linear(), pool(), gather(), argmax(), everything(), Program{}})
+  for (const Program& program : {linear(), pool(), gather(), argmax(), everything(), Program{}}) {
     EXPECT_NO_THROW(verify(program));
+    EXPECT_EQ(problem(program), std::nullopt);
+  }
   Program nothing = linear();  // nothing is visited, so nothing is out of range
   nothing.accumulations[0].extents = {0, 1000, 1000};
   EXPECT_NO_THROW(verify(nothing));
@@ -747,6 +749,7 @@ TEST(Verify, Refuses) {
     } catch (const InternalError& error) {
       EXPECT_NE(std::string(error.what()).find(row.phrase), std::string::npos)
           << "expected: " << row.phrase << "\n     got: " << error.what();
+      EXPECT_NE(std::string(error.what()).find(": " + problem(program).value() + ". This is"), std::string::npos);
     }
   }
 }

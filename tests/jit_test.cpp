@@ -182,7 +182,7 @@ TEST(Jit, RefusesWithACaretUnderTheColumn) {
       {"y[i] += y[i]   for i < 8", "cannot read what it writes", "y[i]   for"},
       {"n[b] argmax= x[b, c]   for b < 2, c < 4", "Add `counting ..`", "argmax="},
       {"y[i] += table[ids[i]]   for i < 8", "the size of `table` depends on ids", "table"},
-      {"y[i] += x[i - 1]   for i < 8", "this line cannot be run", "y"},
+      {"y[i] += x[i - 1]   for i < 8", "this line cannot be run: accumulation of `y` reads `x` out of range: the index i - 1 of axis 0 goes down to -1 and no condition of the domain prevents it.", "y"},
       {"2y += 1", "expected the name of what is written", "2y"},
       {"y # x", "expected one of +=", "# x"},
       {"y[i] # x", "`i` is no iterator of this line", "i] #"},

@@ -460,6 +460,8 @@ TEST(LoopVerifier, MustRefuse) {
     } catch (const InternalError& e) {
       EXPECT_NE(std::string(e.what()).find(row.phrase), std::string::npos) << e.what();
       EXPECT_NE(std::string(e.what()).find("kernel k"), std::string::npos) << "the kernel is printed: " << e.what();
+      const Module module = module_with(row.body);
+      EXPECT_TRUE(problem(module, module.kernels[0]).value().starts_with(row.phrase)) << row.phrase;
     }
   }
 }

@@ -98,7 +98,7 @@ class Backward {
     if (custom.inputs.empty()) return;
     std::vector<Tensor> given = custom.rule(g, custom.inputs);
     if (given.size() != custom.inputs.size())
-      throw GradientError("the gradient rule of `" + t.node().label + "` (" + to_string(t.node().where) + ") gave " +
+      throw GradientError("the gradient rule of `" + t.node().label + "`" + where_text(t.node().where) + " gave " +
                           std::to_string(given.size()) + " tensors for " + std::to_string(custom.inputs.size()) +
                           " inputs.");
     for (size_t i = 0; i < given.size(); ++i)
@@ -140,8 +140,8 @@ class Backward {
         CustomGradient refusal;
         for (size_t i = 0; i < n.operands.size(); ++i)
           if (n.body->reads(int(i))) refusal.inputs.push_back(n.operands[i].tensor);
-        std::string message = "the second derivative of `" + t.node().label + "` (" + to_string(t.node().where) +
-                              ") is refused: " + std::string(row_of.refuse_second);
+        std::string message = "the second derivative of `" + t.node().label + "`" + where_text(t.node().where) +
+                              " is refused: " + std::string(row_of.refuse_second);
         refusal.rule = [message](const Tensor&, const std::vector<Tensor>&) -> std::vector<Tensor> {
           throw GradientError(message);
         };
@@ -181,7 +181,7 @@ class Backward {
   std::unordered_map<const Node*, size_t> at_;
 };
 
-std::string called(const Tensor& t) { return "`" + t.node().label + "` (" + to_string(t.node().where) + ")"; }
+std::string called(const Tensor& t) { return "`" + t.node().label + "`" + where_text(t.node().where); }
 
 }  // namespace
 

@@ -22,4 +22,6 @@ std::string to_string(Source where) {
   return file + ":" + std::to_string(where.line);
 }
 
+std::string where_text(Source where) { return where.known() ? " (" + to_string(where) + ")" : ""; }
+
 }  // namespace caravan

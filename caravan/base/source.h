@@ -17,6 +17,7 @@ struct Source {
   bool known() const { return line > 0; }
 };
 
-std::string to_string(Source where);  // "moons.cpp:12"; the folder is dropped
+std::string to_string(Source where);   // "moons.cpp:12"; the folder is dropped
+std::string where_text(Source where);  // " (moons.cpp:12)", to follow a name in a message; empty where it is not known
 
 }  // namespace caravan

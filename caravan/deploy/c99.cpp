@@ -101,8 +101,8 @@ void refuse_what_is_no_function(const ir::Program& program, const std::string& o
 Model model_of(const Context& ctx, const Tensor& input, const Tensor& output) {
   const StateNode* state = input.node().state();
   if (!state)
-    throw StateError("`" + input.node().label + "` (" + to_string(input.node().where) +
-                     ") is computed, and cannot be the input of an exported model; an `input(...)` can.");
+    throw StateError("`" + input.node().label + "`" + where_text(input.node().where) +
+                     " is computed, and cannot be the input of an exported model; an `input(...)` can.");
   const passes::Result optimized = passes::run(ctx.solved(observe(output)), {.off = {"vectorize", "parallelize"}});
   Model out;
   out.module = lanes_inside(optimized.module);

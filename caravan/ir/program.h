@@ -144,8 +144,9 @@ std::string to_string(const Program& program, const Accumulation& accumulation);
 bool equal(const Program& p, const Accumulation& a, const Program& q, const Accumulation& b);
 size_t hash(const Program& program, const Accumulation& accumulation);
 
-// Throws InternalError naming the accumulation if an invariant of this page does not hold.
-void verify(const Program& program);
+// The first invariant of this page that does not hold: "accumulation `..` reads `x` out of range: ..".
+std::optional<std::string> problem(const Program& program);
+void verify(const Program& program);  // throws InternalError where there is one
 // Could the verifier prove that the accumulation reads this operand in range?
 bool reads_in_range(const Program& program, const Accumulation& accumulation, const Operand& operand);
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/ir/program.h"
 #include "caravan/ops/table.h"
 
@@ -19,6 +20,10 @@ struct Quoted {
 };
 Quoted quoted(std::string_view name) { return {name}; }
 std::ostream& operator<<(std::ostream& out, Quoted q) { return out << '`' << q.name << '`'; }
+
+struct Problem {  // ends a verification, and does not leave this file
+  std::string text;
+};
 
 class Verifier {
  public:
@@ -49,12 +54,9 @@ class Verifier {
   template <class Subject, class... Words>
   [[noreturn]] void fail(const Subject& subject, const Words&... problem) const {
     std::ostringstream out;
-    out << "ill-formed program";
-    if (!program_.name.empty()) out << ' ' << quoted(program_.name);
-    out << ": ";
     print(out, subject);
-    ((out << ' ') << ... << problem) << ". This is a mistake in Caravan; please report it.";
-    throw InternalError(out.str());
+    ((out << ' ') << ... << problem);
+    throw Problem{out.str()};
   }
   struct NumberOf {
     const char* what;
@@ -70,7 +72,7 @@ class Verifier {
     else
       out << "buffer " << a.target;
     std::string detail = a.label;
-    if (a.source.known()) detail += (detail.empty() ? "" : ", ") + to_string(a.source);
+    if (a.source.known()) add_to_list(detail, to_string(a.source));
     if (!detail.empty()) out << " (" << detail << ')';
   }
   void print(std::ostream& out, const Assignment& a) const {
@@ -324,7 +326,18 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Program& program) { Verifier(program).run(); }
+std::optional<std::string> problem(const Program& program) try {
+  Verifier(program).run();
+  return std::nullopt;
+} catch (const Problem& found) {
+  return found.text;
+}
+
+void verify(const Program& program) {
+  if (const auto found = problem(program))
+    throw InternalError("ill-formed program" + (program.name.empty() ? "" : " `" + program.name + "`") + ": " + *found +
+                        ". This is a mistake in Caravan; please report it.");
+}
 
 bool reads_in_range(const Program& program, const Accumulation& a, const Operand& operand) {
   std::vector<int64_t> symbol_ranges;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/ops/table.h"
 
 namespace caravan::jit {
@@ -201,7 +202,7 @@ class LineParser {
     blank();
     std::string known;
     for (const AccumulatorRow& row : accumulator_rows()) {
-      known += (known.empty() ? "" : ", ") + std::string(row.symbol);
+      add_to_list(known, row.symbol);
       if (text_.substr(at_, row.symbol.size()) != row.symbol) continue;
       at_ += row.symbol.size();
       out_.accumulation.accumulator = *find_accumulator(row.name);
@@ -382,13 +383,8 @@ class Assembler {
     std::vector<DType> dtypes;
     for (const ir::Operand& o : a.operands) dtypes.push_back(program_.buffers[size_t(o.buffer)].dtype);
     a.body = ir::typed(a.body, dtypes, a.accumulator, program_.buffers[size_t(a.target)].dtype);
-    try {
-      program_.accumulations.push_back(std::move(a));
-      ir::verify(program_);
-    } catch (const InternalError& error) {
-      const std::string what = error.what();  // here it is the line's mistake
-      refuse(line, line.target, "this line cannot be run: " + what.substr(0, what.find(". This is a mistake")));
-    }
+    program_.accumulations.push_back(std::move(a));
+    if (const auto problem = ir::problem(program_)) refuse(line, line.target, "this line cannot be run: " + *problem);
   }
 
   const Buffers& given_;

@@ -16,6 +16,7 @@
 // * Floating point. No contraction and no reassociation. Integer arithmetic wraps.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -153,7 +154,7 @@ std::string to_string(const Module& module);
 // What a register of `dtype` really is: narrow floats are computed with in f32.
 DType wide(DType dtype);
 
-// Throws InternalError naming the kernel and printing it if
+// What is wrong with a kernel, the first thing found:
 // - a register is read before its definition or outside its block, has two definitions, or is accumulated without a
 //   reset,
 // - precisions do not fit: a load or a random value of another precision than its register, an index that is not i64, a
@@ -162,6 +163,7 @@ DType wide(DType dtype);
 // - a parallel loop has more than definitions beside it, or no chunk, or its iterations may touch what others write,
 // - a vector or unrolled loop cannot run side by side,
 // - a buffer, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored.
-void verify(const Module& module);
+std::optional<std::string> problem(const Module& module, const Kernel& kernel);
+void verify(const Module& module);  // throws InternalError naming the kernel and printing it
 
 }  // namespace caravan::loop

@@ -9,6 +9,10 @@ namespace caravan::loop {
 
 namespace {
 
+struct Problem {  // ends a verification, and does not leave this file
+  std::string text;
+};
+
 class Verifier {
  public:
   Verifier(const Module& module, const Kernel& kernel)
@@ -30,9 +34,8 @@ class Verifier {
   void hold(bool condition, const Words&... what) const {
     if (condition) return;
     std::ostringstream out;
-    out << "ill-formed kernel `" << kernel_.name << "`: ";
-    (out << ... << what) << ". This is a mistake in Caravan; please report it.\n" << to_string(module_, kernel_);
-    throw InternalError(out.str());
+    (out << ... << what);
+    throw Problem{out.str()};
   }
   struct RegisterText {
     Register number;
@@ -180,8 +183,18 @@ class Verifier {
 
 }  // namespace
 
+std::optional<std::string> problem(const Module& module, const Kernel& kernel) try {
+  Verifier(module, kernel).run();
+  return std::nullopt;
+} catch (const Problem& found) {
+  return found.text;
+}
+
 void verify(const Module& module) {
-  for (const Kernel& kernel : module.kernels) Verifier(module, kernel).run();
+  for (const Kernel& kernel : module.kernels)
+    if (const auto found = problem(module, kernel))
+      throw InternalError("ill-formed kernel `" + kernel.name + "`: " + *found +
+                          ". This is a mistake in Caravan; please report it.\n" + to_string(module, kernel));
 }
 
 }  // namespace caravan::loop

@@ -41,7 +41,7 @@ Tensor heads_of(Operand x, int64_t before, int64_t after) {
 AttentionOptions checked(const std::string& name, AttentionOptions o, Source where) {
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   if (o.dim < 1 || o.heads < 1 || o.kv_heads < 1 || o.dim % o.heads != 0 || o.heads % o.kv_heads != 0)
-    throw ConfigError("attention `" + name + "` (" + to_string(where) + ") has .dim " + std::to_string(o.dim) +
+    throw ConfigError("attention `" + name + "`" + where_text(where) + " has .dim " + std::to_string(o.dim) +
                       ", .heads " + std::to_string(o.heads) + " and .kv_heads " + std::to_string(o.kv_heads) +
                       "; heads must divide dim, and kv_heads must divide heads.");
   return o;

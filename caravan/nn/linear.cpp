@@ -37,7 +37,7 @@ Tensor Swiglu::operator()(Operand x, const Phase& phase) const {
 
 Dropout::Dropout(std::string name, double rate, Source where) : name(std::move(name)), rate(rate) {
   if (!(rate >= 0 && rate < 1))
-    throw ConfigError("dropout `" + this->name + "` (" + to_string(where) + ") has the rate " + std::to_string(rate) +
+    throw ConfigError("dropout `" + this->name + "`" + where_text(where) + " has the rate " + std::to_string(rate) +
                       "; it must be at least 0 and below 1.");
 }
 Tensor Dropout::operator()(Operand x, const Phase& phase) const {

@@ -48,7 +48,7 @@ Tensor difference(Operand a, Operand b) {
 }
 void check_smoothing(double share, Source where) {
   if (!(share >= 0 && share <= 1))
-    throw ConfigError("cross_entropy (" + to_string(where) + "): .label_smoothing is " + std::to_string(share) +
+    throw ConfigError("cross_entropy" + where_text(where) + ": .label_smoothing is " + std::to_string(share) +
                       ", but is a share, 0 to 1.");
 }
 
@@ -63,8 +63,8 @@ Tensor nll(Operand log_probabilities, Operand targets, const CrossEntropyOptions
   Tensor spread = einsum("... | ..., c => ... | ...", weighted, {{"c", classes}}) / classes;  // mean over the classes
   if (!is_ids(targets)) {
     if (o.ignore)
-      throw ConfigError("cross_entropy (" + to_string(targets.where) +
-                        "): .ignore is an id, but the targets are distributions; give weights of 0 to rows instead.");
+      throw ConfigError("cross_entropy" + where_text(targets.where) +
+                        ": .ignore is an id, but the targets are distributions; give weights of 0 to rows instead.");
     Tensor taken = over_classes(targets, where(targets == 0, 0.0, weighted));
     return reduced(-((1 - smooth) * taken + smooth * spread), o.reduction);
   }
@@ -91,7 +91,7 @@ Tensor mae(Operand prediction, Operand target, const LossOptions& o) {
 }
 Tensor huber(Operand prediction, Operand target, double delta, const LossOptions& o) {
   if (!(delta > 0))
-    throw ConfigError("huber (" + to_string(prediction.where) + "): delta is " + std::to_string(delta) +
+    throw ConfigError("huber" + where_text(prediction.where) + ": delta is " + std::to_string(delta) +
                       ", but must be above 0.");
   Tensor error = abs(difference(prediction, target));
   return reduced(where(error <= delta, 0.5 * square(error), delta * (error - 0.5 * delta)), o);

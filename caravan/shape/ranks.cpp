@@ -13,9 +13,7 @@
 
 namespace caravan::shape {
 
-std::string describe(const Origin& origin) {
-  return "`" + origin.text + "`" + (origin.where.known() ? " (" + to_string(origin.where) + ")" : "");
-}
+std::string describe(const Origin& origin) { return "`" + origin.text + "`" + where_text(origin.where); }
 
 std::string describe_row(const System& system, RowId row) {
   const RowInfo& info = system.rows[size_t(row)];
@@ -360,7 +358,7 @@ class RankSolver {
       std::string kind(name(info.kind));
       out += (out.empty() ? "" : "\n") +
              ("parameter `" + origin.text + "`: its " + kind + " axes are not determined; give `." + kind +
-              " = {...}` here (" + to_string(origin.where) + ")");
+              " = {...}` here" + where_text(origin.where));
     }
     throw ShapeError(out);
   }

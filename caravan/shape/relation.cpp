@@ -40,7 +40,7 @@ class SpecReader {
 
  private:
   [[noreturn]] void refuse(const std::string& problem) const {
-    throw SpecError("spec \"" + out_.text + "\" (" + to_string(where_) + "): " + problem);
+    throw SpecError("spec \"" + out_.text + "\"" + where_text(where_) + ": " + problem);
   }
 
   IteratorId iterator(std::string_view name) {

@@ -439,17 +439,16 @@ class AxisSolver {
           std::string kind(name(info.kind));
           parameters += (parameters.empty() ? "" : "\n") +
                         ("parameter `" + origin.text + "`: its " + kind + " axis is not determined; give `." + kind +
-                         " = {n}` here (" + to_string(origin.where) + ")");
+                         " = {n}` here" + where_text(origin.where));
         }
     }
     if (!parameters.empty()) throw ShapeError(parameters);
     for (size_t a = 0; a < system_.axes.size(); ++a)
       if (size(AxisId(a)) < 0) {
         const auto& [axis_name, origin] = system_.axes[a];
-        throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": the size of " +
-                         (axis_name.empty() ? "an axis" : "`" + axis_name + "`") +
-                         " is not determined; bind it at the call, {\"" + (axis_name.empty() ? "n" : axis_name) +
-                         "\", n}, or size a tensor that has it.");
+        throw UnsizedAxisError("in " + describe(system_.origins[size_t(origin)]) + ": the size of " +
+                                   (axis_name.empty() ? "an axis" : "`" + axis_name + "`") + " is not determined",
+                               axis_name.empty() ? "n" : axis_name);
       }
     for (size_t r = 0; r < axes_.size(); ++r)
       for (AxisId a : axes_[r])

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "caravan/base/error.h"
 #include "caravan/shape/relation.h"
 
 namespace caravan::shape {
@@ -145,6 +146,20 @@ struct Solution {
 
   int64_t size(AxisId axis) const { return classes[size_t(axis_class[size_t(axis)])].size; }
   Row row(RowId row) const;
+};
+
+// An axis of a spec whose size nothing determines.
+class UnsizedAxisError : public ShapeError {
+ public:
+  UnsizedAxisError(std::string problem, std::string axis)
+      : ShapeError(problem + "; bind it at the call, {\"" + axis + "\", n}, or size a tensor that has it."),
+        problem_(std::move(problem)),
+        axis_(std::move(axis)) {}
+  const std::string& problem() const { return problem_; }  // without the advice
+  const std::string& axis() const { return axis_; }        // its name, or "n"
+
+ private:
+  std::string problem_, axis_;
 };
 
 // Throws ShapeError; the system is not changed.

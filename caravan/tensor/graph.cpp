@@ -228,7 +228,7 @@ void check_numbers(std::span<const Operand> operands, std::optional<Accumulator>
     auto* n = std::get_if<NumberNode>(&o.tensor.node().kind);
     if (!n || !o.tensor.node().weak || can_hold(*met, n->value)) continue;
     if (is_integer(*met) && !is_integer(o.tensor.dtype())) continue;  // a fraction against integers: the result is f32
-    throw DTypeError("the number " + o.tensor.node().label + " (" + to_string(o.where) + ") does not fit into " +
+    throw DTypeError("the number " + o.tensor.node().label + where_text(o.where) + " does not fit into " +
                      std::string(name(*met)) + ", the precision of the tensor it meets; cast the tensor first.");
   }
 }
@@ -301,8 +301,8 @@ Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std
     if (b.dim.state()->size < 0 && !b.dim.state()->source.defined()) b.dim.state()->source = parts[0];
   if (parts.size() == 1) return parts[0];
   if (!row(accumulator).op)
-    throw SpecError("spec \"" + relation->text + "\" (" + to_string(where) +
-                    "): " + std::string(row(accumulator).name) + " cannot run over the parts of a concatenation.");
+    throw SpecError("spec \"" + relation->text + "\"" + where_text(where) + ": " + std::string(row(accumulator).name) +
+                    " cannot run over the parts of a concatenation.");
   return fold_same(*row(accumulator).op, parts, label, where);
 }
 
@@ -328,8 +328,8 @@ ir::Body nonzero_body() {
 void check_operand_count(SpecRef spec, int operands) {
   int given = shape::parse_spec(spec.text).operands();
   if (operands < 0 || given == operands) return;
-  throw SpecError("spec \"" + std::string(spec.text) + "\" (" + to_string(spec.where) + ") has " +
-                  std::to_string(given) + " shapes before `=>`, but the call has " + std::to_string(operands) +
+  throw SpecError("spec \"" + std::string(spec.text) + "\"" + where_text(spec.where) + " has " + std::to_string(given) +
+                  " shapes before `=>`, but the call has " + std::to_string(operands) +
                   (operands == 1 ? " operand." : " operands."));
 }
 
@@ -422,8 +422,8 @@ Tensor Tensor::operator[](const IndexHere& at) const {
   return make_store(link_to(shape::slice_relation(at.index.symbol()), at.where), 0, shared(ir::Body::identity()),
                     {{*this, 0}}, 1, "slice " + at.index.name(), at.where);
 }
-Tensor slice(const Array& array,
-             const Index& index) {  // the index's own line: operator[] of an array cannot know another
+// The index's own line: operator[] of an array cannot know another.
+Tensor slice(const Array& array, const Index& index) {
   Source where = index.symbol()->where;
   return tensor(array, "data", where)[{index, where.file, where.line}];
 }
@@ -529,7 +529,7 @@ Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& b
 }
 
 Tensor stack(const std::vector<Tensor>& parts, RowKind kind, Source where) {
-  if (parts.empty()) throw SpecError("stack (" + to_string(where) + ") needs at least one tensor.");
+  if (parts.empty()) throw SpecError("stack" + where_text(where) + " needs at least one tensor.");
   auto link = link_to(shape::stack_relation(int(parts.size()), kind), where);
   std::vector<AccumulateNode::Attached> operands;
   for (size_t i = 0; i < parts.size(); ++i) operands.push_back({parts[i], int(i)});
@@ -545,7 +545,7 @@ Tensor stack(const std::vector<Tensor>& parts, RowKind kind, Source where) {
 namespace {
 void check_ids(const char* call, const Operand& ids) {
   if (ids.tensor.dtype() == DType::i32 || ids.tensor.dtype() == DType::i64 || ids.tensor.dtype() == DType::u8) return;
-  throw DTypeError(std::string(call) + " (" + to_string(ids.where) + "): the ids are " +
+  throw DTypeError(std::string(call) + where_text(ids.where) + ": the ids are " +
                    std::string(name(ids.tensor.dtype())) + "; they must be integers (cast(ids, DType::i32)).");
 }
 }  // namespace
@@ -572,8 +572,8 @@ std::set<std::string> names_in(const shape::SpecSyntax& syntax, const shape::Sha
     for (auto axes : {syntax.before(row), syntax.after(row)})
       for (const shape::AxisSyntax& axis : axes) {
         if (axis.kind == shape::AxisSyntax::Kind::anonymous)
-          throw SpecError("spec \"" + std::string(spec.text) + "\" (" + to_string(spec.where) +
-                          "): a mean needs the sizes of the axes it reduces; give `_` a name.");
+          throw SpecError("spec \"" + std::string(spec.text) + "\"" + where_text(spec.where) +
+                          ": a mean needs the sizes of the axes it reduces; give `_` a name.");
         for (int i = 0; i < axis.count; ++i)
           if (!axis.names[size_t(i)].empty()) out.insert(std::string(axis.names[size_t(i)]));
       }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/ops/table.h"
 
 namespace caravan {
@@ -32,9 +33,9 @@ std::string describe(const Tensor& tensor) {
     if (auto op = find_op(tensor.node().label); op && row(*op).arity == relation.result) {
       const OpRow& r = row(*op);
       if (!r.infix.empty() && r.arity == 2) return operand(0) + " " + std::string(r.infix) + " " + operand(1);
-      std::string text = tensor.node().label + "(";
-      for (int i = 0; i < r.arity; ++i) text += (i ? ", " : "") + operand(i);
-      return text + ")";
+      std::string arguments;
+      for (int i = 0; i < r.arity; ++i) add_to_list(arguments, operand(i));
+      return tensor.node().label + "(" + arguments + ")";
     }
   }
   return tensor.node().label;
@@ -263,8 +264,7 @@ class Emitter {
     if (added) {
       for (const ir::Symbol& other : out_.symbols)
         if (other.name == s->name)
-          throw StateError("two different Index objects have the name `" + s->name + "` (" + to_string(s->where) +
-                           ").");
+          throw StateError("two different Index objects have the name `" + s->name + "`" + where_text(s->where) + ".");
       out_.symbols.push_back({s->name, s->range});
     }
     return at->second;
@@ -277,7 +277,7 @@ class Emitter {
     int64_t elements = 1;
     for (int64_t size : b.shape.sizes())
       if (__builtin_mul_overflow(elements, size, &elements) || elements > shape::kMaxSize)
-        throw ShapeError("`" + describe(tensor) + "` (" + to_string(node.where) + ") would have the shape " +
+        throw ShapeError("`" + describe(tensor) + "`" + where_text(node.where) + " would have the shape " +
                          to_string(b.shape) + ", which is more than 2^40 elements.");
     b.dtype = node.dtype;
     b.where = node.where;

@@ -6,7 +6,7 @@ namespace caravan {
 
 Index::Index(std::string name, int64_t range, Source where) : symbol_("an Index", nullptr) {
   if (range < 0)
-    throw StateError("Index `" + name + "` (" + to_string(where) + ") has the range " + std::to_string(range) +
+    throw StateError("Index `" + name + "`" + where_text(where) + " has the range " + std::to_string(range) +
                      "; give a positive range, or none.");
   symbol_ = {"an Index", std::make_shared<const shape::Symbol>(shape::Symbol{std::move(name), range, where})};
 }
@@ -38,22 +38,22 @@ void add_sources(Node& node, const GivenRow& row) {
     if (!extent.captured) continue;
     const Dim::State& dim = *extent.dim.state();
     if (dim.size < 0 && !dim.source.defined())
-      throw ShapeError("the size of an axis of `" + node.label + "` (" + to_string(node.where) +
-                       ") is a Dim that no spec has captured yet; use it in a spec first, {\"name\", dim}.");
+      throw ShapeError("the size of an axis of `" + node.label + "`" + where_text(node.where) +
+                       " is a Dim that no spec has captured yet; use it in a spec first, {\"name\", dim}.");
     if (dim.source.defined()) node.shape_operands.push_back(dim.source);
   }
 }
 void check_sizes(const std::string& name, const GivenRow& row, Source where) {
   for (const Extent& extent : row.extents)
     if (!extent.captured && extent.size < 1)
-      throw ShapeError("`" + name + "` (" + to_string(where) + ") has an axis of size " + std::to_string(extent.size) +
+      throw ShapeError("`" + name + "`" + where_text(where) + " has an axis of size " + std::to_string(extent.size) +
                        "; a size is at least 1.");
 }
 
 Tensor make_state(StateNode state, DType dtype, Source where) {
-  if (state.name.empty()) throw StateError("a parameter or state (" + to_string(where) + ") needs a name.");
+  if (state.name.empty()) throw StateError("a parameter or state" + where_text(where) + " needs a name.");
   if (state.init.kind == Init::Kind::constant && !can_hold(dtype, state.init.a))
-    throw DTypeError("`" + state.name + "` (" + to_string(where) + ") is " + std::string(name(dtype)) +
+    throw DTypeError("`" + state.name + "`" + where_text(where) + " is " + std::string(name(dtype)) +
                      ", which cannot hold its initial value " + std::to_string(state.init.a) + ".");
   auto node = std::make_shared<Node>();
   node->dtype = dtype;
@@ -82,8 +82,8 @@ struct Draw {
   Draw(const char* function, std::string stream, const RandomOptions& options, Source where)
       : function(function), stream(std::move(stream)), options(options), call(std::make_shared<const Source>(where)) {
     if (!options.step)
-      throw StateError(std::string(function) + "(\"" + this->stream + "\") (" + to_string(where) +
-                       ") would draw the same numbers in every run; give it a .step, such as an Index or a state that "
+      throw StateError(std::string(function) + "(\"" + this->stream + "\")" + where_text(where) +
+                       " would draw the same numbers in every run; give it a .step, such as an Index or a state that "
                        "counts, or .step = 0 if they are to stay the same.");
   }
 };

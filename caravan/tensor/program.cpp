@@ -24,8 +24,8 @@ void check_owner(const std::string& state, const StateOwnerRef& has, const State
 Program& Program::add(Assignment assignment) {
   const StateNode* state = assignment.state.node().state();
   if (!state)
-    throw StateError("only a parameter or a state can be assigned to, not `" + assignment.state.node().label + "` (" +
-                     to_string(assignment.where) + ").");
+    throw StateError("only a parameter or a state can be assigned to, not `" + assignment.state.node().label + "`" +
+                     where_text(assignment.where) + ".");
   auto [at, added] = assigned_.try_emplace(state->name, assignments_.size());
   if (!added) check_owner(state->name, assignments_[at->second].state.node().state()->owner, state->owner);
   if (!added)
@@ -41,8 +41,8 @@ Program& Program::add_observed(const Tensor& as, const Tensor& value) {
   auto [at, added] = observed_at_.try_emplace(&as.node(), observed_.size());
   if (!added) {
     if (observed_[at->second].same_as(value)) return *this;
-    throw StateError("`" + as.node().label + "` (" + to_string(as.node().where) +
-                     ") is observed twice in one program, before and after its states change.");
+    throw StateError("`" + as.node().label + "`" + where_text(as.node().where) +
+                     " is observed twice in one program, before and after its states change.");
   }
   observed_.push_back(value), observed_as_.push_back(as);
   return *this;

@@ -19,6 +19,7 @@
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/run_command.h"
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/base/list_text.h"
 #include "caravan/base/processors.h"
 #include "caravan/base/regular_file.h"
 #include "caravan/base/scratch.h"
@@ -33,12 +34,6 @@ namespace {
 
 constexpr const char* kCode = ".so";    // entries of the cache: machine code,
 constexpr const char* kNote = ".note";  // and what a compiler said of its version
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
-  return out;
-}
 
 std::string processor() {
   std::ifstream in("/proc/cpuinfo");
@@ -176,8 +171,9 @@ class Build {
     for (const int full : {ENOSPC, EDQUOT, EFBIG})
       if (result.output.find(std::strerror(full)) != std::string::npos) throw Unusable{std::strerror(full)};
     if (const std::string why = room_problem(folder()); !why.empty()) throw Unusable{why};
-    throw BackendError("the C compiler failed (" + result.ending() + ").\n  command: " + joined(command) +
-                       "\n  source:  " + (of ? keep_text(*of) : folder()) + "\n  log:     " + result.output);
+    throw RefusedTextError("the C compiler failed (" + result.ending() + ").\n  command: " + joined(command, " ") +
+                               "\n  source:  " + (of ? keep_text(*of) : folder()) + "\n  log:     " + result.output,
+                           result.output);
   }
 
   void compile_all() {
@@ -225,7 +221,7 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
   std::string content;
   for (const std::string& text : texts) content += text + "\n";
   const std::string key =
-      digest(content + options.compiler + "\n" + version.text + "\n" + joined(options.flags) + "\n" + processor());
+      digest(content + options.compiler + "\n" + version.text + "\n" + joined(options.flags, " ") + "\n" + processor());
   auto made = [&](std::shared_ptr<Library> library, const std::string& place, bool found) {
     Compiled out{std::move(library), found, {}};
     for (size_t t = 0; t < texts.size(); ++t) out.sources.push_back(Build::kept_text(place, key, t, texts.size()));
@@ -251,7 +247,7 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
     throw BackendError(message);
   }
   std::string tried;
-  auto note = [&](const std::string& what) { tried += (tried.empty() ? "" : "; ") + what; };
+  auto note = [&](const std::string& what) { add_to_list(tried, what, "; "); };
   auto built_in = [&](const std::string& place) -> std::shared_ptr<Library> {
     try {
       return Build(texts, options, place, key).run();

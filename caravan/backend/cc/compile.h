@@ -40,6 +40,13 @@ class NoCompilerError : public BackendError {
   bool was_here;  // when the cache was last written: other programs may be there
 };
 
+// The compiler refused a text.
+class RefusedTextError : public BackendError {
+ public:
+  RefusedTextError(const std::string& message, std::string log) : BackendError(message), log(std::move(log)) {}
+  std::string log;  // what the compiler said
+};
+
 class Library {
  public:
   explicit Library(const std::string& path, const std::string& known_as = "");  // a name for messages; else the path

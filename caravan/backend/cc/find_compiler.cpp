@@ -18,12 +18,9 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 }  // namespace
 
 std::string brief(const BackendError& error) {
-  const std::string message = error.what();
-  std::string out = first_line(message);
+  std::string out = first_line(error.what());
   if (out.ends_with('.')) out.pop_back();
-  const std::string log = "log:     ";
-  if (const size_t at = message.find(log); at != std::string::npos)
-    out += ": " + first_line(message.substr(at + log.size()));
+  if (const auto* refused = dynamic_cast<const RefusedTextError*>(&error)) out += ": " + first_line(refused->log);
   return out;
 }
 
