@@ -16,6 +16,7 @@
 #include "caravan/runtime/nonfinite.h"
 #include "caravan/runtime/see.h"
 #include "caravan/runtime/trace.h"
+#include "caravan/tensor/functions.h"
 #include "caravan/tensor/program.h"
 #include "caravan/tensor/tensor.h"
 #include "caravan/train/checkpoint.h"

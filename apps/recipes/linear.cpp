@@ -7,6 +7,7 @@
 #include "apps/recipes/show_backward.h"
 #include "caravan/base/random.h"
 #include "caravan/runtime/see.h"
+#include "caravan/tensor/functions.h"
 #include "caravan/train/optimizer.h"
 
 namespace caravan::app {

@@ -2,6 +2,7 @@
 #include "apps/recipes/recipe.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/plot/plot.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan::app {
 

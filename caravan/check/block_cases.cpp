@@ -2,6 +2,7 @@
 #include "caravan/check/draw.h"
 #include "caravan/check/gradcheck.h"
 #include "caravan/nn/nn.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan {
 

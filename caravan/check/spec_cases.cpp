@@ -1,6 +1,7 @@
 // One or more cases per family of specs, each checked at first and second order.
 #include "caravan/check/draw.h"
 #include "caravan/check/gradcheck.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan {
 

@@ -4,6 +4,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/nn/phase.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
 

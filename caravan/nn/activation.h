@@ -2,7 +2,7 @@
 // table), and softmax over the axes that a spec names.
 #pragma once
 
-#include "caravan/tensor/tensor.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
 

@@ -1,6 +1,7 @@
 #include "caravan/nn/embedding.h"
 
 #include "caravan/base/error.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
 

@@ -1,6 +1,7 @@
 #include "caravan/nn/linear.h"
 
 #include "caravan/base/error.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
 

@@ -3,6 +3,7 @@
 #include "caravan/base/error.h"
 #include "caravan/nn/activation.h"
 #include "caravan/nn/phase.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
 

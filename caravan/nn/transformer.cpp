@@ -1,5 +1,7 @@
 #include "caravan/nn/transformer.h"
 
+#include "caravan/tensor/functions.h"
+
 namespace caravan::nn {
 
 namespace {

@@ -11,6 +11,7 @@
 #include "caravan/nn/linear.h"
 #include "caravan/nn/norm.h"
 #include "caravan/nn/transformer.h"
+#include "caravan/tensor/functions.h"
 
 namespace caravan::parity {
 

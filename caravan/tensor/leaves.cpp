@@ -1,5 +1,6 @@
 #include "caravan/base/error.h"
 #include "caravan/ops/table.h"
+#include "caravan/tensor/functions.h"
 #include "caravan/tensor/graph.h"
 
 namespace caravan {

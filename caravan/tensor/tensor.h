@@ -315,5 +315,3 @@ Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& o
 Tensor stop_gradient(Operand a);
 
 }  // namespace caravan
-
-#include "caravan/tensor/functions.h"  // one function per row of the op table

@@ -5,6 +5,7 @@
 
 #include "caravan/autodiff/grad.h"
 #include "caravan/base/error.h"
+#include "caravan/tensor/functions.h"
 #include "caravan/tensor/graph.h"
 
 namespace caravan {
