@@ -256,6 +256,26 @@ TEST_P(RandomIntegers, AreTheSameOnEveryEngine) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomIntegers, testing::Range(1, 1 + kPrograms, kTogether));
 
+// f32 has more than twice the digits of f16 and bf16, so that one operation in f32, rounded to them, is that in double, rounded
+// once.
+TEST(RandomNarrowFloats, AreRoundedAsArraysRoundThem) {
+  Draw draw(1);
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    const Array a = draw.values(parse_shape("500"), dtype), b = draw.values(parse_shape("500"), dtype);
+    const Tensor x = tensor(a), y = tensor(b);
+    Array sums(a.shape(), dtype), differences(a.shape(), dtype), products(a.shape(), dtype);
+    for (int64_t e = 0; e < a.size(); ++e) {
+      sums.set(e, a.at(e) + b.at(e));
+      differences.set(e, a.at(e) - b.at(e));
+      products.set(e, a.at(e) * b.at(e));
+    }
+    const Outcome outcome = run_on(*cpu({}, "-O1"), task_of(observe({x + y, x - y, x * y})));
+    EXPECT_TRUE(is_same(outcome.observed[0], sums)) << name(dtype);
+    EXPECT_TRUE(is_same(outcome.observed[1], differences)) << name(dtype);
+    EXPECT_TRUE(is_same(outcome.observed[2], products)) << name(dtype);
+  }
+}
+
 // The language of jit: bodies of several ops, totals of any precision.
 std::string random_body(Draw& draw, int depth) {
   if (depth == 0 || draw.one_in(5)) {
