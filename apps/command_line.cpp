@@ -86,7 +86,7 @@ void add_ops(CLI::App& app, Parsed& parsed) {
 std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
 void add_stage_options(CLI::App& command, std::vector<std::string>& passes_off, std::string& dump, std::string& trace) {
-  command.add_option("--pass-off", passes_off, "Leave out a pass (may be repeated): " + listed(passes::names()))
+  command.add_option("--pass-off", passes_off, "Leave out a pass (may be repeated): " + listed(plan::pass_names()))
       ->type_name("NAME")
       ->allow_extra_args(false);
   command.add_option("--dump", dump, "Folder for a file of every stage")->check(kNotEmpty)->type_name("DIR");

@@ -15,13 +15,13 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
   const Recipe recipe = find_recipe(options.recipe).make({{}, settings.seed(), settings.data()});
-  const Stages stages(recipe, options.passes_off);
+  // Looking at stages and values needs no compilation: the interpreter's plan is that of this processor.
+  Context ctx({.seed = settings.seed(), .device = "interp", .threads = int(settings.threads()), .passes_off = options.passes_off});
+  const std::shared_ptr<const plan::Plan> plan = ctx.plan(recipe.program);
+  const Stages stages(recipe, *plan);
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
-  if (!options.trace.empty()) {
-    Context ctx({.seed = settings.seed(), .device = "interp"});  // looking at values needs no compilation
-    OutputFile(options.trace, "--trace").write(traced(recipe, ctx, 0, options.passes_off));
-  }
+  if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, ctx, 0, *plan));
   std::cout << text;
   if (settings.log() >= 1) std::cerr << stages.pass_log();
   return kDone;

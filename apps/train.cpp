@@ -163,7 +163,6 @@ struct Prepared {
   Start start;
   Recipe recipe;
   int64_t until;
-  Stages stages;
   ContextOptions wanted;
   Context ctx;
   Routine step;
@@ -208,7 +207,6 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   const RecipeRow& row = find_recipe(options.recipe);
   Recipe recipe = make_recipe(row, start);
   const int64_t until = last_step(options, start, recipe.schedule);
-  Stages stages(recipe, options.passes_off);
   ContextOptions wanted = context_options(options, settings, start);
   wanted.compiling = [bar = std::make_shared<std::optional<Progress>>(), quiet = options.quiet](int done, int total) {
     if (done == 0) bar->emplace(total, 4, quiet);
@@ -220,7 +218,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   Routine step = ctx.compile(recipe.program);
   const double compile_seconds = seconds_since(begun);
   if (start.file) load(*start.file, ctx);
-  return {options,           settings, row,  std::move(start), std::move(recipe), until, std::move(stages),
+  return {options,           settings, row,  std::move(start), std::move(recipe), until,
           std::move(wanted), ctx,      step, compile_seconds};
 }
 
@@ -252,14 +250,14 @@ Outputs open_outputs(const Prepared& p, const Keeper& keeper) {
   Outputs out;
   if (!options.plot.empty()) out.plots.emplace(options.plot, "--plot");
   if (!options.trace.empty()) out.trace.emplace(options.trace, "--trace");
-  if (!options.dump.empty()) p.stages.dump(OutputFolder(options.dump, "--dump"));
+  if (!options.dump.empty()) Stages(p.recipe, p.step.plan()).dump(OutputFolder(options.dump, "--dump"));
   return out;
 }
 
 // What a reader is told before the first step.
 void introduce(const Prepared& p) {
   const TrainOptions& options = p.options;
-  if (p.settings.log() >= 1) std::cerr << p.stages.pass_log();
+  if (p.settings.log() >= 1) std::cerr << Stages(p.recipe, p.step.plan()).pass_log();
   if (p.recipe.stand_in) std::cerr << stand_in_message(p.row, p.recipe);
   if (options.debug_kernels) std::cout << fmt::format("The C of a step: {}\n", fmt::join(p.step.report().sources, " "));
   if (p.wanted.device == "auto" && !p.compiled())
@@ -400,7 +398,7 @@ int report(const Prepared& p, const Outputs& outputs, Ended ended, const Keeper&
     if (outputs.plots) attempt([&] { write_plots(*outputs.plots, p.recipe, ended.history, found); });
     if (outputs.trace)
       attempt([&] {
-        outputs.trace->write(traced(p.recipe, ctx, std::max<int64_t>(ended.history.step, 1) - 1, options.passes_off));
+        outputs.trace->write(traced(p.recipe, ctx, std::max<int64_t>(ended.history.step, 1) - 1, p.step.plan()));
       });
   }
   if (options.json) std::cout << json_line(results(p, ended, found));

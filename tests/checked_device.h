@@ -32,7 +32,7 @@ class CheckedDevice : public backend::Device {
  public:
   explicit CheckedDevice(uint64_t seed) : seed_(seed), device_(interp::make_device(seed)) {}
   std::string name() const override { return device_->name(); }
-  std::unique_ptr<backend::Executable> prepare(const ir::Program& program) override { return std::make_unique<Kept>(*this, program, device_->prepare(program)); }
+  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override { return std::make_unique<Kept>(*this, plan->program, device_->prepare(plan)); }
   bool has(const std::string& state) const override { return device_->has(state); }
   Array read(const std::string& state) const override { return device_->read(state); }
   void write(const std::string& state, const Array& value, DType dtype) override { device_->write(state, value, dtype); }

@@ -356,7 +356,7 @@ TEST(Cpu, AStateThatAnotherProgramGaveAnotherShapeIsRefused) {
     p.accumulations = {a}, p.assignments = {{0, 1}};
     return p;
   };
-  auto large = device->prepare(writer(100'000)), small = device->prepare(writer(2));
+  auto large = backend::prepare(*device, writer(100'000)), small = backend::prepare(*device, writer(2));
   small->run({});
   expect_message<StateError>([&] { large->run({}); }, {"`s`", "`100000`", "compile it again"});
 }
@@ -504,7 +504,6 @@ TEST(CompilerCache, AFolderThatCannotBeWrittenIsReadAndLeftAlone) {
   EXPECT_EQ(answer(cc::compile({kSource}, in_folder(blocked))), 42);
 }
 TEST(CompilerCache, TwoProcessesAtOnce) {
-  Context({.device = "cpu"}).eval(sin(param("x", {1.0})));  // the compiler has been tried now: the children's folder gets no kernel of that
   const TemporaryFolder folder;
   auto work = [&] {
     Context ctx = [&] {
@@ -542,7 +541,7 @@ TEST(CompilerErrors, OneMessageWithTheCommandTheLogAndTheSource) {
   device.compiler = options;
   auto cpu = cc::make_device(device);
   const Task task = task_of(assign(param("w", {1, 2}), tensor({3, 4})));
-  expect_message<BackendError>([&] { cpu->prepare(task.program); }, {"`false`"});
+  expect_message<BackendError>([&] { backend::prepare(*cpu, task.program); }, {"`false`"});
   EXPECT_TRUE(cpu->names().empty()) << "nothing has changed";
 }
 

@@ -1,5 +1,6 @@
 // From accumulations to loops to C: dumps of the typical shapes, the verdict on write maps, what the verifier of loops
 // refuses, and the text of a whole training step.
+#include "caravan/ir/write_form.h"
 #include "caravan/lower/lower.h"
 
 #include <gtest/gtest.h>
@@ -11,12 +12,15 @@
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
 #include "caravan/ops/table.h"
-#include "caravan/passes/copy_leaves.h"
-#include "caravan/passes/pipeline.h"
+#include "caravan/optimize/copy_leaves.h"
+#include "caravan/plan/plan.h"
 #include "programs.h"
 
 namespace caravan::lower {
 namespace {
+
+using ir::WriteForm;
+using ir::write_form;
 
 Tensor leaf(const std::string& name, const std::string& shape) { return param(name, Array(parse_shape(shape))); }
 Tensor ids(const std::vector<double>& values) { return tensor(Array::vector(values, DType::i32), "ids"); }
@@ -224,13 +228,13 @@ TEST(Lower, Dumps) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
     const ir::Program p = to_ir(observe(row.tensor().named("y")));
-    const passes::Result result = passes::run(p, {.off = {"simplify", "hoist", "vectorize"}});
+    const plan::Plan result = plan::make_plan(p, host(), {.off = {"simplify", "hoist", "vectorize"}});
     const loop::Module lowered = lower(p);
     loop::verify(lowered);
     if (row.loops) {
       EXPECT_EQ(loops(lowered), row.loops + 1);
     }
-    EXPECT_EQ(loops(result.module), (row.optimised ? row.optimised : row.loops) + 1);
+    EXPECT_EQ(loops(result.scheduled), (row.optimised ? row.optimised : row.loops) + 1);
   }
 }
 
@@ -398,8 +402,8 @@ using namespace loop;
 // Buffers a (f32 state), n (i32 computed), h (f16 computed), d (data), s (random); one loop variable, registers f32, f32, i64, i32.
 Module module_with(Block body) {
   Module m;
-  m.program.symbols = {{"at", 3}};
-  m.program.buffers = {{"a", parse_shape("4"), DType::f32, ir::StateLeaf{}, {}},   {"n", parse_shape("4"), DType::i32, ir::Computed{}, {}}, {"h", parse_shape("4"), DType::f16, ir::Computed{}, {}},
+  m.symbols = {{"at", 3}};
+  m.buffers = {{"a", parse_shape("4"), DType::f32, ir::StateLeaf{}, {}},   {"n", parse_shape("4"), DType::i32, ir::Computed{}, {}}, {"h", parse_shape("4"), DType::f16, ir::Computed{}, {}},
                        {"d", parse_shape("4"), DType::f32, ir::DataLeaf{Array(parse_shape("4"))}, {}}, {"s", parse_shape("4"), DType::f32, ir::RandomLeaf{"s", 0, 32, 0}, {}}};
   Kernel kernel;
   kernel.name = "k", kernel.variables = {"i", "j"}, kernel.registers = {DType::f32, DType::f32, DType::i64, DType::i32}, kernel.body = std::move(body);
@@ -475,11 +479,11 @@ TEST(C, TheMoonsStep) {
   Tensor w1 = param("w1"), b1 = param("b1", {.output = {16}, .init = zeros()}), w2 = param("w2"), b2 = param("b2", {.output = {16}, .init = zeros()}), w3 = param("w3");
   auto mlp = [&](Tensor in) { return w3(relu(w2(relu(w1(in) + b1)) + b2)); };
   Tensor loss = sum(relu(1 - y * mlp(x))) / 10, lr = 0.1 * (2 - step / 6400.0);
-  const loop::Module module = passes::run(to_ir(train_step(loss, sgd({.lr = lr, .weight_decay = 1e-4})))).module;
+  const loop::Module module = plan::make_plan(to_ir(train_step(loss, sgd({.lr = lr, .weight_decay = 1e-4}))), host()).scheduled;
   const std::string text = codegen::to_c(module);
   auto has = [&](const std::string& phrase) { return text.find(phrase) != text.npos; };
 
-  EXPECT_TRUE(module.program.assignments.empty()) << "every update is made in place";
+  EXPECT_TRUE(module.assignments.empty()) << "every update is made in place";
   EXPECT_FALSE(has("memcpy(buffers["));
   for (const char* name : {"d_w1", "d_w2", "d_w3", "d_b1", "d_b2"}) EXPECT_FALSE(has(std::string(name) + "[")) << "a gradient array: " << name;
   for (const char* name : {"w1", "w2", "w3", "b1", "b2"}) EXPECT_TRUE(has("float* restrict " + std::string(name))) << name << " is written by the kernel of its gradient";
@@ -497,7 +501,7 @@ TEST(C, TheMoonsStep) {
 TEST(C, ALoadIsNotMovedBehindAStore) {
   // y = exp(w) and z = y + new w in one kernel with w := new w: exp(w) is used after the store to w.
   Tensor w = leaf("w", "3"), y = exp(w), next = sin(w) * y;
-  const std::string text = codegen::to_c(passes::run(to_ir(assign(w, next) & observe((y + next).named("z")))).module);
+  const std::string text = codegen::to_c(plan::make_plan(to_ir(assign(w, next) & observe((y + next).named("z"))), host()).scheduled);
   const size_t load = text.find("= w[o0];"), store = text.find(" w[o0] = ");
   ASSERT_NE(store, std::string::npos) << text;
   EXPECT_LT(load, store) << text;
@@ -505,13 +509,13 @@ TEST(C, ALoadIsNotMovedBehindAStore) {
 }
 TEST(C, WhatIsUsedInAnInnerLoopIsComputedOutsideIt) {
   Tensor a = leaf("a", "3"), e = exp(a).named("e");
-  const std::string text = codegen::to_c(passes::run(to_ir(observe(einsum("i;j=>i", e, leaf("b", "4")).named("y")))).module);
+  const std::string text = codegen::to_c(plan::make_plan(to_ir(observe(einsum("i;j=>i", e, leaf("b", "4")).named("y"))), host()).scheduled);
   const size_t inner = text.find("for (int64_t j"), function = text.find("caravan_exp_f32(a[");
   ASSERT_NE(function, std::string::npos) << text;
   EXPECT_LT(function, inner) << text;
 }
 TEST(C, NumbersKeepTheirBits) {
-  auto text = [](const Tensor& t) { return codegen::to_c(passes::run(to_ir(observe(t))).module); };
+  auto text = [](const Tensor& t) { return codegen::to_c(plan::make_plan(to_ir(observe(t)), host()).scheduled); };
   const Tensor x = leaf("x", "2"), wide = param("wide", Array::vector({1, 2}, DType::f64));
   // 1 + 2^-24 lies halfway between two floats: rounded to even from double, and not from its shortest decimal.
   EXPECT_NE(text(x * (1 + 0x1p-24)).find(" * 1.0f;"), std::string::npos);

@@ -13,33 +13,44 @@
 #include "caravan/backend/interp/device.h"
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
+#include "caravan/ir/write_form.h"
 #include "caravan/lower/lower.h"
 #include "caravan/ops/table.h"
-#include "caravan/passes/copy_leaves.h"
-#include "caravan/passes/delay_updates.h"
-#include "caravan/passes/forward_stores.h"
-#include "caravan/passes/fuse.h"
-#include "caravan/passes/hoist.h"
-#include "caravan/passes/inline_producers.h"
-#include "caravan/passes/join_parts.h"
-#include "caravan/passes/merge_equal.h"
-#include "caravan/passes/merge_values.h"
-#include "caravan/passes/pack_operands.h"
-#include "caravan/passes/parallelize.h"
-#include "caravan/passes/pipeline.h"
-#include "caravan/passes/remove_unused.h"
-#include "caravan/passes/run_forwards.h"
-#include "caravan/passes/simplify.h"
-#include "caravan/passes/solve_writes.h"
-#include "caravan/passes/split_loops.h"
-#include "caravan/passes/split_sums.h"
-#include "caravan/passes/update_in_place.h"
-#include "caravan/passes/vectorize.h"
+#include "caravan/optimize/copy_leaves.h"
+#include "caravan/optimize/delay_updates.h"
+#include "caravan/schedule/forward_stores.h"
+#include "caravan/schedule/fuse.h"
+#include "caravan/schedule/hoist.h"
+#include "caravan/optimize/inline_producers.h"
+#include "caravan/optimize/join_parts.h"
+#include "caravan/optimize/merge_equal.h"
+#include "caravan/schedule/merge_values.h"
+#include "caravan/optimize/pack_operands.h"
+#include "caravan/schedule/parallelize.h"
+#include "caravan/plan/plan.h"
+#include "caravan/optimize/remove_unused.h"
+#include "caravan/optimize/run_forwards.h"
+#include "caravan/optimize/simplify.h"
+#include "caravan/optimize/solve_writes.h"
+#include "caravan/schedule/split_loops.h"
+#include "caravan/optimize/split_sums.h"
+#include "caravan/schedule/update_in_place.h"
+#include "caravan/schedule/vectorize.h"
 #include "programs.h"
 #include "sanitized.h"
 
 namespace caravan::passes {
 namespace {
+
+using namespace optimize;
+using namespace schedule;
+using plan::LogEntry;
+
+ir::Program split_sums(const ir::Program& program) { return optimize::split_sums(program, host()); }
+ir::Program pack_operands(const ir::Program& program) { return optimize::pack_operands(program, host()); }
+loop::Module vectorize(const loop::Module& module) { return schedule::vectorize(module, host()); }
+loop::Module parallelize(const loop::Module& module) { return schedule::parallelize(module, host()); }
+plan::Plan run(const ir::Program& program, const plan::Options& options = {}) { return plan::make_plan(program, host(), options); }
 
 Tensor leaf(const std::string& name, const std::string& shape) { return param(name, Array(parse_shape(shape))); }
 
@@ -620,7 +631,7 @@ dx[o_q + 30] += d y[o_q - k] * w[k]   for k < 3, o_q < 10 where o_q - k >= 0 and
     EXPECT_EQ(last(before), trimmed(row.before));
     EXPECT_EQ(last(after), trimmed(row.after));
     EXPECT_EQ(body_of(solve_writes(after)), body_of(after)) << "a second time";
-    EXPECT_TRUE(lower::write_form(after, after.accumulations.back()).injective);
+    EXPECT_TRUE(ir::write_form(after, after.accumulations.back()).injective);
   }
 }
 TEST(SolveWrites, MustRefuse) {
@@ -665,12 +676,11 @@ TEST(SolveWrites, MustRefuse) {
   }
 }
 
-std::unique_ptr<backend::Device> unoptimised(const std::vector<std::string>& off) {
+std::unique_ptr<backend::Device> unoptimised() {
   static const TemporaryFolder cache;
   cc::DeviceOptions options;
   options.compiler.cache = cache.path();
   options.compiler.flags.push_back("-O0");  // hundreds of kernels, run once
-  options.passes.off = off;
   return cc::make_device(options);
 }
 
@@ -746,11 +756,11 @@ TEST(SolveWrites, RandomMaps) {
       tasks.push_back(random_map(1 + group * kTogether + k));
       const ir::Program &p = tasks.back().program, q = solve_writes(p);
       ir::verify(q);
-      if (lower::write_form(p, p.accumulations[0]).injective || !has_points(p.accumulations[0])) continue;
-      ++overlapping, solved += lower::write_form(q, q.accumulations[0]).injective;
+      if (ir::write_form(p, p.accumulations[0]).injective || !has_points(p.accumulations[0])) continue;
+      ++overlapping, solved += ir::write_form(q, q.accumulations[0]).injective;
     }
     Task task = joined(tasks);
-    const Outcome expected = run_on(*interp::make_device(0), task), compiled = run_on(*unoptimised({}), task);
+    const Outcome expected = run_on(*interp::make_device(0), task), compiled = run_on(*unoptimised(), task);
     task.program = solve_writes(task.program);
     const Outcome interpreted = run_on(*interp::make_device(0), task);
     for (uint32_t k = 0; k < kTogether; ++k) {
@@ -801,14 +811,14 @@ TEST(SolveWrites, GradientsOfRandomWindows) {
     std::vector<std::string> texts;
     for (uint32_t k = 0; k < kTogether; ++k) {
       WindowTask window = random_window(1 + group * kTogether + k);
-      const ir::Program q = run(window.task.program).program;
-      for (const ir::Accumulation& a : q.accumulations) EXPECT_TRUE(lower::write_form(q, a).injective) << window.text << "\n" << body_of(q);
+      const ir::Program q = run(window.task.program).optimized;
+      for (const ir::Accumulation& a : q.accumulations) EXPECT_TRUE(ir::write_form(q, a).injective) << window.text << "\n" << body_of(q);
       texts.push_back(window.text), tasks.push_back(std::move(window.task));
     }
     const Task task = joined(tasks);
     const Outcome expected = run_on(*interp::make_device(0), task);
     for (const char* off : {"", "solve_writes"}) {
-      const Outcome actual = run_on(*unoptimised(*off ? std::vector<std::string>{off} : std::vector<std::string>{}), task);
+      const Outcome actual = run_on(*unoptimised(), task, 1, {*off ? std::vector<std::string>{off} : std::vector<std::string>{}});
       for (size_t o = 0; o < expected.observed.size(); ++o) {
         double largest = 0;
         for (double v : expected.observed[o].values()) largest = std::max(largest, std::abs(v));
@@ -1090,7 +1100,7 @@ kernel columns
 }
 // Softmax, layer norm and cross-entropy, and their gradients: one kernel over rows each, but for what sums over rows.
 TEST(Fuse, PartsThatShareRowsAreOneKernel) {
-  auto kernels = [](const std::vector<Tensor>& seen) { return run(to_ir(observe(seen))).module.kernels.size(); };
+  auto kernels = [](const std::vector<Tensor>& seen) { return run(to_ir(observe(seen))).scheduled.kernels.size(); };
   Tensor x = leaf("x", "32|64"), g = leaf("g", "32|64"), t = leaf("t", "32|64");
   Tensor e = exp(x - einmax("...|i => ...|0", x)), softmax = e / einsum("...|i => ...|0", e);
   EXPECT_EQ(kernels({softmax}), 1u);
@@ -1150,7 +1160,7 @@ TEST(Fuse, MustNotMoveANewValueBeforeAReaderOfTheOldOne) {  // or it could not b
   const Program p = observe({g, einsum("-i=>i", w).named("old")}) & assign(w, (w - g).named("new"));
   const loop::Module after = fuse(lower::lower(in_order(p, {"g", "old", "new"})));
   EXPECT_EQ(after.kernels.size(), 3u);
-  EXPECT_TRUE(update_in_place(after).program.assignments.empty());
+  EXPECT_TRUE(update_in_place(after).assignments.empty());
 }
 TEST(Fuse, PastAKernelThatTouchesNeither) {
   Tensor x = exp(leaf("a", "3")).named("x");
@@ -1248,12 +1258,14 @@ TEST(ForwardStores, MustNotForwardWhatHasChanged) {  // kernels as no pass makes
   };
   for (const Row& row : rows) {
     Module module;
-    module.program = program;
+    module.name = program.name, module.symbols = program.symbols, module.buffers = program.buffers;
+    module.assignments = program.assignments, module.observed = program.observed;
     module.kernels.push_back({"k", {}, {"i"}, {DType::f32, DType::f32, DType::f32, DType::f32}, row.body});
     EXPECT_EQ(to_string(forward_stores(module)), to_string(module)) << row.reason;
   }
   Module module;  // and what may be forwarded is
-  module.program = program;
+  module.name = program.name, module.symbols = program.symbols, module.buffers = program.buffers;
+    module.assignments = program.assignments, module.observed = program.observed;
   module.kernels.push_back({"k", {}, {"i"}, {DType::f32, DType::f32, DType::f32, DType::f32}, {first, put, get, keep}});
   EXPECT_NE(to_string(forward_stores(module)), to_string(module));
 }
@@ -1312,9 +1324,9 @@ loop::Module by_hand(std::vector<DType> registers, loop::Block body) {
   loop::Module out;
   for (const char* name : {"a", "b", "y"}) {
     const bool computed = name[0] == 'y';
-    out.program.buffers.push_back({name, parse_shape("3"), DType::f32, computed ? ir::BufferKind(ir::Computed{}) : ir::BufferKind(ir::StateLeaf{}), {}});
+    out.buffers.push_back({name, parse_shape("3"), DType::f32, computed ? ir::BufferKind(ir::Computed{}) : ir::BufferKind(ir::StateLeaf{}), {}});
   }
-  out.program.observed = {2};
+  out.observed = {2};
   out.kernels.push_back({"k", {}, {"i", "j"}, std::move(registers), std::move(body)});
   loop::verify(out);
   return out;
@@ -1514,11 +1526,11 @@ TEST(UpdateInPlace, MustRefuse) {
   // Without copy_leaves a state itself may be observed: what is seen is the old value.
   Tensor w = leaf("w", "3");
   const loop::Module seen = lower::lower(to_ir(assign(w, exp(w)) & observe(w)));
-  ASSERT_EQ(seen.program.observed, std::vector<ir::BufferId>{seen.program.assignments[0].state});
-  EXPECT_EQ(update_in_place(seen).program.assignments.size(), 1u);
+  ASSERT_EQ(seen.observed, std::vector<ir::BufferId>{seen.assignments[0].state});
+  EXPECT_EQ(update_in_place(seen).assignments.size(), 1u);
   // Of a swap one half can be in place, after the other was copied.
   Tensor a = leaf("a", "3"), b = leaf("b", "3");
-  EXPECT_EQ(update_in_place(lowered(assign(a, b) & assign(b, a))).program.assignments.size(), 1u);
+  EXPECT_EQ(update_in_place(lowered(assign(a, b) & assign(b, a))).assignments.size(), 1u);
 }
 
 TEST(RunForwards, BeforeAndAfter) {
@@ -1585,7 +1597,7 @@ TEST(SplitSums, Choice) {
 TEST(SplitSums, MustRefuseWhatIsNotASumOverAReducedIterator) {
   for (int split : {0, 2, 7, -2}) {  // i is written; there are two iterators
     ir::Program p = to_ir(observe(einsum("i,j => i", leaf("a", "4,64"))));
-    p.accumulations.back().order.lanes = split;
+    p.accumulations.back().order.lanes = split, p.accumulations.back().order.width = 8;
     EXPECT_THROW(ir::verify(p), InternalError) << split;
   }
 }
@@ -1876,7 +1888,7 @@ TEST(Parallelize, MustRefuse) {
 // ---------------------------------------------------------------- the pipeline
 
 TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
-  const std::vector<std::string> all = names();
+  const std::vector<std::string> all = plan::pass_names();
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
   for (const char* name : {"join_parts", "simplify", "merge_equal", "inline_producers", "pack_operands", "delay_updates", "fuse", "forward_stores", "hoist", "merge_values", "update_in_place", "parallelize"})
     EXPECT_NE(std::find(all.begin(), all.end(), name), all.end()) << name;
@@ -1884,14 +1896,14 @@ TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
     run(to_ir(observe(leaf("a", "2") + 1)), {.off = {"unroll"}});
     FAIL();
   } catch (const ConfigError& e) {
-    EXPECT_NE(std::string(e.what()).find("there is no pass `unroll`; the passes are "), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("there is no pass `unroll`; there are: "), std::string::npos) << e.what();
   }
 }
 TEST(Pipeline, NoFunctionOfTheTextCallsMoreThanItsShareOfKernels) {
   for (int kernels : {200, 256, 257, 1000}) {
     Tensor x = leaf("x", ""), y = x;
     for (int k = 0; k < kernels; ++k) y = sum(tanh(y) * leaf("w" + std::to_string(k), "2"));
-    const loop::Module module = run(to_ir(observe(y))).module;
+    const loop::Module module = run(to_ir(observe(y))).scheduled;
     const std::string text = codegen::to_c(module);
     size_t longest = 0, now = 0, functions = 0;
     for (size_t at = 0; at < text.size();) {
@@ -1911,16 +1923,16 @@ TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
   std::map<std::string, bool> changed;
   for (const LogEntry& entry : run(to_ir(observe(exp(sin(leaf("a", "2")))))).log) changed[entry.pass] = changed[entry.pass] || entry.changed;
   std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"run_forwards", false}, {"split_sums", false}, {"lower", true}, {"split_loops", false}};
-  for (const std::string& name : names()) expected[name] = name == "inline_producers";
+  for (const std::string& name : plan::pass_names()) expected[name] = name == "inline_producers";
   EXPECT_EQ(changed, expected);
-  for (const LogEntry& entry : run(to_ir(observe(leaf("a", "2") + 1)), {.off = names()}).log) EXPECT_EQ(entry.changed, entry.pass == "lower") << entry.pass;
+  for (const LogEntry& entry : run(to_ir(observe(leaf("a", "2") + 1)), {.off = plan::pass_names()}).log) EXPECT_EQ(entry.changed, entry.pass == "lower") << entry.pass;
 }
 TEST(Pipeline, EveryPassCanBeLeftOutAlone) {
   Tensor w = leaf("w", "3->2"), x = leaf("x", "4|3");
   const ir::Program p = to_ir(train_step(sum(square(relu(w(x)))), sgd({.lr = 0.1, .momentum = 0.9})));
-  for (const std::string& name : names()) {
-    const Result result = run(p, {.off = {name}});
-    loop::verify(result.module);
+  for (const std::string& name : plan::pass_names()) {
+    const plan::Plan result = run(p, {.off = {name}});
+    loop::verify(result.scheduled);
     for (const LogEntry& entry : result.log) EXPECT_NE(entry.pass, name);
   }
 }
@@ -1939,16 +1951,16 @@ double seconds(const std::function<void()>& f) {  // of this process: other work
   f();
   return double(std::clock() - start) / CLOCKS_PER_SEC;
 }
-void plan(const ir::Program& p) {
-  const Result result = run(p);
-  EXPECT_GT(cc::plan_memory(result.module).bytes, 0);
-  EXPECT_GT(codegen::to_c(result.module).size(), 1000u);
-  EXPECT_TRUE(result.module.program.assignments.empty()) << "every weight is updated in place";
+void plan_all(const ir::Program& p) {
+  const plan::Plan result = run(p);
+  EXPECT_GT(result.memory.bytes, 0);
+  EXPECT_GT(codegen::to_c(result.scheduled).size(), 1000u);
+  EXPECT_TRUE(result.scheduled.assignments.empty()) << "every weight is updated in place";
 }
 TEST(Pipeline, TenThousandAccumulationsArePlannedInTwoSeconds) {
   const ir::Program p = network(1200);
   ASSERT_GE(p.accumulations.size(), 10'000u);
-  const double taken = seconds([&] { plan(p); });
+  const double taken = seconds([&] { plan_all(p); });
   RecordProperty("seconds", std::to_string(taken));
   if (kSanitized) GTEST_SKIP() << "sanitized builds are several times slower; it took " << taken << " s";
   EXPECT_LT(taken, 2);
@@ -1957,8 +1969,8 @@ TEST(Pipeline, CostGrowsWithTheSizeOfTheProgram) {
   const ir::Program small = network(300), large = network(1200);
   double least_small = 1e9, least_large = 1e9;
   for (int round = 0; round < 3; ++round) {
-    least_small = std::min(least_small, seconds([&] { plan(small); }));
-    least_large = std::min(least_large, seconds([&] { plan(large); }));
+    least_small = std::min(least_small, seconds([&] { plan_all(small); }));
+    least_large = std::min(least_large, seconds([&] { plan_all(large); }));
   }
   EXPECT_LT(least_large / least_small, 7) << least_large << " s after " << least_small << " s";
 }
@@ -1967,17 +1979,18 @@ TEST(MemoryPlan, BuffersThatAreNeededTogetherDoNotOverlap) {
   Tensor x = leaf("x", "7"), w = leaf("w", "7->7");
   Tensor h = x;
   for (int k = 0; k < 6; ++k) h = sin(w(h));
-  const loop::Module module = run(to_ir(train_step(sum(h), sgd({.lr = 0.1}))), {.off = {"fuse"}}).module;
-  const cc::MemoryPlan plan = cc::plan_memory(module);
+  const plan::Plan made = run(to_ir(train_step(sum(h), sgd({.lr = 0.1}))), {.off = {"fuse"}});
+  const loop::Module& module = made.scheduled;
+  const plan::MemoryPlan& plan = made.memory;
   int64_t total = 0;
-  for (const cc::Placement& a : plan.placements) {
+  for (const auto& a : plan.placements) {
     total += a.bytes;
     EXPECT_EQ(a.offset % 64, 0);
     EXPECT_LE(a.offset + a.bytes, plan.bytes);
-    for (const cc::Placement& b : plan.placements) {
+    for (const auto& b : plan.placements) {
       if (&a == &b || a.last < b.first || b.last < a.first) continue;
       EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset)
-          << module.program.buffers[size_t(a.buffer)].name << " and " << module.program.buffers[size_t(b.buffer)].name;
+          << module.buffers[size_t(a.buffer)].name << " and " << module.buffers[size_t(b.buffer)].name;
     }
   }
   EXPECT_GT(plan.placements.size(), 10u);

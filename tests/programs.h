@@ -143,9 +143,9 @@ struct Outcome {
   std::vector<Array> observed;         // after the last run
   std::map<std::string, Array> states;  // likewise
 };
-inline Outcome run_on(backend::Device& device, const Task& task, int times = 1) {
+inline Outcome run_on(backend::Device& device, const Task& task, int times = 1, const plan::Options& options = {}) {
   ir::verify(task.program);
-  std::unique_ptr<backend::Executable> executable = device.prepare(task.program);
+  std::unique_ptr<backend::Executable> executable = backend::prepare(device, task.program, options);
   for (const ir::Buffer& b : task.program.buffers)
     if (auto at = task.states.find(b.name); at != task.states.end() && std::holds_alternative<ir::StateLeaf>(b.kind)) device.write(b.name, at->second, b.dtype);
   for (int i = 0; i < times; ++i) executable->run(task.symbols);

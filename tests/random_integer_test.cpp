@@ -198,12 +198,11 @@ const std::string& cache() {
   static const TemporaryFolder folder;
   return folder.path();
 }
-std::unique_ptr<backend::Device> cpu(const std::vector<std::string>& passes_off, const char* optimisation) {
+Outcome run_compiled(const std::vector<std::string>& passes_off, const char* optimisation, const Task& task) {
   cc::DeviceOptions options;
   options.compiler.cache = cache();
   options.compiler.flags.push_back(optimisation);
-  options.passes.off = passes_off;
-  return cc::make_device(options);
+  return run_on(*cc::make_device(options), task, 1, {passes_off});
 }
 
 // To the bit, but for the signs of zeros and NaN.
@@ -238,9 +237,9 @@ void expect_one_meaning(const Group& g) {
   const Task written = joined(g.tasks);
   std::vector<Task> wide;
   for (const Task& task : g.tasks) wide.push_back(in_f64(task));
-  expect_same(g, run_on(*cpu({}, "-O1"), joined(wide)), run_on(*interp::make_device(0), written), "in f64, against the interpreter");
-  const Outcome fused = run_on(*cpu({}, "-O1"), written);
-  expect_same(g, run_on(*cpu(passes::names(), "-O0"), written), fused, "without passes");
+  expect_same(g, run_compiled({}, "-O1", joined(wide)), run_on(*interp::make_device(0), written), "in f64, against the interpreter");
+  const Outcome fused = run_compiled({}, "-O1", written);
+  expect_same(g, run_compiled(plan::pass_names(), "-O0", written), fused, "without passes");
 }
 
 class RandomIntegers : public testing::TestWithParam<int> {};

@@ -455,13 +455,12 @@ class Generator {
 // What is compiled goes with the test: a long run would fill a disk.
 class WithCpu {
  protected:
-  std::unique_ptr<backend::Device> cpu(const std::vector<std::string>& passes_off, const char* optimisation) const {
+  Outcome run_compiled(const std::vector<std::string>& passes_off, const char* optimisation, const Task& task, int runs) const {
     cc::DeviceOptions options;
     options.compiler.cache = cache_.path();
     if (kCompiler) options.compiler.compiler = kCompiler;
     options.compiler.flags.push_back(optimisation);  // the bits must not depend on it either
-    options.passes.off = passes_off;
-    return cc::make_device(options);
+    return run_on(*cc::make_device(options), task, runs, {passes_off});
   }
 
  private:
@@ -515,7 +514,7 @@ void expect_near(const Group& g, const Outcome& actual, const Outcome& expected,
 
 // All but solve_writes, which sums in another order.
 std::vector<std::string> passes_that_keep_bits() {
-  std::vector<std::string> out = passes::names();
+  std::vector<std::string> out = plan::pass_names();
   std::erase(out, "solve_writes");
   return out;
 }
@@ -533,13 +532,13 @@ class RandomPrograms : public testing::TestWithParam<int>, protected WithCpu {};
 
 TEST_P(RandomPrograms, AreTheSameFusedUnfusedAndObserved) {
   const Group g = group(uint32_t(GetParam()));
-  const Outcome fused = run_on(*cpu({}, "-O3"), g.task, kRuns);
+  const Outcome fused = run_compiled({}, "-O3", g.task, kRuns);
   const Outcome expected = run_on(*interp::make_device(0), g.task, kRuns);
   expect_near(g, fused, expected, "");
 
-  expect_same(g, run_on(*cpu(passes_that_keep_bits(), "-O0"), g.task, kRuns), fused, "without passes");
-  expect_near(g, run_on(*cpu(passes::names(), "-O0"), g.task, kRuns), expected, ", without any pass");
-  expect_same(g, run_on(*cpu({}, "-O0"), all_observed(g.task), kRuns), fused, "with everything observed");
+  expect_same(g, run_compiled(passes_that_keep_bits(), "-O0", g.task, kRuns), fused, "without passes");
+  expect_near(g, run_compiled(plan::pass_names(), "-O0", g.task, kRuns), expected, ", without any pass");
+  expect_same(g, run_compiled({}, "-O0", all_observed(g.task), kRuns), fused, "with everything observed");
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1, 1 + kPrograms, kTogether));
 
@@ -548,8 +547,8 @@ class RandomProgramsWithout : public testing::TestWithParam<int>, protected With
 
 TEST_P(RandomProgramsWithout, EachPassInTurn) {
   const Group g = group(uint32_t(GetParam()));
-  const Outcome fused = run_on(*cpu({}, "-O3"), g.task, kRuns);
-  for (const std::string& pass : passes_that_keep_bits()) expect_same(g, run_on(*cpu({pass}, "-O0"), g.task, kRuns), fused, "without " + pass);
+  const Outcome fused = run_compiled({}, "-O3", g.task, kRuns);
+  for (const std::string& pass : passes_that_keep_bits()) expect_same(g, run_compiled({pass}, "-O0", g.task, kRuns), fused, "without " + pass);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgramsWithout, testing::Range(1, 1 + (kMore ? kPrograms : 2 * kTogether), kTogether));
 
@@ -570,16 +569,16 @@ TEST_F(Products, AreTheSameWithoutEachPass) {
   const Tensor y = tanh(out(einsum("... | i, j, d => ... | j, i, d", h)));
   const Tensor rows = tanh(drawn("square", "32->32")(drawn("rows", "13|32")));  // 13 rows: some are left over after whole blocks
   const Task task = task_of(train_step(sum(square(y)) + sum(square(rows)), sgd({.lr = 0.01, .momentum = 0.9})));
-  for (const passes::LogEntry& entry : passes::run(task.program).log)
+  for (const plan::LogEntry& entry : plan::make_plan(task.program, host()).log)
     if (entry.pass == std::string("pack_operands")) {
       EXPECT_TRUE(entry.changed);
     }
-  const Outcome all = run_on(*cpu({}, "-O3"), task, kRuns);
+  const Outcome all = run_compiled({}, "-O3", task, kRuns);
   auto expect_same_states = [&](const Outcome& outcome, const std::string& what) {
     for (const auto& [name, value] : all.states) EXPECT_TRUE(same_bits(outcome.states.at(name), value)) << name << " " << what;
   };
-  for (const std::string& pass : passes_that_keep_bits()) expect_same_states(run_on(*cpu({pass}, "-O0"), task, kRuns), "without " + pass);
-  expect_same_states(run_on(*cpu(passes_that_keep_bits(), "-O0"), task, kRuns), "without any");
+  for (const std::string& pass : passes_that_keep_bits()) expect_same_states(run_compiled({pass}, "-O0", task, kRuns), "without " + pass);
+  expect_same_states(run_compiled(passes_that_keep_bits(), "-O0", task, kRuns), "without any");
   const Outcome expected = run_on(*interp::make_device(0), task, kRuns);
   for (const auto& [name, value] : expected.states) expect_near(all.states.at(name), value, kF32Tolerance, name);
 }

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "caravan/backend/cc/device.h"
-#include "caravan/passes/pipeline.h"
+#include "caravan/plan/plan.h"
 #include "caravan/tensor/graph.h"
 #include "programs.h"
 
@@ -85,9 +85,9 @@ int64_t points(const ir::Program& program) {
 }
 
 TEST(Scale, SlicesAndStacksCostWhatTheirTensorCosts) {
-  const passes::Result small = passes::run(to_ir(unrolled(12))), large = passes::run(to_ir(unrolled(48)));
-  const double memory = double(cc::plan_memory(large.module).bytes) / double(cc::plan_memory(small.module).bytes);
-  const double computed = double(points(large.program)) / double(points(small.program));
+  const plan::Plan small = plan::make_plan(to_ir(unrolled(12)), host()), large = plan::make_plan(to_ir(unrolled(48)), host());
+  const double memory = double(large.memory.bytes) / double(small.memory.bytes);
+  const double computed = double(points(large.optimized)) / double(points(small.optimized));
   EXPECT_LT(memory, 4.8) << "linear is 4, a square 16";
   EXPECT_LT(computed, 4.4);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "caravan/backend/backend.h"
@@ -89,8 +90,17 @@ TEST(See, TheTraceKeepsLabelsAndTheNamesOfAxes) {
   ctx.write(x, Array(parse_shape("2|3"), {1, 2, 3, -1, -2, -3}));
   const std::string text = text_of([&](auto& out) { write_trace(out, train_step(loss, sgd({.lr = 0.1})), ctx); });
   expect_phrases(text, {"\"name\": \"feature\",\n        \"size\": 3", "\"name\": \"head\",\n        \"size\": 4", "\"label\": \"the \\\"input\\\"\"", "batch | feature; head, feature => batch | head",
-                        "\"line\": \"see_test.cpp:", "\"name\": \"feature\",\n            \"size\": 3,\n            \"reduced\": true", "\"shape\": \"2|4\"",
-                        "\"min\": -6,\n      \"max\": 6,\n      \"mean\": 0,\n      \"nan\": 0,\n      \"infinite\": 0,\n      \"first\": [6, 6, 6, 6, -6, -6, -6, -6]", "\"nan\": 1,\n      \"infinite\": 0,\n      \"first\": [null]"});
+                        "\"line\": \"see_test.cpp:", "\"name\": \"feature\",\n            \"size\": 3,\n            \"reduced\": true", "\"shape\": \"2|4\""});
+  const nlohmann::json values = nlohmann::json::parse(text)["values"];
+  auto value = [&](const std::string& label) { return *std::find_if(values.begin(), values.end(), [&](const auto& v) { return v["label"] == label; }); };
+  EXPECT_EQ(value("scores")["first"], (std::vector<double>{6, 6, 6, 6, -6, -6, -6, -6}));
+  EXPECT_EQ(value("scores")["min"], -6);
+  EXPECT_EQ(value("scores")["max"], 6);
+  EXPECT_EQ(value("scores")["mean"], 0);
+  EXPECT_EQ(value("scores")["nan"], 0);
+  EXPECT_EQ(value("sum")["nan"], 1);
+  EXPECT_EQ(value("sum")["infinite"], 0);
+  EXPECT_TRUE(value("sum")["first"][0].is_null()) << "JSON has no NaN";
   EXPECT_EQ(text.find("nan,"), std::string::npos);
   EXPECT_EQ(ctx.read(w).values(), std::vector<double>(12, 1.0)) << "nothing is assigned";
 }
@@ -126,7 +136,7 @@ class Breaks : public backend::Device {
  public:
   explicit Breaks(int after) : left_(std::make_shared<int>(after)) {}
   std::string name() const override { return "breaks"; }
-  std::unique_ptr<backend::Executable> prepare(const ir::Program& p) override { return std::make_unique<Run>(device_->prepare(p), left_); }
+  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override { return std::make_unique<Run>(device_->prepare(std::move(plan)), left_); }
   bool has(const std::string& state) const override { return device_->has(state); }
   Array read(const std::string& state) const override { return device_->read(state); }
   void write(const std::string& state, const Array& value, DType dtype) override { device_->write(state, value, dtype); }

@@ -14,12 +14,12 @@
 #include "caravan/deploy/c99.h"
 #include "caravan/jit/jit.h"
 #include "caravan/lower/lower.h"
-#include "caravan/passes/copy_leaves.h"
-#include "caravan/passes/pipeline.h"
-#include "caravan/passes/remove_unused.h"
-#include "caravan/passes/split_loops.h"
-#include "caravan/passes/split_sums.h"
-#include "caravan/passes/vectorize.h"
+#include "caravan/optimize/copy_leaves.h"
+#include "caravan/plan/plan.h"
+#include "caravan/optimize/remove_unused.h"
+#include "caravan/schedule/split_loops.h"
+#include "caravan/optimize/split_sums.h"
+#include "caravan/schedule/vectorize.h"
 #include "programs.h"
 
 namespace caravan {
@@ -168,7 +168,7 @@ TEST(LongSums, HaveTheSameBitsOnAnyNumberOfThreadsWithoutEachPassAndInCompany) {
     for (size_t k = 0; k < sums.size(); ++k) EXPECT_TRUE(same_bits(all[k], other[k])) << "sum " << k << " " << what;
   };
   for (int threads : {1, 2, 7}) expect_same(results(sums, observed(sums), {.device = "cpu", .threads = threads}), "on " + std::to_string(threads) + " threads");
-  std::vector<std::string> passes = passes::names();
+  std::vector<std::string> passes = plan::pass_names();
   std::erase(passes, "solve_writes");  // it alone may sum in another order
   for (const std::string& pass : passes)
     expect_same(results(sums, observed(sums), {.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {pass}}), "without " + pass);
@@ -221,7 +221,7 @@ TEST(LongSums, OfTheTextInterfaceAndOfExportedFilesHaveThem) {
 // Three iterators that meet in one axis are added into memory; the long axis beside them is no sum in a register.
 TEST(LongSums, ThatAreScatteredHaveNoStatedOrder) {
   const char* text = "y[i + j + k] += a[i, j, k, m] for i < 3, j < 3, k < 3, m < 3000";
-  const ir::Program p = passes::split_sums(jit::parse_program(text));
+  const ir::Program p = optimize::split_sums(jit::parse_program(text), host());
   for (const ir::Accumulation& a : p.accumulations) EXPECT_EQ(a.order, SumOrder{}) << ir::to_string(p, a);
   const std::vector<float> a(27 * 3000, 0.5f);
   float y[7] = {};
@@ -233,7 +233,7 @@ TEST(LongSums, ThatAreScatteredHaveNoStatedOrder) {
 // ---------------------------------------------------------------- the passes
 
 std::string trimmed(const std::string& text) { return text.substr(text.starts_with('\n')); }
-ir::Program ordered(const Program& program) { return passes::split_sums(passes::remove_unused(passes::copy_leaves(to_ir(program)))); }
+ir::Program ordered(const Program& program) { return optimize::split_sums(optimize::remove_unused(optimize::copy_leaves(to_ir(program))), host()); }
 
 TEST(SplitSums, StatesBlocks) {
   struct Row {
@@ -271,17 +271,20 @@ TEST(SumOrder, MustRefuse) {
     SumOrder order;
   };
   const Row rows[] = {  // of y[i] += a[i, j, k] over i < 4, j < 100, k < 640
-      {"a written iterator", {-1, {{0, 2}}}},
-      {"an iterator that does not exist", {-1, {{3, 2}}}},
-      {"no iterator", {-1, {{-1, 2}}}},
-      {"an empty block", {-1, {{1, 0}}}},
-      {"a block that is all of it", {-1, {{1, 100}}}},
-      {"blocks of blocks that do not fit", {-1, {{1, 10}, {1, 25}}}},
-      {"one block twice", {-1, {{1, 10}, {1, 10}}}},
-      {"the larger block first", {-1, {{1, 20}, {1, 10}}}},
-      {"the outer loop first", {-1, {{1, 10}, {2, 10}}}},
-      {"lanes are the innermost loop", {1, {{2, 10}, {1, 16}}}},
-      {"lanes across blocks", {2, {{2, 12}}}},
+      {"a written iterator", {-1, 0, {{0, 2}}}},
+      {"an iterator that does not exist", {-1, 0, {{3, 2}}}},
+      {"no iterator", {-1, 0, {{-1, 2}}}},
+      {"an empty block", {-1, 0, {{1, 0}}}},
+      {"a block that is all of it", {-1, 0, {{1, 100}}}},
+      {"blocks of blocks that do not fit", {-1, 0, {{1, 10}, {1, 25}}}},
+      {"one block twice", {-1, 0, {{1, 10}, {1, 10}}}},
+      {"the larger block first", {-1, 0, {{1, 20}, {1, 10}}}},
+      {"the outer loop first", {-1, 0, {{1, 10}, {2, 10}}}},
+      {"lanes are the innermost loop", {1, 8, {{2, 10}, {1, 16}}}},
+      {"lanes across blocks", {2, 8, {{2, 12}}}},
+      {"lanes of no number", {2, 0, {}}},
+      {"one lane", {2, 1, {}}},
+      {"a number of lanes along nothing", {-1, 8, {}}},
   };
   const ir::Program program = to_ir(observe(einsum("i,j,k => i", leaf("a", "4,100,640"))));
   for (const Row& row : rows) {
@@ -289,7 +292,7 @@ TEST(SumOrder, MustRefuse) {
     p.accumulations.back().order = row.order;
     EXPECT_THROW(ir::verify(p), InternalError) << row.reason;
   }
-  for (const SumOrder& order : {SumOrder{2, {{2, 64}, {1, 1}, {1, 10}}}, SumOrder{-1, {{2, 10}, {2, 100}, {1, 5}}}, SumOrder{1, {{1, 16}, {2, 4}}}}) {
+  for (const SumOrder& order : {SumOrder{2, 8, {{2, 64}, {1, 1}, {1, 10}}}, SumOrder{-1, 0, {{2, 10}, {2, 100}, {1, 5}}}, SumOrder{1, 8, {{1, 16}, {2, 4}}}}) {
     ir::Program p = program;
     p.accumulations.back().order = order;
     EXPECT_NO_THROW(ir::verify(p));
@@ -360,7 +363,7 @@ kernel y
       {"blocks of blocks, in lanes", [] { return observe(einsum("i => ", leaf("x", "1000003")).named("y")); }, R"(
 kernel y
   r1:f32 := 0
-  for i < 1000003 in partial sums in blocks of 400, 10000, 250000:
+  for i < 1000003 in 8 partial sums in blocks of 400, 10000, 250000:
     r0:f32 = x[i]
     r1 += r0
   y[0] = r1
@@ -414,7 +417,7 @@ kernel y
 kernel y
   r1:f32 := 0
   for i < 100 in blocks of 5:
-    for j < 33 in partial sums:
+    for j < 33 in 8 partial sums:
       r0:f32 = x[33*i + j]
       r1 += r0
   y[0] = r1
@@ -440,11 +443,11 @@ kernel y
   };
   for (const LoopRow& row : rows) {
     SCOPED_TRACE(row.name);
-    const loop::Module before = lower::lower(ordered(row.program())), after = passes::split_loops(before);
+    const loop::Module before = lower::lower(ordered(row.program())), after = schedule::split_loops(before);
     loop::verify(after);
     EXPECT_EQ(loops(before), trimmed(row.before));
     EXPECT_EQ(loops(after), trimmed(row.after));
-    EXPECT_EQ(loops(passes::split_loops(after)), loops(after)) << "a second time";
+    EXPECT_EQ(loops(schedule::split_loops(after)), loops(after)) << "a second time";
   }
 }
 

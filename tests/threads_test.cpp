@@ -11,7 +11,7 @@
 
 #include "caravan/backend/cc/pool.h"
 #include "caravan/codegen/c.h"
-#include "caravan/passes/pipeline.h"
+#include "caravan/plan/plan.h"
 #include "programs.h"
 
 namespace caravan {
@@ -78,7 +78,7 @@ TEST(Threads, GiveTheSameBits) {
   for (const auto& [name, value] : states[0])
     for (int64_t i = 0; i < value.size(); ++i) ASSERT_NEAR(value.at(i), oracle.read(name).at(i), 1e-4) << name;
 
-  const loop::Module module = passes::run(to_ir(Model().step)).module;
+  const loop::Module module = plan::make_plan(to_ir(Model().step), host()).scheduled;
   EXPECT_GE(std::count_if(module.kernels.begin(), module.kernels.end(), [](const loop::Kernel& k) { return loop::parallel_loop(k); }), 3);
   for (size_t other : {1u, 2u}) {
     EXPECT_EQ(losses[0], losses[other]);
@@ -193,7 +193,7 @@ size_t functions_in(const std::vector<std::string>& units) {
 }
 
 TEST(Units, EqualKernelsAreOneFunction) {
-  auto module = [](int layers) { return passes::run(to_ir(train_step(deep(layers), sgd({.lr = 0.1})))).module; };
+  auto module = [](int layers) { return plan::make_plan(to_ir(train_step(deep(layers), sgd({.lr = 0.1}))), host()).scheduled; };
   const loop::Module twelve = module(12), six = module(6);
   EXPECT_GE(twelve.kernels.size(), six.kernels.size() + 6);
   EXPECT_EQ(functions_in({codegen::to_c(twelve)}), functions_in({codegen::to_c(six)})) << codegen::to_c(twelve);

@@ -1,12 +1,14 @@
-// What a backend is: a device that keeps named state and runs programs on it. Kernels are generated, so this is all.
+// What a backend is: a device that keeps named state, says what it is made of, and runs plans. Kernels are generated, so
+// this is all.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "caravan/ir/program.h"
+#include "caravan/plan/plan.h"
 
 namespace caravan::backend {
 
@@ -18,7 +20,7 @@ struct Report {
   bool from_cache = false;
 };
 
-// A program made ready for one device.
+// A plan made ready for one device.
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -40,7 +42,9 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  virtual std::unique_ptr<Executable> prepare(const ir::Program& verified) = 0;
+  // What plans for it are made for; nothing: it runs programs as they are, and a plan's program is all it reads.
+  virtual std::optional<Target> target() const { return std::nullopt; }
+  virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const plan::Plan> plan) = 0;
 
   // State by name. What is written must have been declared by no program with another size.
   virtual bool has(const std::string& state) const = 0;
@@ -56,5 +60,14 @@ class Device {
     write(state, value, dtype);
   }
 };
+
+// The plan of a program for this device, or for this processor if the device needs none.
+std::shared_ptr<const plan::Plan> plan_for(const Device& device, const ir::Program& verified,
+                                           const plan::Options& options = {});
+// As much of it as the device reads: where it needs no plan, the program alone.
+std::shared_ptr<const plan::Plan> needed_plan(const Device& device, const ir::Program& verified,
+                                              const plan::Options& options = {});
+// The program made ready.
+std::unique_ptr<Executable> prepare(Device& device, const ir::Program& verified, const plan::Options& options = {});
 
 }  // namespace caravan::backend

@@ -140,10 +140,10 @@ class KernelPrinter {
       return unique(taken, names == Names::own ? free_name(own) : kind + std::to_string(n));
     };
     for (size_t n = 0; n < buffers_.size(); ++n)
-      names_[buffers_[n]] = add(module_.program.buffers[size_t(buffers_[n])].name, "b", n);
+      names_[buffers_[n]] = add(module_.buffers[size_t(buffers_[n])].name, "b", n);
     for (size_t n = 0; n < kernel_.variables.size(); ++n) variables_.push_back(add(kernel_.variables[n], "v", n));
     for (size_t n = 0; n < symbols_.size(); ++n)
-      symbol_names_[symbols_[n]] = add(module_.program.symbols[size_t(symbols_[n])].name, "s", n);
+      symbol_names_[symbols_[n]] = add(module_.symbols[size_t(symbols_[n])].name, "s", n);
     texts_.resize(kernel_.registers.size());
     if (is_plain()) name_totals(kernel_.body, taken);
   }
@@ -157,7 +157,7 @@ class KernelPrinter {
     bool first = true;
     auto parameter = [&](const std::string& text) { out += (first ? "" : ", ") + text, first = false; };
     for (BufferId id : buffers_)
-      parameter(std::string(written_.count(id) ? "" : "const ") + c_type(module_.program.buffers[size_t(id)].dtype) +
+      parameter(std::string(written_.count(id) ? "" : "const ") + c_type(module_.buffers[size_t(id)].dtype) +
                 "* restrict " + names_.at(id));
     for (int s : symbols_) parameter("int64_t " + symbol_names_.at(s));
     if (!streams_.empty()) parameter("uint64_t seed");
@@ -228,7 +228,7 @@ class KernelPrinter {
   }
   void touch(BufferId id) { add_once(buffers_, id); }
   const ir::RandomLeaf& random(BufferId id) const {
-    return std::get<ir::RandomLeaf>(module_.program.buffers[size_t(id)].kind);
+    return std::get<ir::RandomLeaf>(module_.buffers[size_t(id)].kind);
   }
   void count(const Block& block) {
     for (const Statement& s : block) std::visit([&](const auto& x) { count(x); }, s);
@@ -401,7 +401,7 @@ class KernelPrinter {
       if (std::holds_alternative<Constant>(d->value)) continue;
       if (!same(type(d->to))) return {};
       if (auto* load = std::get_if<Load>(&d->value)) {
-        if (!same(module_.program.buffers[size_t(load->buffer)].dtype)) return {};
+        if (!same(module_.buffers[size_t(load->buffer)].dtype)) return {};
         for (const Part& part : load->offset.parts) {
           if (part.kind == Part::Kind::load && arrays_.count(part.which) && along_lane(part.which)) return {};
           if (part.kind == Part::Kind::iterator && part.which == lane.variable && part.coefficient != 1) return {};
@@ -588,7 +588,7 @@ class KernelPrinter {
       DType dtype;
       Expression operator()(const Constant& v) const { return number(v.value, dtype); }
       Expression operator()(const Load& v) const {
-        DType stored = p.module_.program.buffers[size_t(v.buffer)].dtype;
+        DType stored = p.module_.buffers[size_t(v.buffer)].dtype;
         std::string text = p.element(v.buffer, v.offset);
         if (wide(stored) != stored) return p.call("caravan_from_" + std::string(name(stored)), text);
         if (p.vector_ && p.varies(Value(v))) return vector_at("const " + p.vector_->name(), text);
@@ -675,12 +675,12 @@ class KernelPrinter {
                 c.term);
   }
   Expression stored(BufferId id, Register value) const {
-    DType dtype = module_.program.buffers[size_t(id)].dtype;
+    DType dtype = module_.buffers[size_t(id)].dtype;
     return wide(dtype) == dtype ? as(value, dtype) : narrow(value, dtype);
   }
   void print(const Store& s) { line(element(s.buffer, s.offset) + " = " + stored(s.buffer, s.value).text + ";"); }
   void print(const StoreCombine& s) {
-    const DType dtype = module_.program.buffers[size_t(s.buffer)].dtype;
+    const DType dtype = module_.buffers[size_t(s.buffer)].dtype;
     const std::string at = element(s.buffer, s.offset);
     const Expression value = as(s.value, dtype);
     if (s.accumulator == Accumulator::add) return line(at + " += " + value.text + ";");
@@ -777,7 +777,6 @@ std::string chunk_function(const std::string& name, const For& loop, const std::
 }
 
 Parts parts_of(const Module& module) {
-  const ir::Program& program = module.program;
   Parts out;
   std::map<std::string, std::string> known;  // by text with numbered names
   std::string chunks;
@@ -808,8 +807,8 @@ Parts parts_of(const Module& module) {
     }
     calls.push_back(std::move(call));
   }
-  for (const auto& [state, value] : program.assignments) {  // every value is a buffer of its own by now
-    const ir::Buffer &to = program.buffers[size_t(state)], &from = program.buffers[size_t(value)];
+  for (const auto& [state, value] : module.assignments) {  // every value is a buffer of its own by now
+    const ir::Buffer &to = module.buffers[size_t(state)], &from = module.buffers[size_t(value)];
     CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype,
                   "`" + to.name + "` is assigned `" + from.name + "`");
     calls.push_back("  memcpy(step->buffers[" + std::to_string(state) + "], step->buffers[" + std::to_string(value) +
@@ -833,7 +832,7 @@ Parts parts_of(const Module& module) {
              "(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) {\n"
              "  (void)symbols, (void)ranges;\n  for (int64_t s = 0; s < steps; ++s) {\n    " +
              kEntry + "(step);\n";
-  for (size_t k = 0; k < program.symbols.size(); ++k) {
+  for (size_t k = 0; k < module.symbols.size(); ++k) {
     const std::string n = "[" + std::to_string(k) + "]";
     out.run += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
   }

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "caravan/loop/rows.h"
+#include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/table.h"
 
@@ -36,7 +36,7 @@ class Finder {
     add({loops_.begin() + std::ptrdiff_t(loops_around_.at(c.to)), loops_.end()});
   }
   void combine(const StoreCombine& c) {  // a compiler keeps the element in a register, where it can
-    if (!is_float(module_.program.buffers[size_t(c.buffer)].dtype)) return;
+    if (!is_float(module_.buffers[size_t(c.buffer)].dtype)) return;
     std::vector<const For*> nest;
     for (const For* loop : loops_)
       if (coefficient(c.offset, loop->variable) == 0) nest.push_back(loop);

@@ -7,13 +7,11 @@
 #include <map>
 #include <set>
 
-#include "caravan/backend/cc/device.h"
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
-#include "caravan/deploy/lanes.h"
 #include "caravan/deploy/weights.h"
 #include "caravan/loop/walk.h"
-#include "caravan/passes/pipeline.h"
+#include "caravan/plan/plan.h"
 #include "caravan/tensor/graph.h"
 
 namespace caravan::deploy {
@@ -69,7 +67,7 @@ struct Model {
   std::vector<BufferId> weight_buffers;
   std::vector<Weight> weights;
 
-  const Buffer& buffer(BufferId id) const { return module.program.buffers[size_t(id)]; }
+  const Buffer& buffer(BufferId id) const { return module.buffers[size_t(id)]; }
 };
 
 Array value_of(const Context& ctx, const Buffer& buffer, const std::string& output) {
@@ -103,14 +101,12 @@ Model model_of(const Context& ctx, const Tensor& input, const Tensor& output) {
   if (!state)
     throw StateError("`" + input.node().label + "`" + where_text(input.node().where) +
                      " is computed, and cannot be the input of an exported model; an `input(...)` can.");
-  const passes::Result optimized = passes::run(ctx.solved(observe(output)), {.off = {"vectorize", "parallelize"}});
+  plan::Plan plan = plan::make_plan(ctx.solved(observe(output)), plain_c());
   Model out;
-  out.module = lanes_inside(optimized.module);
-  loop::verify(out.module);
-  const ir::Program& program = out.module.program;
-  out.output = program.observed[0];
+  out.module = std::move(plan.scheduled);
+  out.output = out.module.observed[0];
   const std::string& output_name = out.buffer(out.output).name;
-  refuse_what_is_no_function(optimized.program, output_name);
+  refuse_what_is_no_function(plan.optimized, output_name);
 
   std::set<std::string> fields;
   std::set<BufferId> seen;
@@ -181,13 +177,13 @@ class Writer {
     const Buffer* elsewhere = &output();
     for (const Pool& pool : kPools) {
       const std::string type = c_type(pool.dtype);
-      const cc::MemoryPlan plan =
-          cc::plan_memory(model_.module, [&](const Buffer& b) { return &b != elsewhere && type == c_type(b.dtype); });
+      const plan::MemoryPlan plan =
+          plan::plan_memory(model_.module, plain_c(), [&](const Buffer& b) { return &b != elsewhere && type == c_type(b.dtype); });
       if (plan.placements.empty()) continue;
       const int64_t size = std::max<int64_t>(plan.bytes / bytes(pool.dtype), 1);
       members_ += fmt::format("  {} {}[{}];\n", type, pool.member, size);
       scratch_bytes_ += size * bytes(pool.dtype);
-      for (const cc::Placement& place : plan.placements) {
+      for (const plan::Placement& place : plan.placements) {
         const Buffer& buffer = model_.buffer(place.buffer);
         std::string& local = arguments_[place.buffer] = free_name(taken, buffer.name);
         const int64_t offset = place.offset / bytes(pool.dtype);

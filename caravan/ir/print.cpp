@@ -54,7 +54,7 @@ std::string order_text(const Accumulation& a) {
   };
   if (a.order.blocks.empty()) return "";
   const std::string lanes =
-      a.order.lanes < 0 ? "" : std::to_string(SumOrder::kLanes) + " lanes of " + name(a.order.lanes) + ", ";
+      a.order.lanes < 0 ? "" : std::to_string(a.order.width) + " lanes of " + name(a.order.lanes) + ", ";
   return "summed in " + lanes + "blocks of " + joined(a.order.blocks, ", ", [&](const SumOrder::Block& block) {
            return std::to_string(block.size) + " " + name(block.iterator);
          });

@@ -69,7 +69,7 @@ struct Operand {
 };
 
 // The order in which compiled code adds the terms of one element's floating-point sum: a choice of bits that depends on
-// the accumulation alone. passes/split_sums makes it once, before any optimisation, so that no pass, number of threads
+// the accumulation alone. optimize/split_sums makes it once, before any optimisation, so that no pass, number of threads
 // or observed tensor changes a bit.
 //
 // A sum of no stated order is one chain of additions: the reduced iterators are nested loops, the last one innermost.
@@ -82,12 +82,12 @@ struct Operand {
 // number of terms. Where the block does not divide the extent, the last block has what is left over.
 // Values that are added into memory element by element (a write map that is not injective) have no stated order.
 struct SumOrder {
-  // The terms of a lane are summed apart: those with index l, l + 8, l + 16, ... of an iterator go to lane l, and at
-  // the end the lanes are added, the first one first. That iterator is the innermost loop. If its extent is a multiple
-  // of kLanes, a lane has the terms of all reduced iterators; if not, the lanes are added for each run of that
-  // iterator.
-  static constexpr int64_t kLanes = 8;
-  int lanes = -1;  // the iterator; -1: no lanes
+  // The terms of a lane are summed apart: of `width` lanes, those with index l, l + width, l + 2*width, ... of an
+  // iterator go to lane l, and at the end the lanes are added, the first one first. That iterator is the innermost loop.
+  // If its extent is a multiple of the width, a lane has the terms of all reduced iterators; if not, the lanes are added
+  // for each run of that iterator.
+  int lanes = -1;     // the iterator; -1: no lanes
+  int64_t width = 0;  // so many lanes
   // A run of `size` neighbours of the iterator, with all loops inside, has a sum of its own, which is then added to the
   // sum of the next larger block. From the innermost block to the largest.
   struct Block {

@@ -183,13 +183,14 @@ class Verifier {
     };
     const int lanes = a.order.lanes;
     if (lanes != -1) check_iterator(lanes);
+    require((lanes != -1) == (a.order.width > 1), a, "has ", a.order.width, " lanes of a sum");
     // The loops from the innermost: that of the lanes, then the others from the last.
     auto depth = [&](int iterator) { return iterator == lanes ? int(a.iterators.size()) : iterator; };
     const SumOrder::Block* inside = nullptr;
     for (const SumOrder::Block& block : a.order.blocks) {
       check_iterator(block.iterator);
       const bool same = inside && inside->iterator == block.iterator;
-      const int64_t unit = same ? inside->size : block.iterator == lanes ? SumOrder::kLanes : 1;
+      const int64_t unit = same ? inside->size : block.iterator == lanes ? a.order.width : 1;
       require(block.size >= unit && block.size % unit == 0 && (!same || block.size > unit) &&
                   block.size < a.extents[size_t(block.iterator)],
               a, "sums in blocks of ", block.size, " ", a.iterators[size_t(block.iterator)]);

@@ -120,9 +120,9 @@ struct For {
   LoopKind kind = LoopKind::serial;
   Block body;
   int64_t chunk = 0;  // of a parallel loop: so many iterations go to a thread at a time
-  // How the sum that the loop adds to is to be ordered (ir::SumOrder): in lanes along this loop; in blocks of so many
-  // iterations, each size a multiple of the one before. `split_loops` makes it so; after it no loop has either.
-  bool lanes = false;
+  // How the sum that the loop adds to is to be ordered (ir::SumOrder): in so many lanes along this loop; in blocks of so
+  // many iterations, each size a multiple of the one before. `split_loops` makes it so; after it no loop has either.
+  int64_t lanes = 0;
   std::vector<int64_t> blocks{};
 };
 struct If {
@@ -143,9 +143,14 @@ struct Kernel {
 
 const For* parallel_loop(const Kernel& kernel);  // null if it has none
 
+// A program whose accumulations have become kernels.
 struct Module {
-  ir::Program program;          // buffers and symbols; its accumulations are the kernels now
-  std::vector<Kernel> kernels;  // in order
+  std::string name;
+  std::vector<ir::Symbol> symbols;
+  std::vector<ir::Buffer> buffers;
+  std::vector<Kernel> kernels;              // in order
+  std::vector<ir::Assignment> assignments;  // of the states that no kernel writes in place
+  std::vector<ir::BufferId> observed;
 };
 
 std::string to_string(const Module& module, const Kernel& kernel);

@@ -41,7 +41,7 @@ namespace {
 class Printer {
  public:
   Printer(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) {
-    for (const ir::Symbol& s : module.program.symbols) symbols_.push_back(s.name);
+    for (const ir::Symbol& s : module.symbols) symbols_.push_back(s.name);
     for (size_t r = 0; r < kernel.registers.size(); ++r) registers_.push_back("r" + std::to_string(r));
   }
   std::string run() {
@@ -56,7 +56,7 @@ class Printer {
   std::string term(const Term& t) const { return ir::to_string(t, kernel_.variables, symbols_, registers_); }
   std::string element(ir::BufferId id, const Term& t) const { return buffer(id) + "[" + term(t) + "]"; }
   std::string buffer(ir::BufferId id) const {
-    return id >= 0 && size_t(id) < module_.program.buffers.size() ? module_.program.buffers[size_t(id)].name
+    return id >= 0 && size_t(id) < module_.buffers.size() ? module_.buffers[size_t(id)].name
                                                                   : "buffer" + std::to_string(id);
   }
   std::string variable(Variable v) const {
@@ -110,7 +110,7 @@ class Printer {
   std::string line(const For& s) const {
     return "for " + variable(s.variable) + " < " + std::to_string(s.extent) +
            (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
-           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") + (s.lanes ? " in partial sums" : "") + blocks(s) +
+           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") + (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) +
            ":";
   }
   std::string line(const If& s) const {
@@ -139,8 +139,8 @@ std::string to_string(const Module& module, const Kernel& kernel) { return Print
 std::string to_string(const Module& module) {
   std::string out;
   for (const Kernel& kernel : module.kernels) out += to_string(module, kernel);
-  for (const auto& a : module.program.assignments)
-    out += module.program.buffers[size_t(a.state)].name + " := " + module.program.buffers[size_t(a.value)].name + "\n";
+  for (const auto& a : module.assignments)
+    out += module.buffers[size_t(a.state)].name + " := " + module.buffers[size_t(a.value)].name + "\n";
   return out;
 }
 

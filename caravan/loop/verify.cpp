@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include "caravan/base/error.h"
-#include "caravan/loop/rows.h"
+#include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::loop {
@@ -69,7 +69,7 @@ class Verifier {
                " is used outside its loop");
           break;
         case Term::Part::Kind::symbol:
-          hold(part.which >= 0 && size_t(part.which) < module_.program.symbols.size(),
+          hold(part.which >= 0 && size_t(part.which) < module_.symbols.size(),
                "symbol " + std::to_string(part.which) + " does not exist");
           break;
         case Term::Part::Kind::load:
@@ -80,8 +80,8 @@ class Verifier {
     }
   }
   const ir::Buffer& buffer(ir::BufferId id) const {
-    hold(id >= 0 && size_t(id) < module_.program.buffers.size(), "buffer " + std::to_string(id) + " does not exist");
-    return module_.program.buffers[size_t(id)];
+    hold(id >= 0 && size_t(id) < module_.buffers.size(), "buffer " + std::to_string(id) + " does not exist");
+    return module_.buffers[size_t(id)];
   }
   const ir::Buffer& memory(ir::BufferId id, const char* verb) const {
     const ir::Buffer& b = buffer(id);

@@ -58,7 +58,8 @@ struct Context::Impl {
 
 struct Routine::Impl {
   std::shared_ptr<Context::Impl> context;
-  ir::Program program;
+  std::shared_ptr<const plan::Plan> plan;  // what the device needs of it
+  std::shared_ptr<const plan::Plan> shown;  // all of it, where the device does not need it and somebody asked
   std::unique_ptr<backend::Executable> executable;
   std::vector<Tensor> observed;
   std::vector<std::string> indices;
@@ -75,6 +76,7 @@ struct Routine::Impl {
   void check_written_ids() {
     if (ids.empty() || seen == context->writes) return;
     for (StateIds& i : ids) {
+      const ir::Program& program = plan->program;
       const std::string& name = program.buffers[size_t(i.use.leaf)].name;
       const Context::Impl::Info& info = context->info.at(name);
       if (i.seen != info.writes && info.from_host) check_ids(program, i.use, context->device->read(name));
@@ -140,17 +142,17 @@ Routine Context::compile(const Program& program) {
   Inference inference(program, impl_->known());
   auto routine = std::make_shared<Routine::Impl>();
   std::vector<Tensor> tensors;
-  routine->program = to_ir(program, inference, &tensors);
-  ir::verify(routine->program);
-  for (IdUse& use : id_uses(routine->program)) {
-    if (auto* data = std::get_if<ir::DataLeaf>(&routine->program.buffers[size_t(use.leaf)].kind))
-      check_ids(routine->program, use, data->array);
+  const ir::Program solved = to_ir(program, inference, &tensors);
+  ir::verify(solved);
+  for (IdUse& use : id_uses(solved)) {
+    if (auto* data = std::get_if<ir::DataLeaf>(&solved.buffers[size_t(use.leaf)].kind))
+      check_ids(solved, use, data->array);
     else
       routine->ids.push_back({std::move(use)});
   }
   routine->context = impl_.shared();
   routine->observed = program.observed_as();
-  for (const ir::Symbol& symbol : routine->program.symbols)
+  for (const ir::Symbol& symbol : solved.symbols)
     routine->indices.push_back(symbol.name), routine->ranges.push_back(symbol.range);
 
   std::map<std::string, Impl::Info> info;
@@ -198,13 +200,14 @@ Routine Context::compile(const Program& program) {
                          name + "`, which nothing was written to? If both exist, write `" + written +
                          "` by its tensor or with {.create = true}.");
   }
-  routine->executable = impl_->device->prepare(routine->program);
+  routine->plan = backend::needed_plan(*impl_->device, solved, {impl_->options.passes_off});
+  routine->executable = impl_->device->prepare(routine->plan);
   routine->symbols.resize(routine->indices.size());
   for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
   for (const auto& [name, value] : adopted) impl_->write(name, value);
   for (const std::string& name : fresh) impl_->initialise(name);
-  for (const auto& a : routine->program.assignments)
-    routine->assigned.push_back(&impl_->info.at(routine->program.buffers[size_t(a.state)].name));
+  for (const auto& a : solved.assignments)
+    routine->assigned.push_back(&impl_->info.at(solved.buffers[size_t(a.state)].name));
   for (Impl::Info* assigned : routine->assigned) assigned->input = false;
   for (const Tensor& t : tensors)
     if (const StateNode* state = t.node().state(); state && state->owner)
@@ -215,7 +218,7 @@ Routine Context::compile(const Program& program) {
 }
 
 void Routine::bind(const IndexValues& values) {
-  const ir::Program& program = impl_->program;
+  const ir::Program& program = impl_->plan->program;
   std::vector<int64_t>& symbols = impl_->symbols;
   for (size_t s = 0; s < symbols.size(); ++s) {
     bool bound = false;
@@ -234,7 +237,7 @@ void Routine::run(const IndexValues& values) {
   try {
     impl_->executable->run(impl_->symbols);
   } catch (const std::bad_alloc&) {
-    throw BackendError("there is not enough memory to run `" + impl_->program.name + "` on " +
+    throw BackendError("there is not enough memory to run `" + impl_->plan->program.name + "` on " +
                        impl_->context->device->name() + ".");
   }
   impl_->note_run();
@@ -267,7 +270,13 @@ Array Routine::read(const Tensor& observed) const {
 }
 
 const std::vector<std::string>& Routine::indices() const { return impl_->indices; }
-std::string Routine::to_string() const { return ir::to_string(impl_->program); }
+std::string Routine::to_string() const { return ir::to_string(impl_->plan->program); }
+const plan::Plan& Routine::plan() const {
+  if (impl_->context->device->target()) return *impl_->plan;
+  if (!impl_->shown)
+    impl_->shown = backend::plan_for(*impl_->context->device, impl_->plan->program, {impl_->context->options.passes_off});
+  return *impl_->shown;
+}
 RoutineReport Routine::report() const {
   backend::Report report = impl_->executable->report();
   return {report.arena_bytes, report.kernels, std::move(report.sources), report.from_cache};
@@ -285,6 +294,10 @@ std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const Index
 }
 
 ir::Program Context::solved(const Program& program) const { return to_ir(program, Inference(program, impl_->known())); }
+std::shared_ptr<const plan::Plan> Context::plan(const Program& program) const {
+  return backend::plan_for(*impl_->device, solved(program), {impl_->options.passes_off});
+}
+std::map<std::string, Shape> Context::shapes() const { return impl_->known(); }
 Shape Context::shape(const Tensor& tensor) { return Inference(observe(tensor), impl_->known()).shape(tensor); }
 
 bool Context::has(const std::string& name) const { return impl_->device->has(name); }

@@ -27,6 +27,9 @@ class Device;
 namespace ir {
 struct Program;
 }
+namespace plan {
+struct Plan;
+}
 
 struct ContextOptions {
   uint64_t seed = 0;
@@ -71,6 +74,9 @@ class Routine {
   const std::vector<std::string>& indices() const;  // the names to bind
   std::string to_string() const;                    // the assignments
   RoutineReport report() const;
+  // How it runs: the program optimised, lowered and scheduled, and its memory (plan/plan.h). Of a device that runs
+  // programs as they are, how it would run on this processor. Kept by the routine.
+  const plan::Plan& plan() const;
 
  private:
   friend class Context;
@@ -92,7 +98,8 @@ class Context {
   std::vector<Array> eval(const std::vector<Tensor>& tensors, const IndexValues& values = {});
   void run(const Program& program, const IndexValues& values = {}) { compile(program).run(values); }
   Shape shape(const Tensor& tensor);                 // inferred with the Context's states; computes nothing
-  ir::Program solved(const Program& program) const;  // likewise: what a device would be given
+  ir::Program solved(const Program& program) const;  // likewise: what a plan is made of
+  std::shared_ptr<const plan::Plan> plan(const Program& program) const;  // likewise: what compile() would run
 
   // State by tensor or by name.
   Array read(const Tensor& state) const;
@@ -112,6 +119,7 @@ class Context {
   bool is_input(const std::string& name) const;  // without an initialiser, and assigned by no program of this Context
   DType dtype(const std::string& name) const;    // as declared, whatever precision the device computes with
   std::vector<std::string> names() const;
+  std::map<std::string, Shape> shapes() const;  // of the states that have a value
 
   uint64_t seed() const;
   std::string device() const;  // its kind: `cpu` and `cpu:0` are one device, called `cpu`

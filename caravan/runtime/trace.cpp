@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "caravan/loop/walk.h"
-#include "caravan/passes/pipeline.h"
+#include "caravan/plan/plan.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan {
@@ -59,9 +59,9 @@ Json constraints_of(const Inference& inference) {
   return {{"asked", std::move(asked)}, {"axes", std::move(axes)}, {"tensors", std::move(tensors)}};
 }
 
-Json passes_of(const passes::Result& compiled) {
+Json passes_of(const plan::Plan& plan) {
   Json out = Json::array();
-  for (const passes::LogEntry& entry : compiled.log)
+  for (const plan::LogEntry& entry : plan.log)
     out.push_back({{"name", entry.pass},
                    {"milliseconds", entry.milliseconds},
                    {"changed", entry.changed},
@@ -77,7 +77,7 @@ Json kernels_of(const loop::Module& module) {
                           [&](const loop::Access& access) { (access.write ? written : read).insert(access.buffer); });
     auto names = [&](const std::set<ir::BufferId>& buffers) {
       Json list = Json::array();
-      for (ir::BufferId id : buffers) list.push_back(module.program.buffers[size_t(id)].name);
+      for (ir::BufferId id : buffers) list.push_back(module.buffers[size_t(id)].name);
       return list;
     };
     out.push_back(
@@ -128,14 +128,14 @@ Json values_of(const Program& program, Context& ctx, const IndexValues& indices)
 }  // namespace
 
 void write_trace(std::ostream& out, const Program& program, Context& ctx, const TraceOptions& options) {
-  const Inference inference(program);
-  const ir::Program solved = to_ir(program, inference);
-  const passes::Result compiled = passes::run(solved, {options.passes_off});
-  const Json trace{{"program", solved.name},
+  const Inference inference(program, ctx.shapes());
+  const std::shared_ptr<const plan::Plan> made = options.plan ? nullptr : ctx.plan(program);
+  const plan::Plan& plan = options.plan ? *options.plan : *made;
+  const Json trace{{"program", plan.program.name},
                    {"device", ctx.device()},
                    {"constraints", constraints_of(inference)},
-                   {"passes", passes_of(compiled)},
-                   {"kernels", kernels_of(compiled.module)},
+                   {"passes", passes_of(plan)},
+                   {"kernels", kernels_of(plan.scheduled)},
                    {"values", values_of(program, ctx, options.indices)}};
   out << trace.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';  // names may be any bytes
 }

@@ -17,8 +17,8 @@
 namespace caravan {
 
 struct TraceOptions {
-  IndexValues indices{};                  // at which values are computed
-  std::vector<std::string> passes_off{};  // as in ContextOptions
+  IndexValues indices{};             // at which values are computed
+  const plan::Plan* plan = nullptr;  // of the routine that ran; without one, what the Context would run
 };
 
 // Values are those that the Context's state gives now; nothing is assigned.

@@ -38,15 +38,9 @@ count_calls() {
 }
 count_calls
 
-# Of mmap the first calls are the dynamic loader's, up to where it unmaps its list of libraries. Without memory it crashes or ends
-# with status 127 before Caravan's first line: those are left out.
-strace -qq -o "$scratch/calls" -e trace=mmap,munmap "${train[@]}" --help >/dev/null 2>&1
-loader=$(awk '/^munmap/ { exit } /^mmap/ { ++n } END { print n + 0 }' "$scratch/calls")
-
 while more 300; do
   read -r calls error <<<"${kinds[tries % ${#kinds[@]}]}"
-  first=$([[ $calls == mmap ]] && echo $((loader + 1)) || echo 1)
-  at=$((RANDOM % (${most[$calls]:-1} - first + 1) + first))
+  at=$((RANDOM % ${most[$calls]:-1} + 1))
   cold=$((RANDOM % 4 == 0))
   if [[ $error == KILL ]]; then injected=signal=KILL; else injected=error=$error; fi
   begin "$error at number $at of $calls, $( ((cold)) && echo an empty cache || echo kernels in the cache)"

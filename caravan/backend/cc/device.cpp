@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <set>
 
 #include "caravan/backend/cc/pool.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/cc/untested_device.h"
+#include "caravan/backend/states.h"
 #include "caravan/base/error.h"
 #include "caravan/base/processors.h"
 #include "caravan/codegen/c.h"
@@ -36,34 +36,20 @@ Memory allocate(int64_t bytes) {
   return out;
 }
 
-struct State {
-  Shape shape;
-  DType dtype = DType::f32;
-  Memory memory;
-  bool filled = false;
-};
 // Functions that go into one text: small programs are one text, so that their kernels are compiled as a whole.
 constexpr size_t kFunctionsPerUnit = 16;
 
+using State = backend::States<Memory>::State;
+
 struct Store {
   DeviceOptions options;
-  std::map<std::string, State> states;
+  backend::States<Memory> states;
   std::unique_ptr<Pool> pool;  // made for the first program with parallel loops
 
   Pool* threads() {
     const int wanted = options.threads > 0 ? options.threads : processors().usable();
     if (!pool && wanted > 1) pool = std::make_unique<Pool>(wanted);
     return pool.get();
-  }
-
-  State& declare(const std::string& name, const Shape& shape, DType dtype) {
-    State& s = states[name];
-    if (!s.memory || s.shape.elements() != shape.elements() || s.dtype != dtype) {
-      s.memory = allocate(shape.elements() * bytes(dtype));
-      s.filled = false;
-    }
-    s.shape = shape, s.dtype = dtype;
-    return s;
   }
 };
 
@@ -75,38 +61,38 @@ Array to_array(const Shape& shape, DType dtype, const void* from) {
 
 class CcExecutable : public backend::Executable {
  public:
-  CcExecutable(const ir::Program& program, std::shared_ptr<Store> store) : store_(std::move(store)) {
-    module_ = passes::run(program, store_->options.passes).module;
-    const ir::Program& p = module_.program;
-    MemoryPlan plan = plan_memory(module_);
-    if (store_->options.memory_limit > 0 && plan.bytes > store_->options.memory_limit)
-      throw StateError("the program `" + p.name + "` needs " + std::to_string(plan.bytes) +
+  CcExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Store> store)
+      : store_(std::move(store)), plan_(std::move(plan)), module_(plan_->scheduled) {
+    const plan::MemoryPlan& memory = plan_->memory;
+    if (store_->options.memory_limit > 0 && memory.bytes > store_->options.memory_limit)
+      throw StateError("the program `" + module_.name + "` needs " + std::to_string(memory.bytes) +
                        " bytes for its buffers, more than the limit of " +
                        std::to_string(store_->options.memory_limit) + ".");
     compiled_ = compile(codegen::to_units(module_, kFunctionsPerUnit), store_->options.compiler);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
     try {
-      arena_ = allocate(plan.bytes), arena_bytes_ = plan.bytes;
+      arena_ = allocate(memory.bytes);
     } catch (const std::bad_alloc&) {
-      throw StateError("the program `" + p.name + "` needs " + std::to_string(plan.bytes) +
+      throw StateError("the program `" + module_.name + "` needs " + std::to_string(memory.bytes) +
                        " bytes for its buffers, more than this machine gives.");
     }
-    buffers_.assign(p.buffers.size(), nullptr);
-    for (const Placement& place : plan.placements) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
+    buffers_.assign(module_.buffers.size(), nullptr);
+    for (const plan::Placement& place : memory.placements) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
 
-    std::vector<bool> read(p.buffers.size(), false);
+    std::vector<bool> read(module_.buffers.size(), false);
     for (const loop::Kernel& kernel : module_.kernels)
       loop::for_each_access(kernel.body, [&](const loop::Access& a) {
         if (!a.write) read[size_t(a.buffer)] = true;
       });
     std::set<std::string> assigned;
-    for (const auto& a : program.assignments) assigned.insert(program.buffers[size_t(a.state)].name);
-    for (size_t b = 0; b < p.buffers.size(); ++b) {
-      const ir::Buffer& buffer = p.buffers[b];
+    for (const auto& a : plan_->program.assignments)
+      assigned.insert(plan_->program.buffers[size_t(a.state)].name);
+    for (size_t b = 0; b < module_.buffers.size(); ++b) {
+      const ir::Buffer& buffer = module_.buffers[b];
       if (auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) buffers_[b] = const_cast<void*>(data->array.data());
       if (std::holds_alternative<ir::StateLeaf>(buffer.kind))
-        states_.push_back({BufferId(b), &store_->declare(buffer.name, buffer.shape, buffer.dtype), bool(read[b]),
+        states_.push_back({BufferId(b), &store_->states.declare(buffer.name, buffer.shape, buffer.dtype, allocate), bool(read[b]),
                            assigned.count(buffer.name) > 0});
     }
     step_.buffers = buffers_.data();
@@ -135,12 +121,12 @@ class CcExecutable : public backend::Executable {
   }
 
   Array observed(size_t which) const override {
-    const ir::Program& p = module_.program;
-    const ir::Buffer& b = p.buffers[size_t(p.observed[which])];
-    return to_array(b.shape, b.dtype, buffers_[size_t(p.observed[which])]);
+    const BufferId id = module_.observed[which];
+    const ir::Buffer& b = module_.buffers[size_t(id)];
+    return to_array(b.shape, b.dtype, buffers_[size_t(id)]);
   }
   backend::Report report() const override {
-    return {arena_bytes_, int(module_.kernels.size()), compiled_.sources, compiled_.from_cache};
+    return {plan_->memory.bytes, int(module_.kernels.size()), compiled_.sources, compiled_.from_cache};
   }
 
  private:
@@ -154,21 +140,9 @@ class CcExecutable : public backend::Executable {
 
   // Everything that can fail comes before the first change.
   void make_ready(const std::vector<int64_t>& symbols) {
-    const ir::Program& p = module_.program;
-    for (size_t k = 0; k < symbols.size(); ++k)
-      if (int64_t range = p.symbols[k].range; symbols[k] < 0 || (range > 0 && symbols[k] >= range))
-        refuse_symbol(k, symbols[k]);
+    backend::check_symbols(module_.symbols, symbols);
     for (const StateSlot& s : states_) {
-      const ir::Buffer& buffer = p.buffers[size_t(s.buffer)];
-      if (s.read && !s.state->filled)
-        throw StateError("state `" + buffer.name +
-                         "` was never initialised; write it, or run a program that assigns it, before `" + p.name +
-                         "`.");
-      if (s.state->dtype != buffer.dtype || s.state->shape.elements() != buffer.shape.elements())
-        throw StateError("state `" + buffer.name + "` has the shape `" + to_string(s.state->shape) +
-                         "` and the precision " + std::string(caravan::name(s.state->dtype)) +
-                         " since another program, but `" + p.name + "` was compiled for `" + to_string(buffer.shape) +
-                         "`, " + std::string(caravan::name(buffer.dtype)) + "; compile it again.");
+      backend::check_state(module_.buffers[size_t(s.buffer)], s.state->type, s.state->filled || !s.read, module_.name);
       buffers_[size_t(s.buffer)] = s.state->memory.get();
     }
   }
@@ -176,20 +150,14 @@ class CcExecutable : public backend::Executable {
     for (const StateSlot& s : states_)
       if (s.assigned) s.state->filled = true;
   }
-  [[noreturn]] void refuse_symbol(size_t k, int64_t value) const {
-    const ir::Symbol& symbol = module_.program.symbols[k];
-    throw StateError("the index `" + symbol.name + "` is " + std::to_string(value) + ", but must be " +
-                     (symbol.range > 0 ? "in 0.." + std::to_string(symbol.range - 1) : std::string("at least 0")) +
-                     ".");
-  }
 
   std::shared_ptr<Store> store_;
-  loop::Module module_;
+  std::shared_ptr<const plan::Plan> plan_;
+  const loop::Module& module_;  // what runs
   Compiled compiled_;
   Run run_ = nullptr;
   RunSteps run_steps_ = nullptr;
   Memory arena_;
-  int64_t arena_bytes_ = 0;
   std::vector<void*> buffers_;
   codegen::Step step_;
   std::vector<StateSlot> states_;
@@ -202,41 +170,32 @@ class CcDevice : public backend::Device {
   }
 
   std::string name() const override { return "cpu"; }
-  std::unique_ptr<backend::Executable> prepare(const ir::Program& program) override {
+  std::optional<Target> target() const override { return host(store_->options.threads); }
+  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     if (to_test_) store_->options.compiler = tested(*to_test_);
-    return std::make_unique<CcExecutable>(program, store_);
+    return std::make_unique<CcExecutable>(std::move(plan), store_);
   }
-  bool has(const std::string& state) const override {
-    auto at = store_->states.find(state);
-    return at != store_->states.end() && at->second.filled;
-  }
+  bool has(const std::string& state) const override { return store_->states.has(state); }
   Array read(const std::string& state) const override {
     const State& s = store_->states.at(state);
-    return to_array(s.shape, s.dtype, s.memory.get());
+    return to_array(s.type.shape, s.type.dtype, s.memory.get());
   }
   void write(const std::string& state, const Array& value, DType dtype) override {
-    State& s = store_->declare(state, value.shape(), dtype);
+    State& s = store_->states.declare(state, value.shape(), dtype, allocate);
     const Array elements = value.cast(dtype);
     if (elements.size() > 0) std::memcpy(s.memory.get(), elements.data(), size_t(elements.size() * bytes(dtype)));
     s.filled = true;
   }
   void fill(const std::string& state, const Shape& shape, DType dtype,
             const std::function<void(void*)>& fill) override {
-    State& s = store_->declare(state, shape, dtype);
+    State& s = store_->states.declare(state, shape, dtype, allocate);
     fill(s.memory.get());
     s.filled = true;
   }
   void lend(const std::string& state, const Shape& shape, DType dtype, void* memory) {
-    State& s = store_->states[state];
-    s.shape = shape, s.dtype = dtype, s.filled = true;
-    s.memory = Memory(static_cast<std::byte*>(memory), AlignedDelete{false});
+    store_->states.lend(state, shape, dtype, Memory(static_cast<std::byte*>(memory), AlignedDelete{false}));
   }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> out;
-    for (const auto& [name, s] : store_->states)
-      if (s.filled) out.push_back(name);
-    return out;
-  }
+  std::vector<std::string> names() const override { return store_->states.names(); }
 
  private:
   std::shared_ptr<Store> store_ = std::make_shared<Store>();
@@ -244,88 +203,6 @@ class CcDevice : public backend::Device {
 };
 
 }  // namespace
-
-namespace {
-
-// Gaps between what is placed, by offset; behind the last one everything is free.
-class Gaps {
- public:
-  // The lowest place for `size` bytes.
-  int64_t take(int64_t size) {
-    for (auto at = gaps_.begin(); at != gaps_.end(); ++at) {
-      if (at->second < size) continue;
-      const int64_t offset = at->first, rest = at->second - size;
-      gaps_.erase(at);
-      if (rest > 0) gaps_[offset + size] = rest;
-      return offset;
-    }
-    // No gap is large enough. One that reaches the end grows.
-    int64_t offset = end_;
-    if (auto last = gaps_.empty() ? gaps_.end() : std::prev(gaps_.end());
-        last != gaps_.end() && last->first + last->second == end_)
-      offset = last->first, gaps_.erase(last);
-    end_ = offset + size;
-    return offset;
-  }
-  void give_back(int64_t offset, int64_t size) {
-    if (size == 0) return;
-    auto next = gaps_.lower_bound(offset);
-    if (next != gaps_.end() && offset + size == next->first) size += next->second, next = gaps_.erase(next);
-    if (next != gaps_.begin())
-      if (auto previous = std::prev(next); previous->first + previous->second == offset) {
-        previous->second += size;
-        return;
-      }
-    gaps_[offset] = size;
-  }
-  int64_t end() const { return end_; }
-
- private:
-  std::map<int64_t, int64_t> gaps_;  // offset -> size
-  int64_t end_ = 0;
-};
-
-}  // namespace
-
-// First fit, in the order of first use: a buffer takes the lowest gap that is large enough, until its last use.
-MemoryPlan plan_memory(const loop::Module& module, const std::function<bool(const ir::Buffer&)>& is_placed) {
-  const ir::Program& p = module.program;
-  const int end = int(module.kernels.size());
-  std::vector<int> at(p.buffers.size(), -1);  // in `placements`
-  MemoryPlan plan;
-  for (int k = 0; k < end; ++k)
-    loop::for_each_access(module.kernels[size_t(k)].body, [&](const loop::Access& a) {
-      const ir::Buffer& b = p.buffers[size_t(a.buffer)];
-      if (!std::holds_alternative<ir::Computed>(b.kind) || !is_placed(b)) return;
-      int& placement = at[size_t(a.buffer)];
-      if (placement < 0)
-        placement = int(plan.placements.size()),
-        plan.placements.push_back({a.buffer, 0, b.shape.elements() * bytes(b.dtype), k, k});
-      plan.placements[size_t(placement)].last = k;
-    });
-  auto keep = [&](BufferId id) {
-    if (at[size_t(id)] >= 0) plan.placements[size_t(at[size_t(id)])].last = end;
-  };
-  for (BufferId id : p.observed) keep(id);
-  for (const auto& a : p.assignments) keep(a.value);
-
-  auto padded = [](const Placement& place) { return (place.bytes + kAlignment - 1) / kAlignment * kAlignment; };
-  Gaps gaps;
-  std::multimap<int, const Placement*> living;  // by last use
-  for (Placement& place : plan.placements) {    // in the order of first use
-    while (!living.empty() && living.begin()->first < place.first) {
-      gaps.give_back(living.begin()->second->offset, padded(*living.begin()->second));
-      living.erase(living.begin());
-    }
-    place.offset = gaps.take(padded(place));
-    living.emplace(place.last, &place);
-  }
-  plan.bytes = gaps.end();
-  return plan;
-}
-MemoryPlan plan_memory(const loop::Module& module) {
-  return plan_memory(module, [](const ir::Buffer&) { return true; });
-}
 
 void lend(backend::Device& device, const std::string& state, const Shape& shape, DType dtype, void* memory) {
   static_cast<CcDevice&>(device).lend(state, shape, dtype, memory);

@@ -29,7 +29,7 @@ struct Loop {
   DType rounded = DType::f64;  // what is read is cast to this and back
 };
 // Few, and each small: the first program on a machine waits for them. (Rows that nothing reads forwards would be turned
-// around, passes/run_forwards.h.)
+// around, optimize/run_forwards.h.)
 const Loop kLoops[] = {
     {"a sum of rows read backwards", {4, 4}, {0, 0, 0}, {{4, -1, 3}, {0, 1, 0}}, {DType::f32, DType::f64, DType::i32}},
     {"a sum of rows from the last to the first", {5, 3, 4}, {0, 0, 0, 0}, {{12, -4, 1, 8}, {0, 1, 0, 0}}, {DType::f64}},
@@ -167,7 +167,7 @@ std::vector<std::string> wrong_loops(const Trials& trials, const CompilerOptions
   options.compiler = compiler;
   options.compiler.progress = nullptr;
   const auto device = make_untested_device(options);
-  const auto executable = device->prepare(trials.program());
+  const auto executable = backend::prepare(*device, trials.program());
   executable->run({});
   std::vector<std::string> out;
   for (size_t t = 0; t < trials.all().size(); ++t)

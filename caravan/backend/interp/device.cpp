@@ -15,16 +15,16 @@ struct Store {
 
 class InterpExecutable : public backend::Executable {
  public:
-  InterpExecutable(const ir::Program& program, std::shared_ptr<Store> store)
-      : program_(program), store_(std::move(store)) {}
+  InterpExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Store> store)
+      : plan_(std::move(plan)), store_(std::move(store)) {}
 
   void run(const std::vector<int64_t>& symbols) override {
-    results_ = interp::run(program_, store_->values, symbols, store_->seed);
+    results_ = interp::run(plan_->program, store_->values, symbols, store_->seed);
   }
   Array observed(size_t which) const override { return results_[which]; }
 
  private:
-  ir::Program program_;
+  std::shared_ptr<const plan::Plan> plan_;
   std::shared_ptr<Store> store_;
   std::vector<Array> results_;
 };
@@ -34,8 +34,8 @@ class InterpDevice : public backend::Device {
   explicit InterpDevice(uint64_t seed) { store_->seed = seed; }
 
   std::string name() const override { return "interp"; }
-  std::unique_ptr<backend::Executable> prepare(const ir::Program& program) override {
-    return std::make_unique<InterpExecutable>(program, store_);
+  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
+    return std::make_unique<InterpExecutable>(std::move(plan), store_);
   }
   bool has(const std::string& state) const override { return store_->values.count(state) > 0; }
   Array read(const std::string& state) const override { return store_->values.at(state); }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "caravan/backend/states.h"
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
 #include "caravan/ops/table.h"
@@ -467,13 +468,7 @@ void check_symbols(const Program& program, const std::vector<int64_t>& symbols) 
   if (symbols.size() != program.symbols.size())
     throw StateError("program `" + program.name + "` has " + std::to_string(program.symbols.size()) + " symbols, but " +
                      std::to_string(symbols.size()) + " values were given.");
-  for (size_t k = 0; k < symbols.size(); ++k) {
-    const ir::Symbol& symbol = program.symbols[k];
-    if (symbols[k] < 0 || (symbol.range > 0 && symbols[k] >= symbol.range))
-      throw StateError("the index `" + symbol.name + "` is " + std::to_string(symbols[k]) + ", but must be " +
-                       (symbol.range > 0 ? "in 0.." + std::to_string(symbol.range - 1) : std::string("at least 0")) +
-                       ".");
-  }
+  backend::check_symbols(program.symbols, symbols);
 }
 
 // The last accumulation that reads (or writes) each buffer; the number of accumulations where it is a result.

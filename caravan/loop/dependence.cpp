@@ -1,0 +1,179 @@
+#include "caravan/loop/dependence.h"
+
+#include <algorithm>
+#include <set>
+
+#include "caravan/loop/walk.h"
+
+namespace caravan::loop {
+
+using Part = Term::Part;
+
+std::map<Variable, int64_t> extents_of(const Block& block) {
+  std::map<Variable, int64_t> out;
+  for (const Statement& s : block) {
+    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent;
+    if (const Block* within = inside(s)) out.merge(extents_of(*within));
+  }
+  return out;
+}
+
+int64_t coefficient(const Term& term, Variable variable) {
+  for (const Part& part : term.parts)
+    if (part.kind == Part::Kind::iterator && part.which == variable) return part.coefficient;
+  return 0;
+}
+
+RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, const std::map<Variable, int64_t>& inside) {
+  RowOffset out;
+  out.shared.assign(shared.size(), 0);
+  out.low = out.high = term.constant;
+  for (const Part& part : term.parts) {
+    if (part.kind == Part::Kind::load) {
+      out.known = false;
+      continue;
+    }
+    if (part.kind == Part::Kind::iterator) {
+      if (auto at = std::find(shared.begin(), shared.end(), part.which); at != shared.end()) {
+        out.shared[size_t(at - shared.begin())] = part.coefficient;
+        continue;
+      }
+      if (auto at = inside.find(part.which); at != inside.end()) {
+        const int64_t reach = part.coefficient * (at->second - 1);
+        (reach < 0 ? out.low : out.high) += reach;
+        continue;
+      }
+    }
+    out.fixed[{part.kind, part.which}] = part.coefficient;
+  }
+  return out;
+}
+
+bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& extents) {
+  const RowOffset& first = offsets[0];
+  int64_t low = first.low, high = first.high;
+  for (const RowOffset& offset : offsets) {
+    if (!offset.known || offset.shared != first.shared || offset.fixed != first.fixed) return false;
+    low = std::min(low, offset.low), high = std::max(high, offset.high);
+  }
+  std::vector<std::pair<int64_t, int64_t>> digits;  // stride, extent
+  for (size_t d = 0; d < first.shared.size(); ++d) {
+    if (extents[d] <= 1) continue;
+    if (first.shared[d] == 0) return false;
+    digits.push_back({std::abs(first.shared[d]), extents[d]});
+  }
+  std::sort(digits.begin(), digits.end());
+  int64_t room = high - low + 1;
+  for (auto [stride, extent] : digits) {
+    if (stride < room) return false;
+    room += stride * (extent - 1);
+  }
+  return true;
+}
+
+namespace {
+
+// Accumulators that a block resets, and those that it adds to.
+void accumulators(const Block& block, std::set<Register>& own, std::set<Register>& changed) {
+  for (const Statement& s : block) {
+    if (auto* r = std::get_if<Reset>(&s)) own.insert(r->to);
+    if (auto* c = std::get_if<Combine>(&s)) changed.insert(c->to);
+    if (auto* c = std::get_if<CombineFirst>(&s)) changed.insert(c->best), changed.insert(c->position);
+    if (const Block* within = inside(s)) accumulators(*within, own, changed);
+  }
+}
+
+// Do different iterations of the loop touch different elements? Those of one iteration lie together, or the loops
+// inside are digits of the offset beside it (y[k + 3*o] in a loop over k < 3 around one over o).
+bool elements_apart(Variable variable, int64_t extent, const std::vector<const Term*>& terms,
+                    const std::map<Variable, int64_t>& inside) {
+  auto apart_over = [&](const std::vector<Variable>& variables, const std::vector<int64_t>& extents) {
+    std::vector<RowOffset> offsets;
+    for (const Term* term : terms) offsets.push_back(row_offset(*term, variables, inside));
+    return apart(offsets, extents);
+  };
+  std::vector<Variable> variables = {variable};
+  std::vector<int64_t> extents = {extent};
+  if (apart_over(variables, extents)) return true;
+  for (const auto& [within, count] : inside)
+    if (coefficient(*terms[0], within) != 0) variables.push_back(within), extents.push_back(count);
+  return variables.size() > 1 && apart_over(variables, extents);
+}
+
+// Does what the loop writes lie apart?
+bool writes_apart(Variable variable, int64_t extent, const Block& body) {
+  const std::map<Variable, int64_t> inside = extents_of(body);
+  std::map<ir::BufferId, std::vector<const Term*>> touched;
+  std::set<ir::BufferId> written;
+  for_each_access(body, [&](const Access& a) {
+    touched[a.buffer].push_back(a.offset);
+    if (a.write) written.insert(a.buffer);
+  });
+  return std::all_of(written.begin(), written.end(),
+                     [&](ir::BufferId id) { return elements_apart(variable, extent, touched.at(id), inside); });
+}
+
+bool includes(const std::set<Register>& all, const std::set<Register>& some) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+// Do inner loops change nothing but the block's own, and are they entered by all iterations of the loop or by none?
+bool inner_loops_agree(const Block& block, Variable loop, const std::set<Register>& own) {
+  return std::all_of(block.begin(), block.end(), [&](const Statement& s) {
+    if (auto* f = std::get_if<For>(&s)) {
+      std::set<Register> resets, changed;
+      accumulators(f->body, resets, changed);
+      return includes(own, changed) && inner_loops_agree(f->body, loop, own);
+    }
+    auto* i = std::get_if<If>(&s);
+    if (!i || !has_loop(i->body)) return true;
+    for (const Term& term : i->where)
+      for (const Part& part : term.parts)
+        if (part.kind == Part::Kind::load || (part.kind == Part::Kind::iterator && part.which == loop)) return false;
+    return inner_loops_agree(i->body, loop, own);
+  });
+}
+
+}  // namespace
+
+bool overwrites_loads(const Block& block) {
+  std::set<ir::BufferId> written;
+  for_each_access(block, [&](const Access& a) {
+    if (a.write) written.insert(a.buffer);
+  });
+  return std::any_of(block.begin(), block.end(), [&](const Statement& s) {
+    auto* define = std::get_if<Define>(&s);
+    auto* load = define ? std::get_if<Load>(&define->value) : nullptr;
+    return load && written.count(load->buffer);
+  });
+}
+
+bool independent(Variable variable, int64_t extent, const Block& body) {
+  std::set<Register> own, changed;
+  accumulators(body, own, changed);
+  return includes(own, changed) && writes_apart(variable, extent, body);
+}
+
+bool has_lanes(const For& loop) {
+  bool all = true, any = false;
+  for_each_inner_access(loop.body, [&](const Access& a) {
+    const int64_t c = coefficient(*a.offset, loop.variable);
+    all = all && (c == 0 || c == 1), any = any || c == 1;
+  });
+  return all && any;
+}
+
+bool side_by_side(const For& loop) {
+  std::set<Register> own, changed;
+  accumulators(loop.body, own, changed);
+  std::set<Register> totals;  // from outside: one place may add to each, or lanes would be added in another order
+  for (const Statement& s : loop.body)
+    if (auto* c = std::get_if<Combine>(&s); c && !own.count(c->to) && !totals.insert(c->to).second) return false;
+  bool reads_total = false;  // while it grows
+  for (const Statement& s : loop.body)
+    for_each_use(s, [&](Register r) { reads_total = reads_total || (changed.count(r) && !own.count(r)); });
+  return !reads_total && writes_apart(loop.variable, loop.extent, loop.body) &&
+         inner_loops_agree(loop.body, loop.variable, own);
+}
+
+}  // namespace caravan::loop

@@ -1,0 +1,114 @@
+#include "caravan/optimize/delay_updates.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "caravan/base/error.h"
+#include "caravan/optimize/reads.h"
+
+namespace caravan::optimize {
+
+using ir::BufferId;
+
+namespace {
+
+// A list schedule from the end. An accumulation is free when everything that reads its result is placed; a free one
+// that reads a state's old value is held until the state's update is placed. Where all free ones are held, each waits
+// for an update that waits for another of them: one of such a circle is let go.
+class Schedule {
+ public:
+  explicit Schedule(const ir::Program& program)
+      : program_(program),
+        n_(program.accumulations.size()),
+        users_(n_),
+        makers_(n_),
+        held_back_(n_),
+        unused_(n_, 0),
+        awaited_(n_, 0),
+        placed_(n_, false) {
+    std::vector<std::vector<size_t>> makers(program.buffers.size());
+    std::vector<int> update(program.buffers.size(), -1);
+    for (size_t k = 0; k < n_; ++k) makers[size_t(program.accumulations[k].target)].push_back(k);
+    for (const auto& a : program.assignments)  // what has several parts is copied at the end
+      if (makers[size_t(a.value)].size() == 1) update[size_t(a.state)] = int(makers[size_t(a.value)][0]);
+    for (size_t k = 0; k < n_; ++k) {
+      std::vector<BufferId> reads;
+      for_each_read(program, program.accumulations[k], [&](BufferId id) { reads.push_back(id); });
+      std::sort(reads.begin(), reads.end());
+      reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+      for (BufferId id : reads) {
+        for (size_t m : makers[size_t(id)]) makers_[k].push_back(m), users_[m].push_back(k), ++unused_[m];
+        if (int u = update[size_t(id)]; u >= 0 && size_t(u) != k)
+          held_back_[size_t(u)].push_back(k), awaits_[k].push_back(size_t(u)), ++awaited_[k];
+      }
+    }
+  }
+
+  std::vector<size_t> run() {
+    for (size_t k = 0; k < n_; ++k)
+      if (unused_[k] == 0) free(k);
+    std::vector<size_t> reversed;
+    while (reversed.size() < n_) {
+      if (ready_.empty()) release(circle());
+      size_t next = *ready_.rbegin();  // the latest, unless something was made for the one just placed alone
+      if (!reversed.empty())
+        for (size_t m : makers_[reversed.back()])
+          if (users_[m].size() == 1 && ready_.count(m)) next = m;
+      place(next);
+      reversed.push_back(next);
+    }
+    std::reverse(reversed.begin(), reversed.end());
+    return reversed;
+  }
+
+ private:
+  void free(size_t k) { (awaited_[k] == 0 ? ready_ : held_).insert(k); }
+  void release(size_t k) {
+    held_.erase(k);
+    awaited_[k] = 0;
+    ready_.insert(k);
+  }
+  void place(size_t k) {
+    ready_.erase(k);
+    placed_[k] = true;
+    for (size_t m : makers_[k])
+      if (--unused_[m] == 0) free(m);
+    for (size_t reader : held_back_[k])
+      if (awaited_[reader] > 0 && --awaited_[reader] == 0 && held_.count(reader)) release(reader);
+  }
+
+  // From a held one to an update it awaits, from there along unplaced readers to a held one, and so on until one
+  // repeats.
+  size_t circle() const {
+    CARAVAN_CHECK(!held_.empty(), "the accumulations of `" + program_.name + "` are not in order");
+    std::set<size_t> seen;
+    for (size_t k = *held_.rbegin();;) {
+      if (!seen.insert(k).second) return k;
+      size_t at = *std::find_if(awaits_.at(k).begin(), awaits_.at(k).end(), [&](size_t u) { return !placed_[u]; });
+      while (!held_.count(at))
+        at = *std::find_if(users_[at].begin(), users_[at].end(), [&](size_t user) { return !placed_[user]; });
+      k = at;
+    }
+  }
+
+  const ir::Program& program_;
+  const size_t n_;
+  std::vector<std::vector<size_t>> users_, makers_;  // by accumulation, each once
+  std::vector<std::vector<size_t>> held_back_;       // by update: readers of the old value
+  std::unordered_map<size_t, std::vector<size_t>> awaits_;
+  std::vector<size_t> unused_, awaited_;  // users that are not placed; updates that are awaited
+  std::vector<bool> placed_;
+  std::set<size_t> ready_, held_;
+};
+
+}  // namespace
+
+ir::Program delay_updates(const ir::Program& program) {
+  ir::Program out = program;
+  out.accumulations.clear();
+  for (size_t k : Schedule(program).run()) out.accumulations.push_back(program.accumulations[k]);
+  return out;
+}
+
+}  // namespace caravan::optimize

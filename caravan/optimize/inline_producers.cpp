@@ -1,0 +1,202 @@
+#include "caravan/optimize/inline_producers.h"
+
+#include <algorithm>
+
+#include "caravan/ir/write_form.h"
+#include "caravan/ops/table.h"
+#include "caravan/optimize/reads.h"
+#include "caravan/optimize/remove_unused.h"
+
+namespace caravan::optimize {
+
+using ir::Accumulation;
+using ir::BufferId;
+using ir::Program;
+using ir::Scalar;
+using ir::Term;
+using Part = Term::Part;
+
+namespace {
+
+int64_t points(const Accumulation& a) {
+  int64_t n = 1;
+  for (int64_t e : a.extents) n *= e;
+  return n;
+}
+
+bool reads_random(const Program& program, const Accumulation& a) {
+  return std::any_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) {
+    return std::holds_alternative<ir::RandomLeaf>(program.buffers[size_t(o.buffer)].kind);
+  });
+}
+// Nothing to compute at each point: an element, or a number, be it computed from numbers.
+bool is_copy(const ir::Body& body) {
+  const auto& entries = body.entries();
+  std::vector<bool> number;
+  for (const Scalar& s : entries) {
+    auto of_numbers = [&](size_t arity) {
+      return std::all_of(s.args, s.args + arity, [&](int arg) { return number[size_t(arg)]; });
+    };
+    number.push_back(s.kind == Scalar::Kind::constant || (s.kind == Scalar::Kind::cast && of_numbers(1)) ||
+                     (s.kind == Scalar::Kind::apply && is_arithmetic(s.op) && of_numbers(size_t(row(s.op).arity))));
+    if (!number.back() && s.kind != Scalar::Kind::load) return false;
+  }
+  return true;
+}
+// A handful of instructions: no function of the reals but arithmetic.
+bool is_cheap(const ir::Body& body) {
+  if (body.entries().size() > 16) return false;
+  for (const Scalar& s : body.entries()) {
+    if (s.kind != Scalar::Kind::apply) continue;
+    bool arithmetic = row(s.op).result != ResultType::real || s.op == Op::div || s.op == Op::recip || s.op == Op::sqrt;
+    if (!arithmetic) return false;
+  }
+  return true;
+}
+
+template <class Visit>
+void for_each_term(const Accumulation& a, Visit visit) {
+  for (const Term& t : a.where) visit(t);
+  for (const Term& t : a.write) visit(t);
+  for (const ir::Operand& o : a.operands)
+    for (const Term& t : o.map) visit(t);
+}
+bool is_index(const Accumulation& a, size_t operand) {
+  bool found = false;
+  for_each_term(a, [&](const Term& t) {
+    for (const Part& part : t.parts) found = found || (part.kind == Part::Kind::load && size_t(part.which) == operand);
+  });
+  return found;
+}
+
+// Each element computed once, all of them written at a permutation of the iterators, by a body that can stand anywhere.
+bool can_inline(const Program& program, const Accumulation& p) {
+  if (keeps_position(p.accumulator) || !p.where.empty() || p.body.uses_position()) return false;
+  bool indexed = false;
+  for_each_term(p, [&](const Term& t) { indexed = indexed || t.has_load(); });
+  if (indexed) return false;
+  ir::WriteForm form = ir::write_form(program, p);
+  const bool permuted = std::all_of(p.write.begin(), p.write.end(), [](const Term& t) {
+    return t.is_constant() || (t.parts.size() == 1 && t == Term::iterator(t.parts[0].which));
+  });
+  return form.covers && permuted && std::all_of(form.outer.begin(), form.outer.end(), [](bool o) { return o; });
+}
+
+class Inliner {
+ public:
+  explicit Inliner(const Program& program)
+      : out_(program), producer_(program.buffers.size(), -1), readers_(program.buffers.size(), 0) {
+    for (size_t k = 0; k < out_.accumulations.size(); ++k) {
+      const Accumulation& a = out_.accumulations[k];
+      producer_[size_t(a.target)] = int(k);
+      for_each_read(program, a, [&](BufferId id) { ++readers_[size_t(id)]; });
+    }
+    for (BufferId id : program.observed) ++readers_[size_t(id)];
+    for (const auto& a : program.assignments) ++readers_[size_t(a.value)];
+    stored_.assign(program.buffers.size(), false);
+    for (size_t k = out_.accumulations.size(); k-- > 0;) {  // a copy that is stored stores what it copies
+      const Accumulation& a = out_.accumulations[k];
+      const bool copies = is_copy(a.body) && stored_[size_t(a.target)];
+      for (const ir::Operand& o : a.operands)
+        if (copies || points(a) > out_.buffers[size_t(o.buffer)].shape.elements()) stored_[size_t(o.buffer)] = true;
+    }
+  }
+
+  Program run() {
+    candidate_.resize(out_.accumulations.size());
+    for (size_t r = 0; r < out_.accumulations.size(); ++r) {
+      Accumulation& reader = out_.accumulations[r];
+      for (size_t k = 0; k < reader.operands.size();) {
+        const int p = producer_[size_t(reader.operands[k].buffer)];
+        const bool inlined = p >= 0 && candidate_[size_t(p)] && wanted(reader, k, out_.accumulations[size_t(p)]) &&
+                             substitute(reader, k, out_.accumulations[size_t(p)]);
+        if (inlined) count_again(out_.accumulations[size_t(p)]);
+        k = inlined ? 0 : k + 1;  // operands have new numbers
+      }
+      candidate_[r] = can_inline(out_, reader);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  bool wanted(const Accumulation& reader, size_t k, const Accumulation& p) const {
+    if (reader.body.entries().size() + p.body.entries().size() > kLongestBody || is_index(reader, k)) return false;
+    const bool random = reads_random(out_, p);
+    if (is_copy(p.body) && !random) return true;
+    if (points(reader) > out_.buffers[size_t(p.target)].shape.elements()) return false;
+    // One load of what is stored anyway, or several and the arithmetic once more: a sum takes the load.
+    if (stored_[size_t(p.target)] && p.operands.size() > 1 && !can_inline(out_, reader)) return false;
+    return (is_cheap(p.body) && !random) || readers_[size_t(p.target)] == 1;
+  }
+
+  // One reader less for the producer; it hands its own reads on, or keeps them for the readers that are left.
+  void count_again(const Accumulation& p) {
+    if (readers_[size_t(p.target)]-- == 1) return;
+    for_each_read(out_, p, [&](BufferId id) { ++readers_[size_t(id)]; });
+  }
+
+  bool substitute(Accumulation& reader, size_t k, const Accumulation& p) const {
+    // The producer's iterators as terms of the reader: its write map is a permutation of them.
+    std::vector<Term> iterators(p.iterators.size());
+    for (size_t axis = 0; axis < p.write.size(); ++axis)
+      for (const Part& part : p.write[axis].parts) iterators[size_t(part.which)] = reader.operands[k].map[axis];
+    std::vector<ir::Operand> operands = reader.operands;
+    std::vector<int> renamed;  // operand of p -> operand of the reader
+    for (const ir::Operand& from : p.operands) {
+      ir::Operand o{from.buffer, {}};
+      for (const Term& t : from.map) o.map.push_back(ir::substitute(t, iterators));
+      if (!ir::reads_in_range(out_, reader, o)) return false;
+      auto at = std::find(operands.begin(), operands.end(), o);
+      if (at == operands.end()) at = operands.insert(at, std::move(o));
+      renamed.push_back(int(at - operands.begin()));
+    }
+
+    std::vector<DType> dtypes;
+    for (const ir::Operand& o : p.operands) dtypes.push_back(out_.buffers[size_t(o.buffer)].dtype);
+    const DType kept = out_.buffers[size_t(p.target)].dtype;
+    const ir::EntryType made = ir::types_of(p.body, dtypes, {}).back();
+    // Storing an integer in a narrower one wraps; no entry of a body does, for a cast saturates.
+    if (is_integer(kept) && is_integer(made.dtype) && made.dtype > kept) return false;
+
+    ir::Body body;
+    auto copy = [&](const ir::Body& from, auto&& load) {
+      std::vector<int> at;
+      for (const Scalar& s : from.entries()) {
+        int args[3] = {0, 0, 0};
+        switch (s.kind) {
+          case Scalar::Kind::constant: at.push_back(body.constant(s.constant, s.dtype)); break;
+          case Scalar::Kind::load: at.push_back(load(s.operand)); break;
+          case Scalar::Kind::position: at.push_back(body.position()); break;
+          case Scalar::Kind::cast: at.push_back(body.cast(s.dtype, at[size_t(s.args[0])])); break;
+          case Scalar::Kind::apply:
+            for (int i = 0; i < row(s.op).arity; ++i) args[i] = at[size_t(s.args[i])];
+            at.push_back(body.apply(s.op, std::span(args, size_t(row(s.op).arity))));
+            break;
+        }
+      }
+      return at.back();
+    };
+    const bool narrow = kept == DType::f16 || kept == DType::bf16;  // computed in f32, so storing it rounds
+    int result = copy(reader.body, [&](int operand) {
+      if (size_t(operand) != k) return body.load(operand);
+      int value = copy(p.body, [&](int o) { return body.load(renamed[size_t(o)]); });
+      return made.weak || made.dtype != kept || narrow ? body.cast(kept, value) : value;
+    });
+    body.finish(result);
+    reader.body = std::move(body);
+    reader.operands = std::move(operands);
+    drop_unread(reader);
+    return true;
+  }
+
+  Program out_;
+  std::vector<int> producer_, readers_;  // by buffer
+  std::vector<bool> stored_;     // by buffer: a reader of it, or of a copy, has more points than it has elements
+  std::vector<bool> candidate_;  // by accumulation
+};
+
+}  // namespace
+
+Program inline_producers(const Program& program) { return remove_unused(Inliner(program).run()); }
+
+}  // namespace caravan::optimize

@@ -1,0 +1,48 @@
+#include "caravan/optimize/merge_equal.h"
+
+#include <unordered_map>
+
+#include "caravan/optimize/remove_unused.h"
+
+namespace caravan::optimize {
+
+using ir::Accumulation;
+using ir::BufferId;
+
+ir::Program merge_equal(const ir::Program& program) {
+  ir::Program out = program;
+  out.accumulations.clear();
+  std::vector<bool> observed(program.buffers.size(), false);
+  for (BufferId id : program.observed) observed[size_t(id)] = true;
+  std::vector<BufferId> as(program.buffers.size());
+  for (size_t b = 0; b < as.size(); ++b) as[b] = BufferId(b);
+
+  std::unordered_multimap<size_t, size_t> seen;  // hash -> accumulation that stays
+  for (Accumulation a : program.accumulations) {
+    for (ir::Operand& o : a.operands) o.buffer = as[size_t(o.buffer)];
+    if (a.part) {  // the others of its target would have to be equal too
+      out.accumulations.push_back(std::move(a));
+      continue;
+    }
+    size_t h = ir::hash(program, a);  // of the structure: equal layers have equal ones, so which buffers is mixed in
+    for (const ir::Operand& o : a.operands) h = (h ^ size_t(o.buffer)) * 0x9e3779b97f4a7c15ull;
+    bool merged = false;
+    auto [at, end] = seen.equal_range(h);
+    for (; at != end && !merged; ++at) {
+      const Accumulation& b = out.accumulations[at->second];
+      const bool same_rows = program.buffers[size_t(a.target)].shape == program.buffers[size_t(b.target)].shape;
+      merged = a.operands == b.operands && ir::equal(out, a, out, b) && (same_rows || !observed[size_t(a.target)]);
+      if (merged) as[size_t(a.target)] = b.target;
+    }
+    if (merged) continue;
+    seen.emplace(h, out.accumulations.size());
+    out.accumulations.push_back(std::move(a));
+  }
+  for (BufferId& id : out.observed) id = as[size_t(id)];
+  for (auto& a : out.assignments) a.value = as[size_t(a.value)];
+  for (ir::Buffer& b : out.buffers)
+    if (auto* random = std::get_if<ir::RandomLeaf>(&b.kind)) random->step = as[size_t(random->step)];
+  return remove_unused(out);
+}
+
+}  // namespace caravan::optimize

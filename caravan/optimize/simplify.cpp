@@ -1,0 +1,99 @@
+#include "caravan/optimize/simplify.h"
+
+#include <algorithm>
+
+#include "caravan/ops/table.h"
+#include "caravan/optimize/reads.h"
+#include "caravan/optimize/remove_unused.h"
+
+namespace caravan::optimize {
+
+using ir::Body;
+using ir::EntryType;
+using ir::Scalar;
+
+namespace {
+
+bool same(const EntryType& a, const EntryType& b) { return a.dtype == b.dtype && a.weak == b.weak; }
+
+// Every entry of the new body has the type of the entry of the old one that it stands for.
+class Simplifier {
+ public:
+  Simplifier(const Body& body, std::span<const DType> operands)
+      : old_(body.entries()), types_(ir::types_of(body, operands, {})) {}
+
+  Body run() {
+    std::vector<int> at;
+    for (size_t e = 0; e < old_.size(); ++e) {
+      Scalar entry = old_[e];
+      for (int& arg : entry.args) arg = arg < int(at.size()) ? at[size_t(arg)] : 0;
+      at.push_back(add(entry, types_[e]));
+      if (size_t(at[e]) >= made_.size()) made_.resize(size_t(at[e]) + 1, types_[e]);
+    }
+    body_.finish(at.back());
+    return std::move(body_);
+  }
+
+ private:
+  int add(const Scalar& entry, const EntryType& type) {
+    switch (entry.kind) {
+      case Scalar::Kind::constant: return body_.constant(entry.constant, entry.dtype);
+      case Scalar::Kind::load: return body_.load(entry.operand);
+      case Scalar::Kind::position: return body_.position();
+      case Scalar::Kind::cast: return is_already(entry.args[0], type) ? entry.args[0] : cast(type, entry.args[0]);
+      case Scalar::Kind::apply: break;
+    }
+    const std::span<const int> args(entry.args, size_t(row(entry.op).arity));
+    if (int equal = body_.equal_operand(entry.op, args); equal >= 0 && same(made_[size_t(equal)], type)) return equal;
+    if (row(entry.op).result == ResultType::logic)
+      if (auto truth = of_numbers(entry.op, args)) return cast(type, body_.constant(*truth));
+    return body_.apply(entry.op, args);
+  }
+
+  // Has the entry this precision, in its bits as well? A narrow float that is computed is not rounded yet.
+  bool is_already(int e, const EntryType& type) const {
+    const bool narrow = type.dtype == DType::f16 || type.dtype == DType::bf16;
+    const Scalar::Kind kind = body_.entries()[size_t(e)].kind;
+    return same(made_[size_t(e)], type) && (!narrow || kind == Scalar::Kind::load || kind == Scalar::Kind::cast);
+  }
+  std::optional<double> of_numbers(Op op, std::span<const int> args) const {
+    double values[3] = {};
+    for (size_t k = 0; k < args.size(); ++k) {
+      const Scalar& arg = body_.entries()[size_t(args[k])];
+      if (arg.kind != Scalar::Kind::constant) return std::nullopt;
+      values[k] = arg.constant;
+    }
+    return row(op).eval(values[0], values[1], values[2]);
+  }
+  int cast(const EntryType& type, int e) {
+    if (size_t(e) >= made_.size())
+      made_.resize(size_t(e) + 1, {DType::i32, true, DType::f64});  // the number of a truth
+    return body_.cast(type.dtype, e);
+  }
+
+  const std::vector<Scalar> old_;
+  std::vector<EntryType> types_;  // of the old entries
+  Body body_;
+  std::vector<EntryType> made_;  // of the new ones
+};
+
+}  // namespace
+
+ir::Program simplify(const ir::Program& program) {
+  ir::Program out = program;
+  for (ir::Accumulation& a : out.accumulations) {
+    std::vector<DType> operands;
+    std::vector<int> first;  // operand that is equal
+    for (const ir::Operand& o : a.operands) {
+      operands.push_back(program.buffers[size_t(o.buffer)].dtype);
+      first.push_back(int(std::find(a.operands.begin(), a.operands.end(), o) - a.operands.begin()));
+    }
+    Body body = Simplifier(a.body.with_operands(first), operands).run();
+    if (body == a.body) continue;
+    a.body = std::move(body);
+    drop_unread(a);
+  }
+  return remove_unused(out);
+}
+
+}  // namespace caravan::optimize

@@ -1,0 +1,97 @@
+#include "caravan/optimize/split_sums.h"
+
+#include <algorithm>
+
+#include "caravan/ir/write_form.h"
+#include "caravan/ops/table.h"
+#include "caravan/optimize/reads.h"
+
+namespace caravan::optimize {
+
+using ir::Accumulation;
+using ir::SumOrder;
+
+namespace {
+
+// In additions that follow one another. A chain of n equal f32 terms is off by at most n/2 units of 2^-24: a block of
+// 64 by 2e-6. The innermost block is the one that costs time: a product of 1024 x 1024 matrices takes as long with
+// blocks of 64 as with none, and longer with blocks of 32. Blocks of blocks cost nothing and can be shorter. A sum that
+// is not much longer than a block stays one chain.
+constexpr int64_t kLongestChain = 256, kBlock = 64, kBlockOfBlocks = 32;
+
+bool side_by_side(const ir::Program& program, const Accumulation& a, int iterator) {
+  bool any = false;
+  for (size_t k = 0; k < a.operands.size(); ++k) {
+    if (!a.body.reads(int(k))) continue;
+    const int64_t s = stride(program, a.operands[k].buffer, a.operands[k].map, iterator);
+    if (s != 0 && s != 1) return false;
+    any = any || s == 1;
+  }
+  return any;
+}
+
+int lanes(const ir::Program& program, const Accumulation& a, const std::vector<bool>& written, const Tuning& tuning) {
+  int best = -1;
+  for (int k = 0; k < int(a.iterators.size()); ++k) {
+    const int64_t extent = a.extents[size_t(k)];
+    if (written[size_t(k)]) {
+      const bool innermost = stride(program, a.target, a.write, k) == 1;
+      if (innermost && extent >= tuning.least_lanes && side_by_side(program, a, k)) return -1;
+    } else if (extent >= tuning.least_summed && (best < 0 || extent > a.extents[size_t(best)]) &&
+               side_by_side(program, a, k)) {
+      best = k;
+    }
+  }
+  return best;
+}
+
+// At most so many, and not less than half, so that nothing is left over if that is possible.
+int64_t block_size(int64_t extent, int64_t most) {
+  for (int64_t size = most; size > most / 2; --size)
+    if (extent % size == 0) return size;
+  return most;
+}
+
+// Walks the loops of the sum from the innermost outwards. `chain` is how many additions follow one another inside. A
+// sum of several short loops (over a batch, rows and columns) is cut at a loop, or within one, like that of one loop.
+std::vector<SumOrder::Block> blocks(const Accumulation& a, const ir::WriteForm& form) {
+  std::vector<SumOrder::Block> out;
+  const std::vector<size_t> loops = ir::reduced_iterators(a, form);
+  int64_t chain = 1;
+  for (size_t n = loops.size(); n-- > 0;) {
+    const int iterator = int(loops[n]);
+    const bool in_lanes = iterator == a.order.lanes;
+    const int64_t extent = a.extents[loops[n]];
+    int64_t unit = in_lanes ? a.order.width : 1;
+    int64_t left = extent / unit;
+    while (chain * left > (out.empty() ? kLongestChain : kBlockOfBlocks)) {
+      const int64_t size = std::max<int64_t>(1, block_size(left, (out.empty() ? kBlock : kBlockOfBlocks) / chain));
+      unit *= size, left /= size, chain = 1;
+      out.push_back({iterator, unit});
+    }
+    // Lanes with something left over are added whenever their loop ends.
+    chain = in_lanes && extent % a.order.width != 0 ? a.order.width : chain * left;
+  }
+  return out;
+}
+
+SumOrder order(const ir::Program& program, Accumulation a, const Tuning& tuning) {
+  if (a.accumulator != Accumulator::add || !is_float(program.buffers[size_t(a.target)].dtype)) return {};
+  const ir::WriteForm form = ir::write_form(program, a);
+  if (!form.injective) return {};
+  a.order = {};
+  a.order.lanes = lanes(program, a, form.outer, tuning);
+  if (a.order.lanes >= 0) a.order.width = tuning.sum_lanes;
+  a.order.blocks = blocks(a, form);
+  return a.order;
+}
+
+}  // namespace
+
+ir::Program split_sums(const ir::Program& program, const Target& target) {
+  ir::Program out = program;
+  for (Accumulation& a : out.accumulations) a.order = order(program, a, target.tuning);
+  return out;
+}
+
+}  // namespace caravan::optimize

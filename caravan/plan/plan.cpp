@@ -1,0 +1,156 @@
+#include "caravan/plan/plan.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "caravan/base/error.h"
+#include "caravan/lower/lower.h"
+#include "caravan/optimize/copy_leaves.h"
+#include "caravan/optimize/delay_updates.h"
+#include "caravan/optimize/inline_producers.h"
+#include "caravan/optimize/join_parts.h"
+#include "caravan/optimize/merge_equal.h"
+#include "caravan/optimize/pack_operands.h"
+#include "caravan/optimize/remove_unused.h"
+#include "caravan/optimize/run_forwards.h"
+#include "caravan/optimize/simplify.h"
+#include "caravan/optimize/solve_writes.h"
+#include "caravan/optimize/split_sums.h"
+#include "caravan/schedule/forward_stores.h"
+#include "caravan/schedule/fuse.h"
+#include "caravan/schedule/hoist.h"
+#include "caravan/schedule/lanes_inside.h"
+#include "caravan/schedule/merge_values.h"
+#include "caravan/schedule/parallelize.h"
+#include "caravan/schedule/split_loops.h"
+#include "caravan/schedule/update_in_place.h"
+#include "caravan/schedule/vectorize.h"
+
+namespace caravan::plan {
+
+namespace {
+
+// For which targets a pass is. What is always on is no optimisation: later passes count on it, or it chooses bits.
+enum class When : uint8_t { wished, always, on_cpu, on_c99 };
+
+template <class T>
+struct Pass {
+  const char* name;
+  T (*run)(const T&) = nullptr;
+  T (*run_for)(const T&, const Target&) = nullptr;
+  When when = When::wished;
+
+  constexpr Pass(const char* name, T (*run)(const T&), When when = When::wished) : name(name), run(run), when(when) {}
+  constexpr Pass(const char* name, T (*run)(const T&, const Target&), When when = When::wished)
+      : name(name), run_for(run), when(when) {}
+
+  T operator()(const T& what, const Target& target) const { return run ? run(what) : run_for(what, target); }
+  bool is_for(Target::Kind kind) const {
+    return when == When::on_cpu ? kind == Target::Kind::cpu : when != When::on_c99 || kind == Target::Kind::c99;
+  }
+};
+
+constexpr Pass<ir::Program> kProgramPasses[] = {
+    {"copy_leaves", optimize::copy_leaves, When::always},      // every root a buffer of its own: no special case for old values later
+    {"remove_unused", optimize::remove_unused, When::always},  // then what is not needed
+    {"solve_writes", optimize::solve_writes},          // before the order of sums is chosen
+    {"run_forwards", optimize::run_forwards, When::always},    // likewise: it says in which direction a sum runs
+    {"split_sums", optimize::split_sums, When::always},        // that choice, before any optimisation, so that none changes a bit
+    {"join_parts", optimize::join_parts},              // before inlining, which would put the sum into its readers
+    {"simplify", optimize::simplify},                  // what is a copy after all is read in place, equals become equal
+    {"merge_equal", optimize::merge_equal},            // so that equal producers do not look like several readers
+    {"inline_producers", optimize::inline_producers},  // before loops exist: composing index maps is easy here
+    {"simplify", optimize::simplify},                  // a factor of 1 that was a tensor of ones is seen now
+    {"merge_equal", optimize::merge_equal},            // inlining makes equal things out of different ones
+    {"pack_operands", optimize::pack_operands},        // after them: its copies are to stay
+    {"delay_updates", optimize::delay_updates},        // last: the order of accumulations is the order of kernels
+};
+constexpr Pass<loop::Module> kLoopPasses[] = {
+    {"fuse", schedule::fuse},                        // first: the others work within a kernel
+    {"forward_stores", schedule::forward_stores},    // a fused store and load become a register; unread buffers go
+    {"hoist", schedule::hoist},                      // no store that nobody reads holds a load back any more
+    {"merge_values", schedule::merge_values},        // equal values of sibling loops stand in one block now
+    {"update_in_place", schedule::update_in_place},  // after them: it needs to know who still reads the old state
+    {"split_loops", schedule::split_loops, When::always},    // what split_sums chose becomes loops; always, for it is a choice of bits
+    {"vectorize", schedule::vectorize, When::on_cpu},  // then loops have their final bodies
+    {"lanes_inside", schedule::lanes_inside, When::on_c99},  // in its place, for a compiler that has no vectors of ours
+    {"parallelize", schedule::parallelize, When::on_cpu},  // last: no pass has to know about threads
+};
+
+// Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.
+bool same(const ir::Program& p, const ir::Program& q) {
+  auto same_accumulation = [](const ir::Accumulation& a, const ir::Accumulation& b) {
+    return a.target == b.target && a.accumulator == b.accumulator && a.order == b.order && a.part == b.part &&
+           a.extents == b.extents && a.where == b.where && a.write == b.write && a.operands == b.operands &&
+           a.body == b.body;
+  };
+  return p.buffers.size() == q.buffers.size() && p.observed == q.observed &&
+         std::equal(p.accumulations.begin(), p.accumulations.end(), q.accumulations.begin(), q.accumulations.end(),
+                    same_accumulation);
+}
+size_t count(const ir::Program& p) { return p.accumulations.size(); }
+size_t count(const loop::Module& p) { return p.kernels.size(); }
+
+bool same(const ir::Program&, const loop::Module&) { return false; }
+bool same(const loop::Module& p, const loop::Module& q) {
+  return p.kernels == q.kernels && p.assignments.size() == q.assignments.size();
+}
+
+}  // namespace
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> out;
+  auto add = [&](const auto& pass) {
+    const bool on_wish = pass.when == When::wished || pass.when == When::on_cpu;
+    if (on_wish && std::find(out.begin(), out.end(), pass.name) == out.end()) out.push_back(pass.name);
+  };
+  for (const auto& pass : kProgramPasses) add(pass);
+  for (const auto& pass : kLoopPasses) add(pass);
+  return out;
+}
+
+void check(const Options& options) {
+  const std::vector<std::string> all = pass_names();
+  for (const std::string& off : options.off) {
+    if (std::find(all.begin(), all.end(), off) != all.end()) continue;
+    std::string known;
+    for (const std::string& name : all) known += (known.empty() ? "" : ", ") + name;
+    throw ConfigError("there is no pass `" + off + "`; there are: " + known + ".");
+  }
+}
+
+Plan make_plan(const ir::Program& program, const Target& target, const Options& options) {
+  check(options);
+  Plan out;
+  out.target = target;
+  out.program = program;
+  auto run = [&](const char* name, const auto& what, auto&& pass) {
+    const auto start = std::chrono::steady_clock::now();
+    auto after = pass(what);
+    const double milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    out.log.push_back(
+        {name, milliseconds, !same(what, after), count(after), std::is_same_v<decltype(after), loop::Module>});
+#ifndef NDEBUG
+    verify(after);  // of ir or of loop
+#endif
+    return after;
+  };
+  auto run_all = [&](const auto& passes, auto& what) {
+    for (const auto& pass : passes) {
+      const bool off = std::find(options.off.begin(), options.off.end(), pass.name) != options.off.end();
+      if (pass.is_for(target.kind) && !off)
+        what = run(pass.name, what, [&](const auto& before) { return pass(before, target); });
+    }
+  };
+
+  out.optimized = program;
+  run_all(kProgramPasses, out.optimized);
+  out.lowered = run("lower", out.optimized, lower::lower);
+  out.scheduled = out.lowered;
+  run_all(kLoopPasses, out.scheduled);
+  out.memory = plan_memory(out.scheduled, target);
+  return out;
+}
+
+}  // namespace caravan::plan

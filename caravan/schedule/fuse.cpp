@@ -1,0 +1,261 @@
+#include "caravan/schedule/fuse.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "caravan/loop/dependence.h"
+#include "caravan/loop/walk.h"
+#include "caravan/ops/op.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+using ir::BufferId;
+
+namespace {
+
+// The loops at the top of a kernel that contain nothing but the next one.
+std::vector<const For*> perfect_nest(const Kernel& kernel) {
+  std::vector<const For*> out;
+  const Block* block = &kernel.body;
+  while (block->size() == 1) {
+    auto* f = std::get_if<For>(&block->front());
+    if (!f) break;
+    out.push_back(f);
+    block = &f->body;
+  }
+  return out;
+}
+
+// The loops at the end of a kernel, each the last statement of the one before: what is appended to the body of one of
+// them runs after all that stands before it.
+std::vector<const For*> last_loops(const Kernel& kernel) {
+  std::vector<const For*> out;
+  const Block* block = &kernel.body;
+  while (!block->empty()) {
+    auto* f = std::get_if<For>(&block->back());
+    if (!f) break;
+    out.push_back(f);
+    block = &f->body;
+  }
+  return out;
+}
+
+// How many loops deep a block is.
+size_t loop_depth(const Block& block) {
+  size_t out = 0;
+  for (const Statement& s : block) {
+    if (auto* f = std::get_if<For>(&s)) out = std::max(out, 1 + loop_depth(f->body));
+    if (auto* i = std::get_if<If>(&s)) out = std::max(out, loop_depth(i->body));
+  }
+  return out;
+}
+
+bool has_partial_sums(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return has_partial_sums(i->body);
+    auto* f = std::get_if<For>(&s);
+    return f && (f->lanes || has_partial_sums(f->body));
+  });
+}
+bool calls_function(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return calls_function(i->body);
+    auto* define = std::get_if<Define>(&s);
+    auto* apply = define ? std::get_if<Apply>(&define->value) : nullptr;
+    return apply && !is_arithmetic(apply->op);
+  });
+}
+
+// What two kernels do to a buffer that both touch.
+struct Meeting {
+  std::vector<std::pair<const Term*, size_t>> first;  // offset, and how many of the last loops stand around it
+  std::vector<const Term*> second;
+  bool written = false;
+};
+
+class Fuser {
+ public:
+  explicit Fuser(const Module& module)
+      : out_(module),
+        writers_(module.buffers.size()),
+        readers_(module.buffers.size()),
+        old_value_(module.buffers.size(), -1) {
+    for (const auto& a : module.assignments) old_value_[size_t(a.value)] = a.state;
+    for (size_t k = 0; k < module.kernels.size(); ++k) place_.push_back(int(k));
+  }
+
+  Module run() {
+    for (size_t j = 0; j < out_.kernels.size(); ++j) {
+      for_each_access(out_.kernels[j].body, [&](const loop::Access& a) {
+        if (auto& all = writers_[size_t(a.buffer)]; a.write && (all.empty() || all.back() != int(j)))
+          all.push_back(int(j));
+        if (auto& all = readers_[size_t(a.buffer)]; !a.write && (all.empty() || all.back() != int(j)))
+          all.push_back(int(j));
+      });
+      for (int at = int(j), up; (up = merge_up(at)) >= 0; at = up) {  // what became one may have more before it
+      }
+    }
+    std::vector<Kernel> kept;
+    for (size_t k = 0; k < out_.kernels.size(); ++k)
+      if (place_[k] == int(k)) kept.push_back(std::move(out_.kernels[k]));
+    out_.kernels = std::move(kept);
+    return std::move(out_);
+  }
+
+ private:
+  // Where kernel k went.
+  int place(int k) {
+    if (k < 0) return k;
+    while (place_[size_t(k)] != k) k = place_[size_t(k)] = place_[size_t(place_[size_t(k)])];
+    return k;
+  }
+
+  // Merges kernel j into one before it and returns that, or -1.
+  int merge_up(int j) {
+    // The last kernel that must stay before this one; those between are independent of it.
+    int barrier = -1, source = -1;
+    std::set<int, std::greater<>> beside;  // the last to read the same buffers
+    auto after_readers = [&](BufferId id) {
+      for (int reader : readers_[size_t(id)])
+        if (int at = place(reader); at < j) barrier = std::max(barrier, at);
+    };
+    for_each_access(out_.kernels[size_t(j)].body, [&](const loop::Access& a) {
+      for (int first : writers_[size_t(a.buffer)]) {
+        const int writer = place(first);
+        if (writer >= j || a.write) continue;  // who writes another part of the buffer may come before or after
+        barrier = std::max(barrier, writer), source = std::max(source, writer);
+      }
+      if (a.write) {
+        after_readers(a.buffer);
+        if (BufferId state = old_value_[size_t(a.buffer)]; state >= 0) after_readers(state);
+        return;
+      }
+      const std::vector<int>& all = readers_[size_t(a.buffer)];
+      for (size_t k = all.size(); k-- > 0 && all.size() - k <= kMostCandidates;)
+        if (int at = place(all[k]); at < j) beside.insert(at);
+    });
+    if (source >= 0 && source == barrier && try_merge(size_t(source), size_t(j), false)) return source;
+    size_t tried = 0;
+    for (int i : beside)
+      if (i >= barrier && tried++ < kMostCandidates && try_merge(size_t(i), size_t(j), true)) return i;
+    return -1;
+  }
+
+  bool try_merge(size_t i, size_t j, bool must_share) {
+    const Kernel &a = out_.kernels[i], &b = out_.kernels[j];
+    if (a.comments.size() + b.comments.size() > kMostAccumulations) return false;
+    const std::vector<const For*> loops_a = last_loops(a), loops_b = perfect_nest(b);
+    size_t most = 0;  // outer loops of equal extents
+    while (most < std::min(loops_a.size(), loops_b.size()) && loops_a[most]->extent == loops_b[most]->extent) ++most;
+    if (most == 0) return false;
+    const std::map<BufferId, Meeting> meetings = meetings_of(a, loops_a, b);
+    const auto inside_a = extents_of(a.body), inside_b = extents_of(b.body);
+    for (size_t depth = most; depth > 0; --depth) {
+      if (!keeps_cost(loops_a, loops_b, depth) || !keeps_lanes(*loops_a[depth - 1], *loops_b[depth - 1])) continue;
+      bool shares = !must_share, apart = true;
+      for (const auto& [buffer, meeting] : meetings) {
+        if (meeting.first.empty() || meeting.second.empty() || (!meeting.written && shares)) continue;
+        const bool rows = same_rows(meeting, loops_a, inside_a, loops_b, inside_b, depth);
+        shares = shares || rows;
+        apart = apart && (rows || !meeting.written);
+      }
+      if (!shares || !apart) continue;
+      merge(i, j, depth);
+      return true;
+    }
+    return false;
+  }
+
+  // Either nothing but the innermost bodies is put together, or one row's work is linear in the row: a product is not
+  // streamed again for every row.
+  static bool keeps_cost(const std::vector<const For*>& loops_a, const std::vector<const For*>& loops_b, size_t depth) {
+    if (depth == loops_a.size() && depth == loops_b.size()) return true;
+    return loop_depth(loops_a[depth - 1]->body) <= 1 && loop_depth(loops_b[depth - 1]->body) <= 1;
+  }
+
+  // Where the rows of a reduction are neighbours in memory, many of them run at once, and a loop inside that runs along
+  // memory itself would end that. The rows of a split sum run one by one, and so would a function of theirs.
+  static bool keeps_lanes(const For& a, const For& b) {
+    if (!has_loop(b.body)) return !has_partial_sums(a.body) || !calls_function(b.body);
+    return !has_loop(a.body) || has_lanes(a) == has_lanes(b);
+  }
+
+  std::map<BufferId, Meeting> meetings_of(const Kernel& a, const std::vector<const For*>& loops_a,
+                                          const Kernel& b) const {
+    std::map<BufferId, Meeting> out;
+    for_each_access(b.body, [&](const loop::Access& x) {
+      Meeting& meeting = out[x.buffer];
+      meeting.second.push_back(x.offset), meeting.written = meeting.written || x.write;
+      if (BufferId state = old_value_[size_t(x.buffer)]; x.write && state >= 0)  // as if it were stored in place
+        out[state].second.push_back(x.offset), out[state].written = true;
+    });
+    const Block* block = &a.body;
+    for (size_t depth = 0; depth <= loops_a.size(); ++depth) {
+      const bool inner = depth < loops_a.size();
+      for (size_t k = 0; k < block->size() - (inner ? 1 : 0); ++k)
+        for_each_access((*block)[k], [&](const loop::Access& x) {
+          auto met = out.find(x.buffer);
+          if (met == out.end()) return;
+          met->second.first.push_back({x.offset, depth});
+          met->second.written = met->second.written || x.write;
+        });
+      if (inner) block = &loops_a[depth]->body;
+    }
+    return out;
+  }
+
+  // Does every element that both touch belong to the same iteration of the shared loops? What the first touches outside
+  // of some of them comes before all their iterations, so that only the loops around it count.
+  static bool same_rows(const Meeting& meeting, const std::vector<const For*>& loops_a,
+                        const std::map<Variable, int64_t>& inside_a, const std::vector<const For*>& loops_b,
+                        const std::map<Variable, int64_t>& inside_b, size_t depth) {
+    std::vector<Variable> shared_a, shared_b;
+    std::vector<int64_t> extents;
+    for (size_t level = 1; level <= depth; ++level) {
+      shared_a.push_back(loops_a[level - 1]->variable), shared_b.push_back(loops_b[level - 1]->variable);
+      extents.push_back(loops_a[level - 1]->extent);
+      std::vector<RowOffset> offsets;
+      for (auto [offset, loops] : meeting.first)
+        if (std::min(loops, depth) == level) offsets.push_back(row_offset(*offset, shared_a, inside_a));
+      if (offsets.empty()) continue;
+      for (const Term* offset : meeting.second) offsets.push_back(row_offset(*offset, shared_b, inside_b));
+      if (!apart(offsets, extents)) return false;
+    }
+    return true;
+  }
+
+  void merge(size_t i, size_t j, size_t depth) {
+    Kernel b = std::move(out_.kernels[j]);
+    place_[j] = int(i);
+    Kernel& a = out_.kernels[i];
+    std::vector<const For*> nest_a = last_loops(a), nest_b = perfect_nest(b);
+    std::map<Variable, Variable> variables;
+    for (size_t d = 0; d < depth; ++d) variables[nest_b[d]->variable] = nest_a[d]->variable;
+    for (size_t v = 0; v < b.variables.size(); ++v)
+      if (!variables.count(Variable(v)))
+        variables[Variable(v)] = Variable(a.variables.size()), a.variables.push_back(b.variables[v]);
+    const int registers = int(a.registers.size());
+    Block moved = nest_b[depth - 1]->body;
+    rename(moved, {[&](Register r) { return r + registers; }, [&](Variable v) { return variables.at(v); }, nullptr});
+    a.registers.insert(a.registers.end(), b.registers.begin(), b.registers.end());
+    a.comments.insert(a.comments.end(), b.comments.begin(), b.comments.end());
+    a.name = b.name;
+    Block* to = &a.body;
+    for (size_t d = 0; d < depth; ++d) to = &std::get<For>(to->back()).body;
+    to->insert(to->end(), std::make_move_iterator(moved.begin()), std::make_move_iterator(moved.end()));
+  }
+
+  Module out_;
+  std::vector<std::vector<int>> writers_;  // by buffer: the kernels, as lowered; one, or one for each part
+  std::vector<std::vector<int>> readers_;  // likewise, all so far
+  std::vector<BufferId> old_value_;        // by buffer: the state whose new value it is
+  std::vector<int> place_;                 // by kernel: itself, or where it was merged
+};
+
+}  // namespace
+
+Module fuse(const Module& module) { return Fuser(module).run(); }
+
+}  // namespace caravan::schedule

@@ -1,0 +1,71 @@
+#include "caravan/schedule/hoist.h"
+
+#include <algorithm>
+#include <set>
+
+#include "caravan/loop/walk.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+using ir::BufferId;
+
+namespace {
+
+bool names(const Term& term, Variable variable) {
+  return std::any_of(term.parts.begin(), term.parts.end(), [&](const Term::Part& part) {
+    return part.kind == Term::Part::Kind::iterator && part.which == variable;
+  });
+}
+bool names(const Value& value, Variable variable) {
+  if (auto* load = std::get_if<Load>(&value)) return names(load->offset, variable);
+  if (auto* index = std::get_if<IndexValue>(&value)) return names(index->term, variable);
+  if (auto* random = std::get_if<RandomValue>(&value)) return names(random->element, variable);
+  return false;
+}
+
+// What a loop changes: the registers that it defines or accumulates, the buffers that it stores to.
+struct Changes {
+  std::set<Register> registers;
+  std::set<BufferId> buffers;
+
+  explicit Changes(const Block& block) {
+    for (const Statement& s : block) for_each_change(s, [&](Register r) { registers.insert(r); });
+    for_each_access(block, [&](const Access& a) {
+      if (a.write) buffers.insert(a.buffer);
+    });
+  }
+};
+
+void hoist(Block& block) {
+  Block out;
+  for (Statement& s : block) {
+    if (Block* within = inside(s)) hoist(*within);
+    if (auto* f = std::get_if<For>(&s)) {
+      Changes changes(f->body);
+      std::erase_if(f->body, [&](Statement& inside) {
+        auto* define = std::get_if<Define>(&inside);
+        if (!define || names(define->value, f->variable)) return false;
+        bool changes_inside = false;
+        for_each_use(inside, [&](Register r) { changes_inside = changes_inside || changes.registers.count(r); });
+        auto* load = std::get_if<Load>(&define->value);
+        if (changes_inside || (load && (f->extent == 0 || changes.buffers.count(load->buffer)))) return false;
+        changes.registers.erase(define->to);
+        out.push_back(*define);
+        return true;
+      });
+    }
+    out.push_back(std::move(s));
+  }
+  block = std::move(out);
+}
+
+}  // namespace
+
+Module hoist(const Module& module) {
+  Module out = module;
+  for (Kernel& kernel : out.kernels) hoist(kernel.body);
+  return out;
+}
+
+}  // namespace caravan::schedule

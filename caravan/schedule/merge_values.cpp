@@ -1,0 +1,103 @@
+#include "caravan/schedule/merge_values.h"
+
+#include <bit>
+#include <map>
+
+#include "caravan/loop/walk.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+using ir::BufferId;
+
+namespace {
+
+// A value as numbers. Registers and buffers count with their version, which rises when they change; so a key that is
+// found again stands for the same bits.
+using Key = std::vector<int64_t>;
+
+class Merger {
+ public:
+  explicit Merger(Kernel& kernel)
+      : kernel_(kernel), alias_(kernel.registers.size()), registers_(kernel.registers.size(), 0) {
+    for (size_t r = 0; r < alias_.size(); ++r) alias_[r] = Register(r);
+  }
+  void run() {
+    merge(kernel_.body);
+    rename(kernel_.body, {[&](Register r) { return alias_[size_t(r)]; }, nullptr, nullptr});
+  }
+
+ private:
+  void merge(Block& block) {
+    std::vector<Key> mine;
+    std::erase_if(block, [&](Statement& s) {
+      if (auto* define = std::get_if<Define>(&s)) {
+        const Key key = key_of(*define);
+        auto [at, made] = known_.emplace(key, define->to);
+        if (made) return mine.push_back(key), false;
+        alias_[size_t(define->to)] = at->second;
+        return true;
+      }
+      if (!std::holds_alternative<If>(s)) change(s);  // what an iteration changes, the next one finds changed
+      if (Block* within = inside(s)) merge(*within);
+      return false;
+    });
+    for (const Key& key : mine) known_.erase(key);
+  }
+
+  void change(const Statement& s) {
+    for_each_change(s, [&](Register r) { ++registers_[size_t(r)]; });
+    for_each_access(s, [&](const Access& a) {
+      if (a.write) ++buffers_[a.buffer];
+    });
+  }
+
+  Key key_of(const Define& define) {
+    Key key{int64_t(kernel_.registers[size_t(define.to)]), int64_t(define.value.index())};
+    auto reg = [&](Register r) {
+      const Register now = r < 0 ? r : alias_[size_t(r)];
+      key.push_back(now), key.push_back(now < 0 ? 0 : registers_[size_t(now)]);
+    };
+    auto term = [&](const Term& t) {
+      key.push_back(t.constant);
+      for (const Term::Part& part : t.parts) {
+        key.push_back(int64_t(part.kind)), key.push_back(part.coefficient);
+        if (part.kind == Term::Part::Kind::load)
+          reg(part.which);
+        else
+          key.push_back(part.which);
+      }
+    };
+    if (auto* constant = std::get_if<Constant>(&define.value)) {
+      key.push_back(std::bit_cast<int64_t>(constant->value));
+    } else if (auto* load = std::get_if<Load>(&define.value)) {
+      key.push_back(load->buffer), key.push_back(buffers_[load->buffer]), term(load->offset);
+    } else if (auto* index = std::get_if<IndexValue>(&define.value)) {
+      term(index->term);
+    } else if (auto* random = std::get_if<RandomValue>(&define.value)) {
+      key.push_back(random->leaf), reg(random->step), term(random->element);
+    } else if (auto* apply = std::get_if<Apply>(&define.value)) {
+      key.push_back(int64_t(apply->op)), key.push_back(int64_t(apply->compute));
+      for (Register r : apply->args) reg(r);
+    } else if (auto* cast = std::get_if<Cast>(&define.value)) {
+      key.push_back(int64_t(cast->to)), reg(cast->arg);
+    }
+    return key;
+  }
+
+  Kernel& kernel_;
+  std::vector<Register> alias_;     // the register that holds the same value
+  std::vector<int64_t> registers_;  // versions
+  std::map<BufferId, int64_t> buffers_;
+  std::map<Key, Register> known_;  // in the block and those around it
+};
+
+}  // namespace
+
+Module merge_values(const Module& module) {
+  Module out = module;
+  for (Kernel& kernel : out.kernels) Merger(kernel).run();
+  return out;
+}
+
+}  // namespace caravan::schedule

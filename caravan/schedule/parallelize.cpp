@@ -1,0 +1,81 @@
+#include "caravan/schedule/parallelize.h"
+
+#include <algorithm>
+
+#include "caravan/loop/dependence.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+
+namespace {
+
+// In scalar operations; of a vector loop as many iterations as f32 fit into a vector are one.
+int64_t cost(const Block& block, int64_t at_once) {
+  int64_t out = 0;
+  for (const Statement& s : block) {
+    if (auto* f = std::get_if<For>(&s))
+      out += (f->kind == LoopKind::vector ? (f->extent + at_once - 1) / at_once : f->extent) * cost(f->body, at_once);
+    else if (auto* i = std::get_if<If>(&s))
+      out += 1 + cost(i->body, at_once);
+    else
+      out += 1;
+  }
+  return out;
+}
+
+bool try_parallel(For& loop, const Target& target) {
+  const Tuning& tuning = target.tuning;
+  const int64_t work = loop.extent * cost(loop.body, target.lanes(DType::f32));
+  if (loop.kind != LoopKind::serial || loop.extent < 2 || work < tuning.parallel_work) return false;
+  if (!independent(loop.variable, loop.extent, loop.body)) return false;
+  const int64_t chunks = std::min({loop.extent, tuning.most_chunks, work / tuning.chunk_work});
+  loop.kind = LoopKind::parallel;
+  loop.chunk = (loop.extent + chunks - 1) / chunks;
+  return true;
+}
+
+// A kernel of loops becomes one kernel for each parallel loop and for what lies between; each makes the definitions
+// before it for itself.
+void split(const Kernel& kernel, const Target& target, std::vector<Kernel>& out) {
+  std::vector<Kernel> parts;
+  Block definitions;
+  bool after_parallel = true, any = false;
+  for (const Statement& s : kernel.body) {
+    if (std::holds_alternative<Define>(s)) {
+      definitions.push_back(s);
+      if (!after_parallel) parts.back().body.push_back(s);
+      continue;
+    }
+    Statement statement = s;
+    For* loop = std::get_if<For>(&statement);
+    const bool parallel = loop && try_parallel(*loop, target);
+    if (parallel || after_parallel) {
+      parts.push_back(kernel);
+      parts.back().body = definitions;
+    }
+    parts.back().body.push_back(std::move(statement));
+    after_parallel = parallel, any = any || parallel;
+  }
+  if (!any) parts = {kernel};
+  out.insert(out.end(), std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
+}
+
+}  // namespace
+
+Module parallelize(const Module& module, const Target& target) {
+  Module out = module;
+  out.kernels.clear();
+  for (const Kernel& kernel : module.kernels) {
+    const bool can_split = std::all_of(kernel.body.begin(), kernel.body.end(), [](const Statement& s) {
+      return std::holds_alternative<For>(s) || std::holds_alternative<If>(s) || std::holds_alternative<Define>(s);
+    });
+    if (can_split && !overwrites_loads(kernel.body))
+      split(kernel, target, out.kernels);
+    else
+      out.kernels.push_back(kernel);
+  }
+  return out;
+}
+
+}  // namespace caravan::schedule

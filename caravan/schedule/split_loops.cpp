@@ -1,0 +1,201 @@
+#include "caravan/schedule/split_loops.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "caravan/base/error.h"
+#include "caravan/loop/walk.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+
+namespace {
+
+class Splitter {
+ public:
+  explicit Splitter(Kernel& kernel) : kernel_(kernel) {}
+  void run(Block& block) {
+    Block out;
+    for (Statement& s : block) {
+      if (auto* i = std::get_if<If>(&s)) run(i->body);
+      auto* f = std::get_if<For>(&s);
+      if (f && is_one_sum(*f)) {
+        append(out, sum(std::move(*f)));
+        continue;
+      }
+      if (f) run(f->body);
+      out.push_back(std::move(s));
+    }
+    block = std::move(out);
+  }
+
+ private:
+  struct Accumulated {
+    Register to = -1;
+    Accumulator accumulator{};
+  };
+
+  static bool is_ordered(const For& loop) { return loop.lanes > 0 || !loop.blocks.empty(); }
+  static bool is_in_lanes(const For& loop) { return loop.lanes > 0; }
+
+  // This loop or the first one inside of which it is true; null if there is none.
+  static const For* find(const For& loop, bool (*is)(const For&)) { return is(loop) ? &loop : find(loop.body, is); }
+  static const For* find(const Block& block, bool (*is)(const For&)) {
+    for (const Statement& s : block) {
+      const For* found = nullptr;
+      if (auto* i = std::get_if<If>(&s)) found = find(i->body, is);
+      if (auto* f = std::get_if<For>(&s)) found = find(*f, is);
+      if (found) return found;
+    }
+    return nullptr;
+  }
+
+  // Is all of the loop one sum with a stated order? Its total must not be that of a loop inside.
+  static bool is_one_sum(const For& loop) {
+    const For* ordered = find(loop, is_ordered);
+    if (!ordered) return false;
+    bool own = false;
+    const Register total = accumulated(ordered->body).to;
+    for (const Statement& s : loop.body) for_each_reset(s, [&](Register r) { own = own || r == total; });
+    return !own;
+  }
+  template <class Visit>
+  static void for_each_reset(const Statement& s, Visit visit) {
+    if (auto* r = std::get_if<Reset>(&s)) visit(r->to);
+    if (const Block* within = inside(s))
+      for (const Statement& inner : *within) for_each_reset(inner, visit);
+  }
+
+  // The loop with its sum as ordered. Lanes go around all of it if nothing is left over of the loop that they are
+  // along; else only around that loop, because what is left over is a condition on the lane, which must not stand in
+  // the loops between.
+  Block sum(For loop) {
+    const For* along = find(loop, is_in_lanes);
+    const Accumulated total = accumulated(loop.body);
+    CARAVAN_CHECK(total.to >= 0, "`" + kernel_.name + "` has the order of a sum on a loop without one");
+    if (!along || (along != &loop && along->extent % along->lanes != 0)) return cut(std::move(loop), total);
+    lane_ = add_variable(kernel_, kernel_.variables[size_t(along->variable)] + "_lane");
+    For out{*lane_, along->lanes, LoopKind::serial, {}};
+    out.body = apart(total, [&](Accumulated lane_total) {
+      replace_sum(loop.body, total.to, lane_total.to);
+      return cut(std::move(loop), lane_total);
+    });
+    lane_.reset();
+    Block block;
+    block.push_back(std::move(out));
+    return block;
+  }
+
+  // A sum of its own for what `make` makes, added to the total at the end.
+  template <class Make>
+  Block apart(Accumulated total, Make make) {
+    const Accumulated own{add_register(kernel_, kernel_.registers[size_t(total.to)]), total.accumulator};
+    Block out;
+    out.push_back(Reset{own.to, 0});
+    append(out, make(own));
+    out.push_back(Combine{total.to, total.accumulator, own.to});
+    return out;
+  }
+
+  // The loop in its blocks, and the loops inside in theirs; the loop in lanes becomes one over the terms of a lane.
+  Block cut(For loop, Accumulated total) {
+    loop.body = cut(std::move(loop.body), total);
+    if (loop.lanes > 0) return cut_lane(loop, total);
+    if (!loop.blocks.empty()) return range({loop, total.to, 1}, Term(), loop.extent, loop.blocks, total);
+    Block out;
+    out.push_back(std::move(loop));
+    return out;
+  }
+  Block cut(Block block, Accumulated total) {
+    Block out;
+    for (Statement& s : block) {
+      if (auto* i = std::get_if<If>(&s)) i->body = cut(std::move(i->body), total);
+      if (auto* f = std::get_if<For>(&s))
+        append(out, f->lanes > 0 && !lane_ ? sum(std::move(*f)) : cut(std::move(*f), total));
+      else
+        out.push_back(std::move(s));
+    }
+    return out;
+  }
+  Block cut_lane(const For& loop, Accumulated total) {
+    const Terms terms{loop, total.to, loop.lanes};
+    const int64_t rounds = loop.extent / loop.lanes, rest = loop.extent % loop.lanes;
+    std::vector<int64_t> blocks = loop.blocks;
+    for (int64_t& size : blocks) size /= loop.lanes;
+    Block out = range(terms, Term::iterator(*lane_), rounds, blocks, total);
+    if (rest > 0) {
+      Block last = terms_at(terms, Term::number(rounds * loop.lanes) + Term::iterator(*lane_), total);
+      out.push_back(If{{Term::number(rest - 1) - Term::iterator(*lane_)}, std::move(last)});
+    }
+    return out;
+  }
+
+  // What is summed: the body of a loop, which adds to a register, for indices that lie a stride apart.
+  struct Terms {
+    const For& loop;
+    Register to;
+    int64_t stride;
+  };
+  // `count` of them from the index `first` on, in blocks of these sizes.
+  Block range(const Terms& terms, const Term& first, int64_t count, std::vector<int64_t> blocks, Accumulated total) {
+    while (!blocks.empty() && count <= blocks.back()) blocks.pop_back();
+    Block out;
+    if (blocks.empty()) {
+      if (count == 1) return terms_at(terms, first, total);
+      auto term_at = [&](const Term& at) { return terms_at(terms, first + at * terms.stride, total); };
+      if (count > 0) out.push_back(over(terms.loop.variable, count, term_at));
+      return out;
+    }
+    const int64_t size = blocks.back(), whole = count / size, rest = count % size;
+    blocks.pop_back();
+    auto block_at = [&](const Term& index, int64_t length) {
+      const Term begin = first + index * (size * terms.stride);
+      return apart(total, [&](Accumulated own) { return range(terms, begin, length, blocks, own); });
+    };
+    const std::string level = blocks.empty() ? "" : std::to_string(blocks.size() + 1);  // blocks of blocks: 2
+    const Variable number = add_variable(kernel_, kernel_.variables[size_t(terms.loop.variable)] + "_block" + level);
+    out.push_back(over(number, whole, [&](const Term& index) { return block_at(index, size); }));
+    if (rest > 0) append(out, block_at(Term::number(whole), rest));
+    return out;
+  }
+  template <class Make>
+  static Statement over(Variable variable, int64_t extent, Make make) {
+    return For{variable, extent, LoopKind::serial, make(Term::iterator(variable))};
+  }
+  Block terms_at(const Terms& terms, const Term& index, Accumulated total) {
+    Block body = copied(kernel_, terms.loop.body);
+    replace_sum(body, terms.to, total.to);
+    substitute(body, terms.loop.variable, index);
+    return body;
+  }
+
+  static Accumulated accumulated(const Block& block) {
+    for (const Statement& s : block) {
+      if (auto* c = std::get_if<Combine>(&s)) return {c->to, c->accumulator};
+      const Block* within = inside(s);
+      if (Accumulated found = within ? accumulated(*within) : Accumulated{}; found.to >= 0) return found;
+    }
+    return {};
+  }
+  static void replace_sum(Block& block, Register from, Register to) {
+    rename(block, {[&](Register r) { return r == from ? to : r; }, nullptr, nullptr});
+  }
+  static void append(Block& to, Block from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  }
+
+  Kernel& kernel_;
+  std::optional<Variable> lane_;  // of the loop over lanes around what is cut
+};
+
+}  // namespace
+
+Module split_loops(const Module& module) {
+  Module out = module;
+  for (Kernel& kernel : out.kernels) Splitter(kernel).run(kernel.body);
+  return out;
+}
+
+}  // namespace caravan::schedule

@@ -1,0 +1,34 @@
+// Makes loops of the order that sums are to have (ir::SumOrder). Lanes become a loop, with a partial sum for each:
+//
+//     r = 0                                        r = 0
+//     for o < 100 in partial sums:                 for l < 8:
+//       r += w[100*i + o] * y[o]          becomes      p = 0
+//                                                      for o < 12:
+//                                                        p += w[100*i + 8*o + l] * y[8*o + l]
+//                                                      if 3 - l >= 0:
+//                                                        p += w[100*i + l + 96] * y[l + 96]
+//                                                      r += p
+// Where a sum has other loops around that one, the lanes go around all of them, if nothing is left over.
+//
+// Blocks become a loop over blocks, with a sum for each, and what is left over is one block more:
+//
+//     r = 0                                        r = 0
+//     for b < 1003 in blocks of 50:                for b_block < 20:
+//       r += x[64*b + c]                 becomes     p = 0
+//                                                    for b < 50:
+//                                                      p += x[3200*b_block + 64*b + c]
+//                                                    r += p
+//                                                  p = 0
+//                                                  for b < 3:
+//                                                    p += x[64*b + c + 64000]
+//                                                  r += p
+// A sum with both has the blocks inside the lanes. Loops without an order stay as they are.
+#pragma once
+
+#include "caravan/loop/loop.h"
+
+namespace caravan::schedule {
+
+loop::Module split_loops(const loop::Module& module);
+
+}  // namespace caravan::schedule

@@ -1,0 +1,165 @@
+#include "caravan/schedule/vectorize.h"
+
+#include <algorithm>
+
+#include "caravan/loop/dependence.h"
+#include "caravan/loop/walk.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+
+namespace {
+
+bool shares_reads(const For& loop) {
+  bool shared = false;
+  for_each_inner_access(loop.body, [&](const Access& a) {
+    shared = shared || (!a.write && !a.offset->parts.empty() && coefficient(*a.offset, loop.variable) == 0);
+  });
+  return shared;
+}
+// How many vectors of `width` the accumulators of vector loops around others take, with rows and all; 0: there are none.
+int64_t registers(const Block& block, int64_t width) {
+  int64_t most = 0;
+  for (const Statement& s : block) {
+    if (auto* i = std::get_if<If>(&s)) most = std::max(most, registers(i->body, width));
+    auto* f = std::get_if<For>(&s);
+    if (!f || !has_loop(f->body)) continue;
+    const int64_t inside = registers(f->body, width);
+    most = std::max(most, f->kind == LoopKind::vector     ? (f->extent + width - 1) / width
+                          : f->kind == LoopKind::unrolled ? f->extent * inside
+                                                          : inside);
+  }
+  return most;
+}
+
+bool has_rows(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return has_rows(i->body);
+    auto* f = std::get_if<For>(&s);
+    return f && (f->kind == LoopKind::unrolled || has_rows(f->body));
+  });
+}
+
+// So many rows, or a few less if nothing is left over then.
+int64_t block_size(int64_t extent, int64_t most) {
+  most = std::min(most, extent);
+  for (int64_t rows = most; rows > most / 2; --rows)
+    if (extent % rows == 0) return rows;
+  return most;
+}
+
+// Is there a loop over lanes inside, as that of a split sum?
+bool contains_lanes(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
+    if (auto* i = std::get_if<If>(&s)) return contains_lanes(i->body);
+    auto* f = std::get_if<For>(&s);
+    return f && ((has_loop(f->body) && has_lanes(*f) && side_by_side(*f)) || contains_lanes(f->body));
+  });
+}
+
+// Of loops with nothing between them, a long one with lanes goes to the inside, if the innermost is short or has none.
+// Its iterations are independent, and those that belong to one of them keep their order.
+void sink_lanes(For& outermost, int64_t least) {
+  std::vector<For*> nest;
+  for (For* next = &outermost; next && next->kind == LoopKind::serial;) {
+    nest.push_back(next);
+    next = next->body.size() == 1 ? std::get_if<For>(&next->body[0]) : nullptr;
+  }
+  if (nest.empty() || !has_loop(nest.back()->body) || contains_lanes(nest.back()->body)) return;
+  auto long_lanes = [&](const For& loop) {
+    return loop.extent >= least && has_lanes(For{loop.variable, loop.extent, loop.kind, nest.back()->body}) &&
+           independent(loop.variable, loop.extent, loop.body);
+  };
+  if (long_lanes(*nest.back())) return;
+  for (size_t k = nest.size() - 1; k-- > 0;) {
+    if (!long_lanes(*nest[k])) continue;
+    for (size_t at = k; at + 1 < nest.size(); ++at)
+      std::swap(nest[at]->variable, nest[at + 1]->variable), std::swap(nest[at]->extent, nest[at + 1]->extent);
+    return;
+  }
+}
+
+class Vectorizer {
+ public:
+  Vectorizer(Kernel& kernel, const Target& target, int64_t registers, const char* rows)
+      : kernel_(kernel), target_(target), registers_(registers), rows_(rows) {}
+
+  void run(Block& block, int64_t rows_around = 1) {
+    Block out;
+    for (Statement& s : block) {
+      if (auto* i = std::get_if<If>(&s)) run(i->body, rows_around);
+      if (auto* f = std::get_if<For>(&s)) {
+        sink_lanes(*f, target_.tuning.least_lanes);
+        run(f->body, f->kind == LoopKind::unrolled ? rows_around * f->extent : rows_around);
+        for (Statement& made : replaced(std::move(*f), rows_around)) out.push_back(std::move(made));
+      } else {
+        out.push_back(std::move(s));
+      }
+    }
+    block = std::move(out);
+  }
+
+ private:
+  Block replaced(For loop, int64_t rows_around) {
+    Block out;
+    if (loop.kind != LoopKind::serial || loop.extent < 2 || !side_by_side(loop)) {
+      out.push_back(std::move(loop));
+    } else if (!has_loop(loop.body)) {
+      if (loop.extent >= target_.tuning.least_lanes && independent(loop.variable, loop.extent, loop.body)) loop.kind = LoopKind::vector;
+      out.push_back(std::move(loop));
+    } else if (const int64_t used = registers(loop.body, target_.lanes(DType::f32)); used > 0) {
+      const int64_t rows = block_size(loop.extent, std::min(target_.tuning.block_rows, registers_ / (used * rows_around)));
+      const bool doubled = rows > 1 && loop.extent % rows != 0 && has_rows(loop.body);  // text for what is left over
+      if (rows < 2 || doubled || !shares_reads(loop)) {
+        out.push_back(std::move(loop));
+        return out;
+      }
+      const int64_t whole = loop.extent / rows, rest = loop.extent % rows;
+      if (whole > 0) out.push_back(blocks(loop, 0, whole, rows, LoopKind::unrolled));
+      if (rest > 0) out.push_back(blocks(loop, whole * rows, 1, rest, LoopKind::unrolled));
+    } else if (has_lanes(loop)) {
+      int64_t from = 0;
+      for (int64_t lanes = target_.tuning.block_lanes; lanes > 0; lanes /= 2) {  // powers of two, as the registers have
+        const int64_t count = (loop.extent - from) / lanes;
+        if (count > 0) out.push_back(blocks(loop, from, count, lanes, LoopKind::vector));
+        from += count * lanes;
+      }
+    } else {
+      out.push_back(std::move(loop));
+    }
+    return out;
+  }
+
+  // Iterations from, from + 1, ... as `count` blocks of `width`.
+  Statement blocks(const For& loop, int64_t from, int64_t count, int64_t width, LoopKind kind) {
+    const Variable within =
+        add_variable(kernel_, kernel_.variables[size_t(loop.variable)] + (kind == LoopKind::unrolled ? rows_ : "_in"));
+    Term index = Term::number(from) + Term::iterator(within);
+    if (count > 1) index = index + Term::iterator(loop.variable, width);
+    For inner{within, width, width > 1 ? kind : LoopKind::serial, copied(kernel_, loop.body)};
+    substitute(inner.body, loop.variable, index);
+    if (count == 1) return inner;
+    Block body;
+    body.push_back(std::move(inner));
+    return For{loop.variable, count, LoopKind::serial, std::move(body)};
+  }
+
+  Kernel& kernel_;
+  const Target& target_;
+  int64_t registers_;  // for the accumulators of a block
+  const char* rows_;   // what variables of unrolled loops end in
+};
+
+}  // namespace
+
+Module vectorize(const Module& module, const Target& target) {
+  Module out = module;
+  for (Kernel& kernel : out.kernels) {
+    Vectorizer(kernel, target, target.tuning.few_sums, "_row").run(kernel.body);
+    Vectorizer(kernel, target, target.tuning.many_sums, "_block").run(kernel.body);  // blocks of one row are taken together
+  }
+  return out;
+}
+
+}  // namespace caravan::schedule

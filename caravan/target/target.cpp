@@ -1,0 +1,67 @@
+#include "caravan/target/target.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "caravan/base/processors.h"
+
+namespace caravan {
+
+namespace {
+
+std::string processor_name() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("model name"))
+      if (const size_t colon = line.find(": "); colon != line.npos) return line.substr(colon + 2);
+  return "unknown";
+}
+
+int64_t cache_bytes(int name) { return std::max<int64_t>(0, sysconf(name)); }
+
+void find_vectors(Target& target) {
+#if defined(__x86_64__)
+  target.fma = __builtin_cpu_supports("fma");
+  if (__builtin_cpu_supports("avx512f"))
+    target.vector_bytes = 64, target.vector_registers = 32;
+  else if (__builtin_cpu_supports("avx"))
+    target.vector_bytes = 32;
+#elif defined(__aarch64__)
+  target.fma = true, target.vector_registers = 32;
+#endif
+}
+
+}  // namespace
+
+Target host(int threads) {
+  static const Target known = [] {
+    Target out;
+    out.processor = processor_name();
+    find_vectors(out);
+    out.l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE);
+    out.l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE);
+    out.l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE);
+    return out;
+  }();
+  Target out = known;
+  out.threads = threads > 0 ? threads : processors().usable();
+  return out;
+}
+
+Target plain_c() {
+  Target out;
+  out.kind = Target::Kind::c99;
+  out.processor = "any";
+  return out;
+}
+
+std::string to_string(const Target& t) {
+  auto kilobytes = [](int64_t bytes) { return bytes > 0 ? std::to_string(bytes / 1024) + " KiB" : std::string("?"); };
+  return t.processor + ", " + std::to_string(t.threads) + (t.threads == 1 ? " thread" : " threads") + ", vectors of " +
+         std::to_string(8 * t.vector_bytes) + " bits" + (t.fma ? ", fma" : "") + ", caches " + kilobytes(t.l1) + ", " +
+         kilobytes(t.l2) + ", " + kilobytes(t.l3);
+}
+
+}  // namespace caravan
