@@ -268,7 +268,7 @@ TEST(RandomNarrowFloats, AreRoundedAsArraysRoundThem) {
       differences.set(e, a.at(e) - b.at(e));
       products.set(e, a.at(e) * b.at(e));
     }
-    const Outcome outcome = run_on(*cpu({}, "-O1"), task_of(observe({x + y, x - y, x * y})));
+    const Outcome outcome = run_compiled({}, "-O1", task_of(observe({x + y, x - y, x * y})));
     EXPECT_TRUE(is_same(outcome.observed[0], sums)) << name(dtype);
     EXPECT_TRUE(is_same(outcome.observed[1], differences)) << name(dtype);
     EXPECT_TRUE(is_same(outcome.observed[2], products)) << name(dtype);
