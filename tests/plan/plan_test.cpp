@@ -1,0 +1,124 @@
+// The pipeline: its order, its log, what it costs.
+#include "caravan/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <map>
+#include <set>
+
+#include "caravan/base/error.h"
+#include "caravan/codegen/c.h"
+#include "pass_table.h"
+#include "sanitized.h"
+
+namespace caravan::plan {
+namespace {
+
+Plan planned(const ir::Program& program, const Options& options = {}) { return make_plan(program, host(), options); }
+
+TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
+  const std::vector<std::string> all = pass_names();
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
+  for (const char* name :
+       {"join_parts", "simplify", "merge_equal", "inline_producers", "pack_operands", "delay_updates", "fuse",
+        "forward_stores", "hoist", "merge_values", "update_in_place", "parallelize"})
+    EXPECT_NE(std::find(all.begin(), all.end(), name), all.end()) << name;
+  try {
+    planned(to_ir(observe(leaf("a", "2") + 1)), {.off = {"unroll"}});
+    FAIL();
+  } catch (const ConfigError& e) {
+    EXPECT_NE(std::string(e.what()).find("there is no pass `unroll`; there are: "), std::string::npos) << e.what();
+  }
+}
+
+TEST(Pipeline, NoFunctionOfTheTextCallsMoreThanItsShareOfKernels) {
+  for (int kernels : {200, 256, 257, 1000}) {
+    Tensor x = leaf("x", ""), y = x;
+    for (int k = 0; k < kernels; ++k) y = sum(tanh(y) * leaf("w" + std::to_string(k), "2"));
+    const loop::Module module = planned(to_ir(observe(y))).scheduled;
+    const std::string text = codegen::to_c(module);
+    size_t longest = 0, now = 0, functions = 0;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      const std::string line = text.substr(at, end - at);
+      at = end + 1;
+      if (line.starts_with("}")) now = 0;
+      if (line.find("void caravan_run") != line.npos && line.ends_with("{")) ++functions;
+      if (line.ends_with(");") && line.find("step") != line.npos) longest = std::max(longest, ++now);
+    }
+    EXPECT_LE(longest, codegen::kMostCalls) << kernels;
+    EXPECT_GE(longest, std::min(codegen::kMostCalls, module.kernels.size())) << kernels;
+    EXPECT_EQ(functions, module.kernels.size() <= codegen::kMostCalls
+                             ? 2
+                             : 2 + (module.kernels.size() + codegen::kMostCalls - 1) / codegen::kMostCalls)
+        << kernels;
+  }
+}
+
+TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
+  std::map<std::string, bool> changed;
+  for (const LogEntry& entry : planned(to_ir(observe(exp(sin(leaf("a", "2")))))).log)
+    changed[entry.pass] = changed[entry.pass] || entry.changed;
+  std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"run_forwards", false},
+                                          {"split_sums", false},  {"lower", true},          {"split_loops", false}};
+  for (const std::string& name : pass_names()) expected[name] = name == "inline_producers";
+  EXPECT_EQ(changed, expected);
+  for (const LogEntry& entry : planned(to_ir(observe(leaf("a", "2") + 1)), {.off = pass_names()}).log)
+    EXPECT_EQ(entry.changed, entry.pass == "lower") << entry.pass;
+}
+
+TEST(Pipeline, EveryPassCanBeLeftOutAlone) {
+  Tensor w = leaf("w", "3->2"), x = leaf("x", "4|3");
+  const ir::Program p = to_ir(train_step(sum(square(relu(w(x)))), sgd({.lr = 0.1, .momentum = 0.9})));
+  for (const std::string& name : pass_names()) {
+    const Plan result = planned(p, {.off = {name}});
+    loop::verify(result.scheduled);
+    for (const LogEntry& entry : result.log) EXPECT_NE(entry.pass, name);
+  }
+}
+
+// A deep network of w(x) + b with its training step.
+ir::Program network(int layers) {
+  Tensor h = tensor({1, 2, 3});
+  for (int k = 0; k < layers; ++k) {
+    const std::string name = "layer" + std::to_string(k);
+    h = param(name + ".w", {.output = {3}})(h) + param(name + ".b");
+  }
+  return to_ir(train_step(sum(h), sgd({.lr = 0.1})));
+}
+
+double seconds(const std::function<void()>& f) {  // of this process: other work on the machine does not count
+  const std::clock_t start = std::clock();
+  f();
+  return double(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+void plan_and_print(const ir::Program& p) {
+  const Plan result = planned(p);
+  EXPECT_GT(result.memory.bytes, 0);
+  EXPECT_GT(codegen::to_c(result.scheduled).size(), 1000u);
+  EXPECT_TRUE(result.scheduled.assignments.empty()) << "every weight is updated in place";
+}
+
+TEST(Pipeline, TenThousandAccumulationsArePlannedInTwoSeconds) {
+  const ir::Program p = network(1200);
+  ASSERT_GE(p.accumulations.size(), 10'000u);
+  const double taken = seconds([&] { plan_and_print(p); });
+  RecordProperty("seconds", std::to_string(taken));
+  if (kSanitized) GTEST_SKIP() << "sanitized builds are several times slower; it took " << taken << " s";
+  EXPECT_LT(taken, 2);
+}
+
+TEST(Pipeline, CostGrowsWithTheSizeOfTheProgram) {
+  const ir::Program small = network(300), large = network(1200);
+  double least_small = 1e9, least_large = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    least_small = std::min(least_small, seconds([&] { plan_and_print(small); }));
+    least_large = std::min(least_large, seconds([&] { plan_and_print(large); }));
+  }
+  EXPECT_LT(least_large / least_small, 7) << least_large << " s after " << least_small << " s";
+}
+
+}  // namespace
+}  // namespace caravan::plan

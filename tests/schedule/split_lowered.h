@@ -1,0 +1,13 @@
+// Lowered programs whose long sums are kept in lanes.
+#pragma once
+
+#include "caravan/optimize/split_sums.h"
+#include "pass_table.h"
+
+namespace caravan::schedule {
+
+inline loop::Module split_lowered(const Program& program) {
+  return lower::lower(optimize::split_sums(prepared(program), host()));
+}
+
+}  // namespace caravan::schedule
