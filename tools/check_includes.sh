@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# check_includes.sh ROOT: every #include inside caravan/ follows the arrows of cmake/layers.txt, and
-# caravan/autodiff, which derives every gradient from the op table, names no op and writes no spec.
+# check_includes.sh ROOT: every #include inside caravan/ is an arrow of cmake/layers.txt and every arrow there is an #include;
+# no arrow leads from the back to the front or round in a circle; HACKING.md draws them. And caravan/autodiff, which derives
+# every gradient from the op table, names no op and writes no spec.
+# check_includes.sh --draw ROOT: prints the drawing of HACKING.md.
 # check_includes.sh --self-test: shows that it reports what it should.
 set -euo pipefail
 
@@ -26,23 +28,27 @@ check() {
       return kept rest
     }
 
+    # A heading is [common], [front], [back] or [around]; a layer may use those of its own part and common ones, in [around] all.
     FILENAME == "cmake/layers.txt" {
+      if (/^\[/) heading = substr($1, 2, length($1) - 2)
       if (!/^[a-z]/) next
       split($0, row, ":")
       layer = row[1]
-      known[layer] = 1
-      uses[layer] = " "
+      line_of[layer] = FNR
+      part[layer] = heading
+      uses[layer] = " " row[2] " "
       count = split(row[2], direct, " ")
       for (i = 1; i <= count; ++i) {
-        if (!(direct[i] in known)) report("layer " layer " uses " direct[i] ", which is not on a line above it")
-        uses[layer] = uses[layer] direct[i] uses[direct[i]]
+        if (!(direct[i] in part)) report("layer " layer " uses " direct[i] ", which is not on a line above it")
+        else if (part[direct[i]] != heading && part[direct[i]] != "common" && heading != "around")
+          report("layer " layer " of the part " heading " uses " direct[i] " of the part " part[direct[i]])
       }
       next
     }
 
     FNR == 1 {
       layer = folder(FILENAME)
-      if (!(layer in known)) report("folder caravan/" layer " is not a layer of cmake/layers.txt")
+      if (!(layer in part)) report("folder caravan/" layer " is not a layer of cmake/layers.txt")
     }
 
     /^[ \t]*#[ \t]*include/ {
@@ -56,6 +62,7 @@ check() {
         next
       }
       used = folder(path)
+      taken[layer, used] = 1
       if (used != layer && index(uses[layer], " " used " ") == 0)
         report("layer " layer " may not include \"" path "\"")
       next
@@ -69,8 +76,49 @@ check() {
         report("autodiff writes a spec; gradients are built from the relation they invert")
     }
 
+    END {
+      for (layer in part) {
+        count = split(uses[layer], direct, " ")
+        for (i = 1; i <= count; ++i)
+          if (!((layer, direct[i]) in taken)) {
+            printf "cmake/layers.txt:%d: layer %s uses %s, but includes nothing of it\n", line_of[layer], layer, direct[i]
+            ++mistakes
+          }
+      }
+    }
     END { if (mistakes) { printf "%d wrong line%s\n", mistakes, mistakes == 1 ? "" : "s"; exit 1 } }
   ' cmake/layers.txt "${files[@]}"
+}
+
+# The layers by part, and their arrows but those that follow from others.
+draw() {
+  awk '
+    function id(layer) { gsub(/\//, "_", layer); return layer }
+    /^\[/ {
+      if (heading) print "  end"
+      heading = substr($1, 2, length($1) - 2)
+      if (heading) print "  subgraph " heading
+    }
+    /^[a-z]/ {
+      split($0, row, ":")
+      layer = row[1]
+      print "    " id(layer) (id(layer) == layer ? "" : "[\"" layer "\"]")
+      count = split(row[2], direct, " ")
+      for (i = 1; i <= count; ++i) reaches[layer] = reaches[layer] " " direct[i] reaches[direct[i]]
+      for (i = 1; i <= count; ++i) {
+        follows = 0
+        for (j = 1; j <= count; ++j) follows = follows || index(reaches[direct[j]] " ", " " direct[i] " ")
+        if (!follows) arrows = arrows "  " id(layer) " --> " id(direct[i]) "\n"
+      }
+    }
+    BEGIN { print "flowchart BT" }
+    END { printf "  end\n%s", arrows }
+  ' "$1/cmake/layers.txt"
+}
+
+check_drawing() {
+  diff <(awk '/^```mermaid$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$1/HACKING.md") <(draw "$1") ||
+    { echo "HACKING.md does not draw cmake/layers.txt; tools/check_includes.sh --draw $1 prints what it should"; exit 1; }
 }
 
 self_test() {
@@ -78,13 +126,25 @@ self_test() {
   tree=$(mktemp -d)
   trap "rm -rf '$tree'" EXIT
   mkdir -p "$tree/cmake"
-  printf '%s\n' 'base:' 'ops: base' 'tensor: ops' 'autodiff: tensor' 'backend/interp: ops' 'data: base' >"$tree/cmake/layers.txt"
+  local layers=('[common]' 'base:' 'ops: base' '[front]' 'tensor: ops' 'autodiff: base' '[back]' 'backend/interp: ops' '[around]' 'data: base')
+  # A source for each layer, with all its arrows.
+  make_tree() {
+    local row layer used
+    rm -rf "$tree/caravan"
+    printf '%s\n' "${layers[@]}" >"$tree/cmake/layers.txt"
+    for row in "${layers[@]}"; do
+      layer=${row%%:*}
+      [[ $row == *:* ]] || continue
+      mkdir -p "$tree/caravan/$layer"
+      for used in ${row#*:}; do echo "#include \"caravan/$used/all.h\""; done >"$tree/caravan/$layer/all.h"
+    done
+  }
 
-  # expect TEXT FILE LINE: a tree whose only source is FILE with LINE is refused with TEXT, or accepted where TEXT is empty.
+  # expect TEXT FILE LINE: with LINE in FILE the tree is refused with TEXT, or accepted where TEXT is empty.
   local failures=0
   expect() {
     local output status=0
-    rm -rf "$tree/caravan"
+    make_tree
     mkdir -p "$tree/$(dirname "$2")"
     printf '%s\n' "$3" >"$tree/$2"
     output=$( (check "$tree") 2>&1) || status=$?
@@ -95,7 +155,7 @@ self_test() {
 
   expect '' caravan/ops/a.h '#include "caravan/ops/b.h"'
   expect '' caravan/tensor/a.h '#include "caravan/ops/b.h"'
-  expect '' caravan/autodiff/a.h '#include "caravan/base/b.h"'
+  expect 'layer tensor may not include "caravan/base/b.h"' caravan/tensor/a.h '#include "caravan/base/b.h"'
   expect '' caravan/backend/interp/a.cpp '#include "caravan/backend/interp/b.h"'
   expect '' caravan/ops/a.h '#include <vector>'
   expect 'layer base may not include "caravan/ops/b.h"' caravan/base/a.h '#include "caravan/ops/b.h"'
@@ -111,12 +171,30 @@ self_test() {
   expect 'writes a spec' caravan/autodiff/a.cpp '  return einsum("ij;jk=>ik", a, b);'
   expect '' caravan/autodiff/a.cpp '  return a;  // the inverse of "ij;jk=>ik"'
   expect 'writes a spec' caravan/autodiff/a.cpp '  f("http://x", "i=>");'
+
+  # expect_layer TEXT ROW: the list with this row at its end is refused with TEXT.
+  expect_layer() {
+    local output status=0 line=$((${#layers[@]} + 1)) layers=("${layers[@]}" "$2")
+    make_tree
+    [[ $1 != *'includes nothing'* ]] || : >"$tree/caravan/${2%%:*}/all.h"
+    output=$( (check "$tree") 2>&1) || status=$?
+    if [[ $status -eq 1 && $output == *"cmake/layers.txt:$line: $1"* ]]; then return; fi
+    printf 'the row %s should be refused, with %s\n  but got: %s\n' "$2" "$1" "$output"
+    failures=$((failures + 1))
+  }
+  expect_layer 'layer train uses plot, which is not on a line above it' 'train: plot'
+  expect_layer 'layer train uses base, but includes nothing of it' 'train: base'
+  layers+=('[back]')
+  expect_layer 'layer loop of the part back uses tensor of the part front' 'loop: tensor'
+  layers+=('[front]')
+  expect_layer 'layer nn of the part front uses backend/interp of the part back' 'nn: backend/interp'
   if ((failures)); then exit 1; fi
   echo "every wrong arrow is reported"
 }
 
 case ${1:-} in
   --self-test) self_test ;;
-  ?*) check "$1" ;;
-  *) echo "usage: check_includes.sh ROOT | --self-test" >&2; exit 2 ;;
+  --draw) draw "$2" ;;
+  ?*) (check "$1") && check_drawing "$1" ;;
+  *) echo "usage: check_includes.sh ROOT | --draw ROOT | --self-test" >&2; exit 2 ;;
 esac
