@@ -1,4 +1,5 @@
-// A step allocates nothing: counted at malloc itself, so that it holds for operator new, for the C library and for compiled code.
+// A step allocates nothing: counted at malloc itself, so that it holds for operator new, for the C library and for
+// compiled code.
 #include <caravan/caravan.h>
 #include <gtest/gtest.h>
 
@@ -81,5 +82,7 @@ TEST(Allocation, AStateIsAllThatItsInitialValuesNeed) {
 }  // namespace
 }  // namespace caravan
 #else
-TEST(Allocation, AStepOnTheProcessorAllocatesNothing) { GTEST_SKIP() << "malloc is the sanitizer's here, or not glibc's"; }
+TEST(Allocation, AStepOnTheProcessorAllocatesNothing) {
+  GTEST_SKIP() << "malloc is the sanitizer's here, or not glibc's";
+}
 #endif

@@ -40,7 +40,8 @@ TEST(Array, MemoryOrderIsBatchOutputInput) {
   const Array a(parse_shape("2|3->4"), iota(24));
   for (int64_t batch = 0; batch < 2; ++batch)
     for (int64_t output = 0; output < 4; ++output)
-      for (int64_t input = 0; input < 3; ++input) EXPECT_EQ(a.at({batch, output, input}), (batch * 4 + output) * 3 + input);
+      for (int64_t input = 0; input < 3; ++input)
+        EXPECT_EQ(a.at({batch, output, input}), (batch * 4 + output) * 3 + input);
   EXPECT_EQ(a.at(23), 23);
 }
 
@@ -75,13 +76,15 @@ TEST(Array, Converts) {
 TEST(Array, MapsZipsTakesAndBatches) {
   const Array a = Array::vector({1, 2, 3});
   EXPECT_EQ(a.map([](double x) { return x * x; }).values(), (std::vector<double>{1, 4, 9}));
-  EXPECT_EQ(Array::zip(a, Array::vector({1, 0, 1}, DType::f64), [](double x, double y) { return x - y; }).dtype(), DType::f64);
+  EXPECT_EQ(Array::zip(a, Array::vector({1, 0, 1}, DType::f64), [](double x, double y) { return x - y; }).dtype(),
+            DType::f64);
   EXPECT_EQ(Array::zip(a, a, [](double x, double y) { return x - y; }).values(), (std::vector<double>{0, 0, 0}));
 
   const Array rows(parse_shape("4|2->1"), iota(8));
   EXPECT_EQ(rows.take({3, 0, 3}).values(), (std::vector<double>{6, 7, 0, 1, 6, 7}));
   EXPECT_EQ(to_string(rows.take({3, 0, 3}).shape()), "3|2->1");
-  EXPECT_EQ(to_string(Array(parse_shape("2->3"), iota(6)).take({1}).shape()), "2->1");  // the output axis is leftmost in memory
+  EXPECT_EQ(to_string(Array(parse_shape("2->3"), iota(6)).take({1}).shape()),
+            "2->1");  // the output axis is leftmost in memory
   EXPECT_EQ(Array(parse_shape("2->3"), iota(6)).take({1}).values(), (std::vector<double>{2, 3}));
   EXPECT_EQ(rows.take({}).size(), 0);
   EXPECT_EQ(to_string(rows.batches(2).shape()), "2,2|2->1");
@@ -89,7 +92,10 @@ TEST(Array, MapsZipsTakesAndBatches) {
 }
 
 TEST(Array, Prints) {
-  struct { Array array; const char* text; } cases[] = {
+  struct {
+    Array array;
+    const char* text;
+  } cases[] = {
       {Array::scalar(15), "15"},
       {Array::scalar(0.1), "0.1"},
       {Array::scalar(1.0 / 3, DType::f64), "0.333333"},
@@ -120,7 +126,8 @@ void expect_refusal(const std::function<void()>& wrong, const std::vector<std::s
     wrong();
     ADD_FAILURE() << "not refused: " << phrases[0];
   } catch (const E& error) {
-    for (const std::string& phrase : phrases) EXPECT_NE(std::string(error.what()).find(phrase), std::string::npos) << error.what();
+    for (const std::string& phrase : phrases)
+      EXPECT_NE(std::string(error.what()).find(phrase), std::string::npos) << error.what();
   }
 }
 
@@ -133,14 +140,17 @@ TEST(Array, RefusesWithTheNumbers) {
   expect_refusal<ShapeError>([&] { a.batches(2); }, {"batch axis", "2->3"});
   expect_refusal<ShapeError>([] { Array(parse_shape("10|2")).batches(4); }, {"10|2", "4 does not divide the 10"});
   expect_refusal<ShapeError>([] { Array(parse_shape("10|2")).batches(0); }, {"0 does not divide"});
-  expect_refusal<ShapeError>([&] { Array::zip(a, Array::vector({1}), [](double x, double) { return x; }); }, {"2->3", "\"1\""});
+  expect_refusal<ShapeError>([&] { Array::zip(a, Array::vector({1}), [](double x, double) { return x; }); },
+                             {"2->3", "\"1\""});
   expect_refusal<ShapeError>([] { Array::scalar(1).take({0}); }, {"scalar"});
   expect_refusal<ShapeError>([] { Array(parse_shape("4000000000,4000000000")); }, {"4000000000,4000000000", "2^63"});
-  expect_refusal<ShapeError>([] {
-    Shape shape;
-    shape.output.push_back({.size = -1, .basis = {}});
-    Array{shape};
-  }, {"-1 is negative"});
+  expect_refusal<ShapeError>(
+      [] {
+        Shape shape;
+        shape.output.push_back({.size = -1, .basis = {}});
+        Array{shape};
+      },
+      {"-1 is negative"});
   expect_refusal<StateError>([&] { a.at(6); }, {"element 6", "6 elements"});
   expect_refusal<StateError>([&] { a.at(-1); }, {"element -1"});
   expect_refusal<StateError>([&] { a.at({0, 2}); }, {"position 2 on axis 1", "size 2"});

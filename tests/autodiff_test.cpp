@@ -31,7 +31,8 @@ Tensor some(const char* name, const char* shape) {
 // A scalar that is curved in every element of y, each by another weight.
 Tensor bend(const Tensor& y) { return dot(square(y) + sin(y), normal("bend", {.like = y, .step = 0})); }
 
-// Differences of the loss against its gradient, then differences of the gradient in a fixed direction against the gradient of that.
+// Differences of the loss against its gradient, then differences of the gradient in a fixed direction against the
+// gradient of that.
 void expect_both_orders(const Tensor& loss, const std::vector<Tensor>& xs) {
   Context ctx(checked({.seed = 1}));
   GradientCheck first = check_gradients(loss, xs, ctx);
@@ -52,7 +53,9 @@ void expect_refusal(F f, std::initializer_list<const char*> phrases) {
     f();
     ADD_FAILURE() << "not refused";
   } catch (const UserError& e) {
-    for (const char* phrase : phrases) EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "\"" << phrase << "\" is not in: " << e.what();
+    for (const char* phrase : phrases)
+      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos)
+          << "\"" << phrase << "\" is not in: " << e.what();
   }
 }
 
@@ -72,7 +75,9 @@ TEST(Gradient, OfEveryKindOfRelationAtBothOrders) {
       {"three operands", [](auto& t) { return bend(einsum("i; ij; j => i", t[0], t[1], t[2])); }, {"3", "3,4", "4"}},
       {"the same operand twice", [](auto& t) { return bend(einsum("ij;ij=>i", t[0], t[0])); }, {"3,4"}},
       {"transposition", [](auto& t) { return bend(einsum("b|i->o => o|b->i", t[0])); }, {"2|3->4"}},
-      {"a valid window of stride 2 on 8", [](auto& t) { return bend(einsum("2*o+k; k => o", t[0], t[1])); }, {"8", "3"}},
+      {"a valid window of stride 2 on 8",
+       [](auto& t) { return bend(einsum("2*o+k; k => o", t[0], t[1])); },
+       {"8", "3"}},
       {"a dilated window", [](auto& t) { return bend(einsum("o+2*k; k => o", t[0], t[1])); }, {"9", "3"}},
       {"a same-padded window", [](auto& t) { return bend(einsum("2*o=+k; k => o", t[0], t[1])); }, {"6", "3"}},
       {"a padded window", [](auto& t) { return bend(einsum("o<1+k; k => o", t[0], t[1])); }, {"5", "3"}},
@@ -84,23 +89,49 @@ TEST(Gradient, OfEveryKindOfRelationAtBothOrders) {
       {"a shift", [](auto& t) { return bend(einsum("i => 1^i", t[0])); }, {"4"}},
       {"a reversal", [](auto& t) { return bend(einsum("i => -i", t[0]) * t[0]); }, {"4"}},
       {"every second", [](auto& t) { return bend(einsum("2*n+1 => n", t[0])); }, {"8"}},
-      {"split", [](auto& t) { return bend(einsum("x&y => x, y", t[0], {{"y", 4}})); }, {"12"}},
+      {"split",
+       [](auto& t) {
+         return bend(einsum("x&y => x, y", t[0], {{"y", 4}}));
+       },
+       {"12"}},
       {"merge", [](auto& t) { return bend(einsum("x, y => x&y", t[0])); }, {"3,4"}},
       {"concatenation", [](auto& t) { return bend(concat("a; b => a^b", t[0], t[1])); }, {"3", "2"}},
-      {"stack", [](auto& t) { return bend(stack({t[0], t[1], t[0]})); }, {"3", "3"}},
+      {"stack",
+       [](auto& t) {
+         return bend(stack({t[0], t[1], t[0]}));
+       },
+       {"3", "3"}},
       {"a diagonal read", [](auto& t) { return bend(einsum("ii=>i", t[0])); }, {"4,4"}},
       {"a diagonal written", [](auto& t) { return bend(einsum("i=>ii", t[0])); }, {"4"}},
-      {"a triangle", [](auto& t) { return bend(einsum("j => i", t[0], {{"i", 5}, {"j <= i"}})); }, {"5"}},
+      {"a triangle",
+       [](auto& t) {
+         return bend(einsum("j => i", t[0], {{"i", 5}, {"j <= i"}}));
+       },
+       {"5"}},
       {"max", [](auto& t) { return bend(einmax("ij=>i", t[0])); }, {"3,4"}},
       {"min of products", [](auto& t) { return bend(einmin("ij;j=>i", t[0], t[1])); }, {"3,4", "4"}},
-      {"an overlapping padded max", [](auto& t) { return bend(einmax("o<1+k => o", t[0], {{"k", 3}})); }, {"6"}},
+      {"an overlapping padded max",
+       [](auto& t) {
+         return bend(einmax("o<1+k => o", t[0], {{"k", 3}}));
+       },
+       {"6"}},
       {"tropical", [](auto& t) { return bend(tropical("ij;jk=>ik", t[0], t[1])); }, {"3,4", "4,2"}},
-      {"gather", [](auto& t) { return bend(gather(t[0], cast(tensor({2, 0, 2}), DType::i32))); }, {"3->2"}},
-      {"scatter_add", [](auto& t) { return bend(scatter_add(t[0], cast(tensor({2, 0, 2}), DType::i32), 4)); }, {"3,2"}},
-      {"softmax", [](auto& t) {
+      {"gather",
+       [](auto& t) {
+         return bend(gather(t[0], cast(tensor({2, 0, 2}), DType::i32)));
+       },
+       {"3->2"}},
+      {"scatter_add",
+       [](auto& t) {
+         return bend(scatter_add(t[0], cast(tensor({2, 0, 2}), DType::i32), 4));
+       },
+       {"3,2"}},
+      {"softmax",
+       [](auto& t) {
          Tensor e = exp(t[0] - einmax("n | c => n | 0", t[0]));
          return bend(e / einsum("n | c => n | 0", e));
-       }, {"2|4"}},
+       },
+       {"2|4"}},
       {"mean and captured sizes", [](auto& t) { return square(mean(t[0])) * mean(square(t[0])); }, {"2|4"}},
   };
   for (const Case& c : cases) {
@@ -119,19 +150,22 @@ TEST(Gradient, StandsAloneAndHasTheShapeOfItsTensor) {  // nothing of the loss i
   EXPECT_EQ(ctx.eval(dx).values(), (Values{1, 1, 2, 1, 2, 1, 1, 0}));
   Routine r = ctx.compile(observe(dx));
   EXPECT_EQ(r.to_string().find("einsum ="), std::string::npos);
-  Tensor cubes = einsum("2*o+k => o", x * x * x, {{"k", 3}}), ddx = grad(sum(grad(sum(cubes), x)), x);  // 6 x, as often as x is read
+  Tensor cubes = einsum("2*o+k => o", x * x * x, {{"k", 3}}),
+         ddx = grad(sum(grad(sum(cubes), x)), x);  // 6 x, as often as x is read
   Context other(kInDouble);
   EXPECT_EQ(other.eval(ddx).values(), (Values{0, 6, 24, 18, 48, 30, 36, 0}));
 }
 
 TEST(Gradient, OfAnOverlappingPaddedMaxGoesToTheFirstWinner) {
-  Tensor x = param("x", {2, 2, 1, 2}), y = einmax("o<1+k => o", x, {{"k", 3}}), z = einmin("o<1+k => o", -x, {{"k", 3}});
+  Tensor x = param("x", {2, 2, 1, 2}), y = einmax("o<1+k => o", x, {{"k", 3}}),
+         z = einmin("o<1+k => o", -x, {{"k", 3}});
   Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(y).values(), (Values{2, 2, 2, 2}));
   EXPECT_EQ(ctx.eval(grad(sum(y), x)).values(), (Values{2, 1, 0, 1}));
   EXPECT_EQ(ctx.eval(grad(sum(z), x)).values(), (Values{-2, -1, 0, -1}));
   Tensor cubes = einmax("o<1+k => o", x * x * x, {{"k", 3}});
-  EXPECT_EQ(ctx.eval(grad(sum(grad(sum(cubes), x)), x)).values(), (Values{24, 12, 0, 12})) << "6 x for each window it wins";
+  EXPECT_EQ(ctx.eval(grad(sum(grad(sum(cubes), x)), x)).values(), (Values{24, 12, 0, 12}))
+      << "6 x for each window it wins";
   Tensor p = param("p", {1, 1}), q = param("q", {1, 1});  // the pointwise max: to its first operand
   EXPECT_EQ(ctx.eval(grad(sum(max(p, q)), q, {.allow_unused = true})).values(), (Values{0, 0}));
 }
@@ -200,7 +234,8 @@ TEST(Gradient, StopsWhereToldTo) {
 }
 
 TEST(CustomGradient, StraightThroughReversalAndClipping) {
-  auto through = custom_gradient([](const Tensor& x) { return round(x); }, [](const Tensor& g, const Tensor&) { return g; });
+  auto through =
+      custom_gradient([](const Tensor& x) { return round(x); }, [](const Tensor& g, const Tensor&) { return g; });
   auto reversed = custom_gradient([](const Tensor& x) { return x; }, [](const Tensor& g, const Tensor&) { return -g; });
   Tensor x = param("x", {0.25, 1.75});
   Context ctx(kInDouble);
@@ -212,19 +247,25 @@ TEST(CustomGradient, StraightThroughReversalAndClipping) {
 
 TEST(CustomGradient, OfSeveralTensorsAndOfHigherOrder) {
   auto product = custom_gradient([](const Tensor& a, const Tensor& b) { return a * b; },
-                                 [](const Tensor& g, const Tensor& a, const Tensor& b) { return std::vector<Tensor>{g * b, g * a}; });
+                                 [](const Tensor& g, const Tensor& a, const Tensor& b) {
+                                   return std::vector<Tensor>{g * b, g * a};
+                                 });
   Tensor a = some("a", "3"), b = some("b", "3");
   expect_both_orders(bend(product(a, b)), {a, b});
   auto only_first = custom_gradient([](const Tensor& a, const Tensor& b) { return a * b; },
-                                    [](const Tensor& g, const Tensor&, const Tensor& b) { return std::vector<Tensor>{g * b, Tensor()}; });
+                                    [](const Tensor& g, const Tensor&, const Tensor& b) {
+                                      return std::vector<Tensor>{g * b, Tensor()};
+                                    });
   Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(grad(sum(only_first(a, b)), b)).values(), (Values{0, 0, 0}));
-  auto broken = custom_gradient([](const Tensor& a, const Tensor& b) { return a * b; }, [](const Tensor& g, const Tensor&, const Tensor&) { return g; });
+  auto broken = custom_gradient([](const Tensor& a, const Tensor& b) { return a * b; },
+                                [](const Tensor& g, const Tensor&, const Tensor&) { return g; });
   expect_refusal([&] { grad(sum(broken(a, b)), a); }, {"gave 1 tensors for 2 inputs"});
 }
 
 TEST(CustomGradient, RuleFollowsASubstitution) {  // then(p, q): q's x is p's new x, in the rule too
-  auto cubed = custom_gradient([](const Tensor& x) { return x * x * x; }, [](const Tensor& g, const Tensor& x) { return g * 3 * square(x); });
+  auto cubed = custom_gradient([](const Tensor& x) { return x * x * x; },
+                               [](const Tensor& g, const Tensor& x) { return g * 3 * square(x); });
   Tensor x = param("x", 2.0), y = cubed(x);
   std::vector<Tensor> moved = substitute({y}, {x}, {Tensor(x + 1)});
   Context ctx(kInDouble);
@@ -253,7 +294,8 @@ TEST(Products, OfJacobiansAndHessians) {
   EXPECT_EQ(ctx.eval(jvp(einmax("i=>", x), x, v)).item(), 2);  // the winner's component
 }
 
-TEST(Select, ZeroTimesInfinityNeverAppears) {  // rows select with where: an untaken side gives 0, whatever the cotangent
+TEST(Select,
+     ZeroTimesInfinityNeverAppears) {  // rows select with where: an untaken side gives 0, whatever the cotangent
   Tensor x = param("x", {-1, 0, 1}), inf = tensor({kInf, kInf, kInf});
   Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(vjp(relu(x), x, inf)).values(), (Values{0, 0, kInf}));

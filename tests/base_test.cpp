@@ -101,14 +101,24 @@ TEST(Printable, WhatATerminalWouldObeyIsSpelledOut) {
       {"", ""},
       {"größe 重み 🐪", "größe 重み 🐪"},
       {"w\x1b]0;title\x07", "w\\x1b]0;title\\x07"},
-      {"a\nb\rc\td\x7f", "a\\x0a" "b\\x0dc\\x09" "d\\x7f"},
-      {string("a\0b", 3), "a\\x00" "b"},
-      {"\xc2\x9b" "31m", "\\u009b31m"},                   // CSI in one character
-      {"\xff\xc3", "\\xff\\xc3"},                         // no UTF-8, and half a character
-      {"\xc0\x9b", "\\xc0\\x9b"},                         // ESC spelled longer than it is
-      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},                // half of a pair of UTF-16
-      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},       // beyond Unicode
-      {"a\u202e" "b\u2066" "c\u200f", "a\\u202eb\\u2066c\\u200f"},  // written backwards
+      {"a\nb\rc\td\x7f",
+       "a\\x0a"
+       "b\\x0dc\\x09"
+       "d\\x7f"},
+      {string("a\0b", 3),
+       "a\\x00"
+       "b"},
+      {"\xc2\x9b"
+       "31m",
+       "\\u009b31m"},                                // CSI in one character
+      {"\xff\xc3", "\\xff\\xc3"},                    // no UTF-8, and half a character
+      {"\xc0\x9b", "\\xc0\\x9b"},                    // ESC spelled longer than it is
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},           // half of a pair of UTF-16
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // beyond Unicode
+      {"a\u202e"
+       "b\u2066"
+       "c\u200f",
+       "a\\u202eb\\u2066c\\u200f"},  // written backwards
       {"\ufeff\u2028\u200b", "\\ufeff\\u2028\\u200b"},
       {"\u010a", "\u010a"},  // a letter whose low byte is a line end
   };
@@ -139,15 +149,38 @@ const char* const kMounted2 = "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 
 const char* const kMounted1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n";
 const Container kContainers[] = {
     {"no control groups", {}, {}},
-    {"version 2, no limit", {{"/proc/self/mountinfo", kMounted2}, {"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/cpu.max", "max 100000\n"}}, {}},
-    {"version 2, its own name space", {{"/proc/self/mountinfo", kMounted2}, {"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/cpu.max", "250000 100000\n"}}, 2.5},
+    {"version 2, no limit",
+     {{"/proc/self/mountinfo", kMounted2}, {"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/cpu.max", "max 100000\n"}},
+     {}},
+    {"version 2, its own name space",
+     {{"/proc/self/mountinfo", kMounted2},
+      {"/proc/self/cgroup", "0::/\n"},
+      {"/sys/fs/cgroup/cpu.max", "250000 100000\n"}},
+     2.5},
     {"version 2, the limit of a group above",
-     {{"/proc/self/mountinfo", kMounted2}, {"/proc/self/cgroup", "0::/batch/job/step\n"}, {"/sys/fs/cgroup/batch/cpu.max", "300000 100000\n"}, {"/sys/fs/cgroup/batch/job/cpu.max", "400000 100000\n"}, {"/sys/fs/cgroup/batch/job/step/cpu.max", "max 100000\n"}},
+     {{"/proc/self/mountinfo", kMounted2},
+      {"/proc/self/cgroup", "0::/batch/job/step\n"},
+      {"/sys/fs/cgroup/batch/cpu.max", "300000 100000\n"},
+      {"/sys/fs/cgroup/batch/job/cpu.max", "400000 100000\n"},
+      {"/sys/fs/cgroup/batch/job/step/cpu.max", "max 100000\n"}},
      3.0},
-    {"version 1", {{"/proc/self/mountinfo", kMounted1}, {"/proc/self/cgroup", "4:memory:/other\n3:cpu,cpuacct:/a\n"}, {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "50000\n"}, {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n"}}, 0.5},
-    {"version 1, no limit", {{"/proc/self/mountinfo", kMounted1}, {"/proc/self/cgroup", "3:cpu,cpuacct:/a\n"}, {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n"}, {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n"}}, {}},
+    {"version 1",
+     {{"/proc/self/mountinfo", kMounted1},
+      {"/proc/self/cgroup", "4:memory:/other\n3:cpu,cpuacct:/a\n"},
+      {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "50000\n"},
+      {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n"}},
+     0.5},
+    {"version 1, no limit",
+     {{"/proc/self/mountinfo", kMounted1},
+      {"/proc/self/cgroup", "3:cpu,cpuacct:/a\n"},
+      {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n"},
+      {"/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n"}},
+     {}},
     {"version 1, a container that is told its place outside",
-     {{"/proc/self/mountinfo", "32 31 0:29 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"}, {"/proc/self/cgroup", "3:cpu:/docker/x\n"}, {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n"}, {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"}},
+     {{"/proc/self/mountinfo", "32 31 0:29 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"},
+      {"/proc/self/cgroup", "3:cpu:/docker/x\n"},
+      {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n"},
+      {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"}},
      2.0},
 };
 TEST(Processors, AContainersShareOfTime) {

@@ -104,7 +104,9 @@ TEST(Bombs, AnIdxFileIsUnpackedIntoItsArray) {
 
   write_file(path, gzip(idx_header(2048, uint32_t(kMegabyte))) + packed_megabytes('x', 2048));
   const Outcome large = tried([&] { read_idx(path); });
-  EXPECT_EQ(large.said, "`" + path + "` promises to unpack to 2147483660 bytes, and at most 1073741824 are read (ReadLimits raises it).");
+  EXPECT_EQ(
+      large.said,
+      "`" + path + "` promises to unpack to 2147483660 bytes, and at most 1073741824 are read (ReadLimits raises it).");
   expect_peak(large, 16);
 
   write_file(path, gzip(idx_header(1000, uint32_t(kMegabyte)) + "and nothing else"));
@@ -122,14 +124,21 @@ TEST(Bombs, AnNpzFileIsUnpackedIntoItsArrays) {
   EXPECT_EQ(whole.said, "read");
   expect_peak(whole, 256 + 16);
   const Outcome large = tried([&] { read_npz(path, {.unpacked = uint64_t(200 * kMegabyte)}); });
-  EXPECT_NE(large.said.find("up to `d.npy` it would unpack to 268435968 bytes, and at most 209715200 are read (ReadLimits raises it)"), string::npos) << large.said;
+  EXPECT_NE(
+      large.said.find(
+          "up to `d.npy` it would unpack to 268435968 bytes, and at most 209715200 are read (ReadLimits raises it)"),
+      string::npos)
+      << large.said;
   expect_peak(large, 16);
 
   write_file(path, gzip(npy_content(big)));
   const Outcome npy = tried([&] { read_npy(path); });
   EXPECT_EQ(npy.said, "read");
   expect_peak(npy, 64 + 16);
-  EXPECT_NE(tried([&] { read_npy(path, {.unpacked = 1000}); }).said.find("needs 67108864 bytes, and at most 1000 are unpacked (ReadLimits raises it)"), string::npos);
+  EXPECT_NE(tried([&] {
+              read_npy(path, {.unpacked = 1000});
+            }).said.find("needs 67108864 bytes, and at most 1000 are unpacked (ReadLimits raises it)"),
+            string::npos);
 }
 
 TEST(Bombs, TextsHaveALimitThatACallerRaises) {
@@ -137,12 +146,14 @@ TEST(Bombs, TextsHaveALimitThatACallerRaises) {
   const string path = folder.path + "/table.gz";
   write_file(path, gzip("1,2\n3,4\n"));
   EXPECT_EQ(read_lines(path, {.unpacked = 8}).size(), 2u);
-  EXPECT_EQ(tried([&] { read_lines(path, {.unpacked = 7}); }).said, "`" + path + "` unpacks to more than 7 bytes, the most that is read (ReadLimits raises it).");
+  EXPECT_EQ(tried([&] { read_lines(path, {.unpacked = 7}); }).said,
+            "`" + path + "` unpacks to more than 7 bytes, the most that is read (ReadLimits raises it).");
   write_file(path, packed_megabytes('\n', 256));
   CsvOptions options;
   options.limits.unpacked = uint64_t(64 * kMegabyte);
   const Outcome large = tried([&] { read_csv(path, options); });
-  EXPECT_EQ(large.said, "`" + path + "` unpacks to more than 67108864 bytes, the most that is read (ReadLimits raises it).");
+  EXPECT_EQ(large.said,
+            "`" + path + "` unpacks to more than 67108864 bytes, the most that is read (ReadLimits raises it).");
   expect_peak(large, 2 * 64 + 16);  // a text grows while it comes
   EXPECT_EQ(CsvOptions().limits.unpacked, uint64_t(1) << 30);
 }
@@ -152,7 +163,8 @@ TEST(Bombs, ATableTakesItsTextAndItsArray) {
   string text;
   for (int i = 0; i < 8 * kMegabyte; ++i) text += "7\n";
   for (const auto& [dtype, megabytes] : {std::pair{DType::f32, 32}, {DType::u8, 8}, {DType::i64, 64}}) {
-    const Outcome table = tried([&, dtype = dtype] { EXPECT_EQ(parse_csv(text, "table.csv", {.dtype = dtype}).values.at(9), 7); });
+    const Outcome table =
+        tried([&, dtype = dtype] { EXPECT_EQ(parse_csv(text, "table.csv", {.dtype = dtype}).values.at(9), 7); });
     EXPECT_EQ(table.said, "read");
     expect_peak(table, megabytes + 8);
   }
@@ -166,7 +178,8 @@ TEST(Bombs, ATensorHasFewAxes) {
   for (size_t i = 0; i < 8; ++i) length += char(uint8_t(header.size() >> (8 * i)));
   const string content = length + header + "x";
   const Outcome outcome = tried([&] { parse_safetensors(content, "axes.safetensors"); });
-  EXPECT_EQ(outcome.said, "`axes.safetensors` is not a usable safetensors file: its header has a list of more than 64 values.");
+  EXPECT_EQ(outcome.said,
+            "`axes.safetensors` is not a usable safetensors file: its header has a list of more than 64 values.");
   expect_peak(outcome, 4);
   Tensors many;
   many.list["a"].sizes.assign(65, 1);
@@ -192,8 +205,10 @@ TEST(Bombs, WhatIsNoRegularFileIsNotWaitedFor) {
   const TemporaryFolder folder;
   const string path = folder.path + "/fifo";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  for (const auto& read : std::vector<std::function<void(const string&)>>{[](const string& p) { read_idx(p); }, [](const string& p) { read_npy(p); }, [](const string& p) { read_npz(p); },
-                                                                          [](const string& p) { read_csv(p); }, [](const string& p) { read_lines(p); }, [](const string& p) { read_safetensors(p); }})
+  for (const auto& read : std::vector<std::function<void(const string&)>>{
+           [](const string& p) { read_idx(p); }, [](const string& p) { read_npy(p); },
+           [](const string& p) { read_npz(p); }, [](const string& p) { read_csv(p); },
+           [](const string& p) { read_lines(p); }, [](const string& p) { read_safetensors(p); }})
     for (const string& file : {path, folder.path, string("/dev/zero")}) {
       const string said = tried([&] { read(file); }).said;
       EXPECT_TRUE(said.starts_with("`" + file + "` cannot be read: it is a ")) << said;

@@ -32,7 +32,8 @@ struct Problem {
   Mlp mlp{"mlp", {.widths = {6, 3}, .activation = nn::Tanh()}};
   Tensor loss;
   Problem() {
-    Tensor x = normal("x", {.batch = {8, 5}, .output = {4}, .step = 0})[batch], y = normal("y", {.batch = {8, 5}, .output = {3}, .step = 0})[batch];
+    Tensor x = normal("x", {.batch = {8, 5}, .output = {4}, .step = 0})[batch],
+           y = normal("y", {.batch = {8, 5}, .output = {3}, .step = 0})[batch];
     Tensor noisy = nn::Dropout("drop", 0.3)(x, nn::training({.step = step}));  // the random step counts too
     loss = nn::mse(mlp(noisy), y);
   }
@@ -96,8 +97,9 @@ TEST_F(Checkpoint, ListsEverythingThatDoesNotFitAndChangesNothing) {
     load_checkpoint(file("saved"), other);
     FAIL() << "it fits";
   } catch (const ConfigError& error) {
-    for (const std::string& part : {std::string("nothing was loaded"), std::string("missing (2): c.0.bias, c.0.weight"), std::string("unexpected (2): b.0.bias, b.0.weight"),
-                                   "a.0.weight is " + kept + " [4, 3], the program has f32 [5, 3]"})
+    for (const std::string& part : {std::string("nothing was loaded"), std::string("missing (2): c.0.bias, c.0.weight"),
+                                    std::string("unexpected (2): b.0.bias, b.0.weight"),
+                                    "a.0.weight is " + kept + " [4, 3], the program has f32 [5, 3]"})
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << "\n" << error.what();
   }
   EXPECT_EQ(bits(other), before);
@@ -135,14 +137,19 @@ TEST_F(Checkpoint, OneCountForAllParametersIsOfAnEarlierVersion) {
     load_checkpoint(old, "old", ctx);
     FAIL() << "it fits";
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("adam.step counts the steps of all parameters, as files of an earlier version do"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("Write its value to a.adam.step and the others"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what())
+                  .find("adam.step counts the steps of all parameters, as files of an earlier version do"),
+              std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("Write its value to a.adam.step and the others"), std::string::npos)
+        << error.what();
   }
 }
 
 TEST_F(Checkpoint, PrecisionsAreKeptAndMustAgree) {
   Tensor half = param("half", {.output = {3}, .init = normal_init(), .dtype = DType::bf16});
-  Tensor count = state("count", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i32});
+  Tensor count = state(
+      "count", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i32});
   Context ctx(here(1)), again(here(2));
   const Program program = observe(half) & assign(count, count + 3);
   ctx.run(program);

@@ -125,4 +125,3 @@ inline string joined(const Arguments& arguments) {
   for (const string& a : arguments) out += " " + a;
   return out;
 }
-

@@ -1,4 +1,5 @@
-// The self-test of the C compiler: the real one passes it, and compilers that are made to be wrong are used with the flags that help, or refused.
+// The self-test of the C compiler: the real one passes it, and compilers that are made to be wrong are used with the
+// flags that help, or refused.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,25 +25,35 @@ std::string contents(const std::string& path) {
 }
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A compiler that subtracts where a sum adds, unless it is called with a flag that it is right with ("" for never). It counts its calls.
+// A compiler that subtracts where a sum adds, unless it is called with a flag that it is right with ("" for never). It
+// counts its calls.
 class WrongCompiler {
  public:
   explicit WrongCompiler(const std::string& right_with) {
     std::ofstream(path()) << "#!/bin/sh\n"
                              "case \"$*\" in --version) echo \"wrong compiler\"; exit 0;; esac\n"
-                             "echo called >>" + calls_path() + "\n"
-                             "right=" + right_with + "\n"
-                             "for word do\n"
-                             "  [ \"$word\" = \"$right\" ] && exec " + cc::path_of("cc") + " \"$@\"\n"
-                             "done\n"
-                             "for word do\n"
-                             "  shift\n"
-                             "  case \"$word\" in *.c)\n"
-                             "    sed 's/^\\( *r[0-9]*\\) += /\\1 -= /' \"$word\" >" + folder_.path() + "/wrong.c; word=" + folder_.path() + "/wrong.c;;\n"
-                             "  esac\n"
-                             "  set -- \"$@\" \"$word\"\n"
-                             "done\n"
-                             "exec " + cc::path_of("cc") + " \"$@\"\n";
+                             "echo called >>" +
+                                 calls_path() +
+                                 "\n"
+                                 "right=" +
+                                 right_with +
+                                 "\n"
+                                 "for word do\n"
+                                 "  [ \"$word\" = \"$right\" ] && exec " +
+                                 cc::path_of("cc") +
+                                 " \"$@\"\n"
+                                 "done\n"
+                                 "for word do\n"
+                                 "  shift\n"
+                                 "  case \"$word\" in *.c)\n"
+                                 "    sed 's/^\\( *r[0-9]*\\) += /\\1 -= /' \"$word\" >" +
+                                 folder_.path() + "/wrong.c; word=" + folder_.path() +
+                                 "/wrong.c;;\n"
+                                 "  esac\n"
+                                 "  set -- \"$@\" \"$word\"\n"
+                                 "done\n"
+                                 "exec " +
+                                 cc::path_of("cc") + " \"$@\"\n";
     chmod(path().c_str(), 0755);
   }
   std::string folder() const { return folder_.path() + "/bin"; }
@@ -65,7 +76,8 @@ class WrongCompiler {
   // The command with this compiler as `cc`: what it prints.
   std::string caravan(const std::string& arguments) const {
     const std::string out = folder_.path() + "/out";
-    const std::string command = "PATH='" + folder() + ":'$PATH CARAVAN_CACHE='" + cache() + "' '" CARAVAN_COMMAND "' " + arguments + " >'" + out + "' 2>&1";
+    const std::string command = "PATH='" + folder() + ":'$PATH CARAVAN_CACHE='" + cache() + "' '" CARAVAN_COMMAND "' " +
+                                arguments + " >'" + out + "' 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0) << command << "\n" << contents(out);
     return contents(out);
   }
@@ -148,7 +160,8 @@ TEST_F(Compiler, IsNotCalledAgainByTheNextProcess) {
 
 TEST_F(Compiler, ThatIsWrongIsToldByDoctorAndLeftByAuto) {
   const WrongCompiler helped("-fno-tree-vectorize"), never("never");
-  EXPECT_TRUE(contains(helped.caravan("doctor"), "called with -fno-tree-vectorize -fno-tree-slp-vectorize, without which "));
+  EXPECT_TRUE(
+      contains(helped.caravan("doctor"), "called with -fno-tree-vectorize -fno-tree-slp-vectorize, without which "));
   const std::string refused = never.caravan("doctor");
   EXPECT_TRUE(contains(refused, "cpu      no     the C compiler `cc` computes ")) << refused;
   const std::string trained = never.caravan("train linear --steps 2");

@@ -69,7 +69,9 @@ std::vector<Case> cases() {
   return out;
 }
 // Fixed weights, in f64 as the cases are.
-Tensor weighted(const Tensor& y, const std::string& name) { return dot(y, tensor(drawn(name, to_string(context("interp").shape(y))))); }
+Tensor weighted(const Tensor& y, const std::string& name) {
+  return dot(y, tensor(drawn(name, to_string(context("interp").shape(y)))));
+}
 
 // The value, and the gradients of dot(value, weights) and of dot(those, directions).
 Program value_and_gradients(const Case& c) {
@@ -94,11 +96,13 @@ void compare_cases(bool in_single, double tolerance) {
     std::vector<std::string> names;
     for (size_t k = from; k < std::min(all.size(), from + kTogether); ++k) {
       Task task = task_of(value_and_gradients(all[k]), all[k].built.indices);
-      for (size_t o = 0; o < task.program.observed.size(); ++o) names.push_back(all[k].name + ", observed " + std::to_string(o));
+      for (size_t o = 0; o < task.program.observed.size(); ++o)
+        names.push_back(all[k].name + ", observed " + std::to_string(o));
       tasks.push_back(in_single ? in_f32(std::move(task)) : std::move(task));
     }
     const Task task = joined(tasks);
-    const std::vector<Array> actual = run_on(*cpu(), task).observed, expected = run_on(*interp::make_device(3), task).observed;
+    const std::vector<Array> actual = run_on(*cpu(), task).observed,
+                             expected = run_on(*interp::make_device(3), task).observed;
     for (size_t o = 0; o < expected.size(); ++o) expect_near(actual[o], expected[o], tolerance, names[o]);
   }
 }
@@ -112,27 +116,32 @@ TEST(Cpu, EveryGradientCaseInF32) { compare_cases(true, kF32Tolerance); }
 // rounded here. (So at most one rounding may lie between the leaves and an observed value.)
 void expect_equal(const Program& program, const IndexValues& indices = {}) {
   const Task task = task_of(program, indices);
-  const std::vector<Array> actual = run_on(*cpu(), task).observed, expected = run_on(*interp::make_device(3), task).observed;
+  const std::vector<Array> actual = run_on(*cpu(), task).observed,
+                           expected = run_on(*interp::make_device(3), task).observed;
   for (size_t k = 0; k < expected.size(); ++k) {
     const ir::Buffer& buffer = task.program.buffers[size_t(task.program.observed[k])];
     EXPECT_EQ(actual[k].dtype(), buffer.dtype) << buffer.name;
     for (int64_t i = 0; i < expected[k].size(); ++i) {
       const double a = actual[k].at(i), e = convert(buffer.dtype, expected[k].at(i));
-      EXPECT_TRUE(a == e || (std::isnan(a) && std::isnan(e))) << buffer.name << ", element " << i << ": " << a << " on the processor, " << e << " expected";
+      EXPECT_TRUE(a == e || (std::isnan(a) && std::isnan(e)))
+          << buffer.name << ", element " << i << ": " << a << " on the processor, " << e << " expected";
     }
   }
 }
 
 TEST(Cpu, NarrowFloatsAreRoundedWhereTheyAreStoredAndOnce) {
-  Tensor x = param("x", Array::vector({1.0009765625, -2.71828, 1000.123, 6.1e-5, 65504, 0.1, 3.0517578125e-05, 1e-8}, DType::f64));
+  Tensor x = param(
+      "x", Array::vector({1.0009765625, -2.71828, 1000.123, 6.1e-5, 65504, 0.1, 3.0517578125e-05, 1e-8}, DType::f64));
   Tensor y = param("y", Array::vector({1.00048828125, 3.14159, -0.333, 1, 0.5, -0.1, 1.5, 2}, DType::f64));
   Program p;
   for (DType dtype : {DType::f16, DType::bf16}) {
     const std::string name(caravan::name(dtype));
     Tensor a = cast(x, dtype), b = cast(y, dtype);
     // Products of two narrow floats are exact in f32, so that each cast is the only rounding.
-    p &= observe({a.named(name + " a"), cast(a * b, dtype).named(name + " product"), cast(cast(a * b, dtype) * b, dtype).named(name + " twice"), cast(a, DType::f32).named(name + " back"),
-                  cast(einsum("i=>i", a * b), dtype).named(name + " copied"), cast(einmax("i=>", a), DType::f64).named(name + " max"), (a < b).named(name + " less")});
+    p &= observe({a.named(name + " a"), cast(a * b, dtype).named(name + " product"),
+                  cast(cast(a * b, dtype) * b, dtype).named(name + " twice"), cast(a, DType::f32).named(name + " back"),
+                  cast(einsum("i=>i", a * b), dtype).named(name + " copied"),
+                  cast(einmax("i=>", a), DType::f64).named(name + " max"), (a < b).named(name + " less")});
   }
   expect_equal(p);
   // A sum over many is kept in f32; in memory too, where windows overlap.
@@ -162,10 +171,12 @@ TEST(Cpu, BothBranchesOfAWhereAreLoaded) {  // or GCC 12 masks the loads of one,
 TEST(Cpu, SelectsOverFewChannelsTakeTheRightLanes) {  // the vectoriser of GCC 12 mixes up masked loads of neighbours
   auto selected = [](const std::string& device, int64_t channels) {
     const RandomOptions shape{.batch = {8}, .output = {28, 28, channels}, .step = 0};
-    Tensor x = state("x", {.batch = shape.batch, .output = shape.output, .init = zeros()}), y = state_like(x, "y", zeros());
+    Tensor x = state("x", {.batch = shape.batch, .output = shape.output, .init = zeros()}),
+           y = state_like(x, "y", zeros());
     Tensor bias = state("bias", {.output = {channels}, .init = zeros()});
     Context ctx = context(device);
-    ctx.run(assign(x, uniform("x", shape)) & assign(y, uniform("y", shape)) & assign(bias, uniform("b", {.output = {channels}, .step = 0})));
+    ctx.run(assign(x, uniform("x", shape)) & assign(y, uniform("y", shape)) &
+            assign(bias, uniform("b", {.output = {channels}, .step = 0})));
     return ctx.eval({where(x + bias > 1, y, 0.0), where(x < bias && y > 0.5, x, 2 * y)});
   };
   for (int64_t channels = 2; channels <= 8; ++channels) {
@@ -176,17 +187,41 @@ TEST(Cpu, SelectsOverFewChannelsTakeTheRightLanes) {  // the vectoriser of GCC 1
 }
 
 TEST(Cpu, Integers) {
-  auto leaf = [](const std::string& name, const std::vector<double>& values, DType dtype) { return param(name, Array::vector(values, dtype)); };
+  auto leaf = [](const std::string& name, const std::vector<double>& values, DType dtype) {
+    return param(name, Array::vector(values, dtype));
+  };
   Program p;
   for (DType dtype : {DType::u8, DType::i32, DType::i64}) {
     const std::string name(caravan::name(dtype));
     const bool sign = dtype != DType::u8;
-    Tensor a = leaf("a" + name, {7, 200, 0, sign ? -13.0 : 13, 255}, dtype), b = leaf("b" + name, {3, 100, 5, 4, sign ? -1.0 : 1}, dtype);
-    p &= observe({a + b, a * 2, max(a, b), min(a, b), mod(a, b), where(a > b, a, b), a == b, a / b, sqrt(abs(a)), sum(a), einmax("i=>", a), einmin("i=>", a), argmax("i=>", a), cast(a, DType::f32) * 0.5,
-                  a > (sign ? 300 : 255), a < (sign ? -1 : 0), a >= 6.5, clamp(a, 3, 100), square(a), sign ? -a : a, einprod("i=>", b), cast(einsum("o=>o+k", a, {{"k", 2}}), DType::i64)});
+    Tensor a = leaf("a" + name, {7, 200, 0, sign ? -13.0 : 13, 255}, dtype),
+           b = leaf("b" + name, {3, 100, 5, 4, sign ? -1.0 : 1}, dtype);
+    p &= observe({a + b,
+                  a * 2,
+                  max(a, b),
+                  min(a, b),
+                  mod(a, b),
+                  where(a > b, a, b),
+                  a == b,
+                  a / b,
+                  sqrt(abs(a)),
+                  sum(a),
+                  einmax("i=>", a),
+                  einmin("i=>", a),
+                  argmax("i=>", a),
+                  cast(a, DType::f32) * 0.5,
+                  a > (sign ? 300 : 255),
+                  a < (sign ? -1 : 0),
+                  a >= 6.5,
+                  clamp(a, 3, 100),
+                  square(a),
+                  sign ? -a : a,
+                  einprod("i=>", b),
+                  cast(einsum("o=>o+k", a, {{"k", 2}}), DType::i64)});
   }
   Tensor t = leaf("t", {1, 0, 1, 0}, DType::boolean), f = leaf("f", {1, 1, 0, 0}, DType::boolean);
-  p &= observe({t && f, t || f, !t, t + f, sum(t), einany("i=>", t), einall("i=>", t), t == f, t < f, where(t, 1.5, 2.5), cast(t, DType::f64), t == 2});
+  p &= observe({t && f, t || f, !t, t + f, sum(t), einany("i=>", t), einall("i=>", t), t == f, t < f,
+                where(t, 1.5, 2.5), cast(t, DType::f64), t == 2});
   expect_equal(p);
 }
 TEST(Cpu, IntegersWrap) {
@@ -201,15 +236,20 @@ TEST(Cpu, IntegersWrap) {
 TEST(Cpu, CastsTruncateAndSaturate) {
   Tensor x = param("x", Array::vector({300, -5, 2.9, -2.9, 9e18, -1e30, std::nan(""), 4e9, 0.5}, DType::f64));
   Tensor n = param("n", Array::vector({300, -5, 3e9, -3e9, 255, 0}, DType::i64));
-  expect_equal(observe({cast(x, DType::u8), cast(x, DType::i32), cast(x, DType::i64), cast(x, DType::boolean), cast(cast(x, DType::f32), DType::i32), cast(n, DType::u8), cast(n, DType::i32), cast(n, DType::boolean),
-                        cast(n, DType::f32), cast(cast(number(300, DType::i64), DType::u8), DType::i32)}));
+  expect_equal(
+      observe({cast(x, DType::u8), cast(x, DType::i32), cast(x, DType::i64), cast(x, DType::boolean),
+               cast(cast(x, DType::f32), DType::i32), cast(n, DType::u8), cast(n, DType::i32), cast(n, DType::boolean),
+               cast(n, DType::f32), cast(cast(number(300, DType::i64), DType::u8), DType::i32)}));
   // The interpreter's doubles do not hold the largest i64.
-  EXPECT_EQ(context("cpu").eval(cast(tensor(Array::vector({1e30, -1e30}, DType::f64)), DType::i64)).values(), (std::vector<double>{0x1p63, -0x1p63}));
+  EXPECT_EQ(context("cpu").eval(cast(tensor(Array::vector({1e30, -1e30}, DType::f64)), DType::i64)).values(),
+            (std::vector<double>{0x1p63, -0x1p63}));
 }
 TEST(Cpu, SpecialValues) {
   const double inf = INFINITY, nan = NAN;
   Tensor x = param("x", Array(parse_shape("3,4"), {1, nan, 3, 2, -inf, -inf, -inf, -inf, inf, 1, nan, -1}, DType::f64));
-  expect_equal(observe({einmax("i,j=>i", x), einmin("i,j=>i", x), argmax("i,j=>i", x), argmin("i,j=>i", x), max(x, 2), min(x, 2), relu(x), clamp(x, -1, 1), sign(x), x == x, where(x > 0, 1, 0), einmax("i,j=>", cast(x, DType::f32))}));
+  expect_equal(
+      observe({einmax("i,j=>i", x), einmin("i,j=>i", x), argmax("i,j=>i", x), argmin("i,j=>i", x), max(x, 2), min(x, 2),
+               relu(x), clamp(x, -1, 1), sign(x), x == x, where(x > 0, 1, 0), einmax("i,j=>", cast(x, DType::f32))}));
 }
 TEST(Cpu, ANegationPlusZeroIsNoNegativeZero) {  // GCC leaves the 0 out after `-fabs(x)`
   for (DType dtype : {DType::f32, DType::f64}) {
@@ -227,10 +267,17 @@ TEST(Cpu, ANegationPlusZeroIsNoNegativeZero) {  // GCC leaves the 0 out after `-
 
 TEST(Cpu, RandomLeavesHaveTheBitsOfTheInterpreter) {
   Index step("step");
-  Tensor counter = state("counter", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = constant(5), .dtype = DType::i64});
-  Tensor bits = random_bits("stream", {.output = {3, 5}, .step = 0}), stepped = random_bits("stream", {.output = {7}, .step = Operand(step).tensor}), counted = random_bits("stream", {.output = {7}, .step = counter});
+  Tensor counter =
+      state("counter",
+            {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = constant(5), .dtype = DType::i64});
+  Tensor bits = random_bits("stream", {.output = {3, 5}, .step = 0}),
+         stepped = random_bits("stream", {.output = {7}, .step = Operand(step).tensor}),
+         counted = random_bits("stream", {.output = {7}, .step = counter});
   Tensor computed = random_bits("stream", {.output = {7}, .step = cast(Operand(step).tensor * 3 + 1, DType::i64)});
-  const Program p = observe({bits, stepped, counted, computed, einsum("i,j=>j,i", bits), uniform("u", {.output = {9}, .step = 0}), bernoulli("b", 0.3, {.output = {50}, .step = 0})}) & assign(counter, counter + 1);
+  const Program p =
+      observe({bits, stepped, counted, computed, einsum("i,j=>j,i", bits), uniform("u", {.output = {9}, .step = 0}),
+               bernoulli("b", 0.3, {.output = {50}, .step = 0})}) &
+      assign(counter, counter + 1);
   for (int64_t s : {0, 1, 123456789}) expect_equal(p, {{step, s}});
 }
 
@@ -249,7 +296,8 @@ TEST(Cpu, StateLivesAcrossPrograms) {
   Tensor a = param("a", {1, 2}), b = state("b", {.batch = Extents{}, .input = Extents{}, .output = {2}});
   Context ctx = context("cpu");
   Tensor difference = a - b;
-  Routine fill = ctx.compile(assign(b, a * 10)), step = ctx.compile(assign(a, a + b)), see = ctx.compile(observe(difference));
+  Routine fill = ctx.compile(assign(b, a * 10)), step = ctx.compile(assign(a, a + b)),
+          see = ctx.compile(observe(difference));
   fill.run();
   step.run();
   step.run();
@@ -268,18 +316,35 @@ TEST(Cpu, AssignmentsAreSimultaneous) {
   Index at("at");
   const Row rows[] = {
       {"swap", [](Tensor a, Tensor b) { return assign(a, b) & assign(b, a); }, {1, 2, 3}, {4, 5, 6}},
-      {"rotate through sums", [](Tensor a, Tensor b) { return assign(a, a + b) & assign(b, a - b); }, {2, 4, 6}, {8, 10, 12}},
-      {"reading itself backwards", [](Tensor a, Tensor) { return assign(a, einsum("-i=>i", a) * 2); }, {4, 8, 12}, {4, 5, 6}},
-      {"reading itself in a sum", [](Tensor a, Tensor) { return assign(a, a / sum(a)) & assign(param("b", {4, 5, 6}), a * 1); }, {1.f / 6, 2.f / 6, 3.f / 6}, {1.f / 6, 2.f / 6, 3.f / 6}},
+      {"rotate through sums",
+       [](Tensor a, Tensor b) { return assign(a, a + b) & assign(b, a - b); },
+       {2, 4, 6},
+       {8, 10, 12}},
+      {"reading itself backwards",
+       [](Tensor a, Tensor) { return assign(a, einsum("-i=>i", a) * 2); },
+       {4, 8, 12},
+       {4, 5, 6}},
+      {"reading itself in a sum",
+       [](Tensor a, Tensor) {
+         return assign(a, a / sum(a)) & assign(param("b", {4, 5, 6}), a * 1);
+       },
+       {1.f / 6, 2.f / 6, 3.f / 6},
+       {1.f / 6, 2.f / 6, 3.f / 6}},
       {"a number", [](Tensor a, Tensor) { return assign(a, full_like(a, 7)); }, {7, 7, 7}, {4, 5, 6}},
       {"iota", [](Tensor, Tensor b) { return assign(b, cast(iota(3), DType::f32)); }, {1, 2, 3}, {0, 1, 2}},
       {"another state", [](Tensor a, Tensor b) { return assign(a, b) & assign(b, b * 2); }, {8, 10, 12}, {16, 20, 24}},
       {"an index", [&](Tensor a, Tensor) { return assign(a, full_like(a, 1) * at); }, {9, 9, 9}, {4, 5, 6}},
-      {"one value for two", [](Tensor a, Tensor b) { return assign(a, exp(a * 0)) & assign(b, exp(a * 0)); }, {1, 1, 1}, {1, 1, 1}},
-      {"the new value read beside the old", [](Tensor a, Tensor b) {
+      {"one value for two",
+       [](Tensor a, Tensor b) { return assign(a, exp(a * 0)) & assign(b, exp(a * 0)); },
+       {1, 1, 1},
+       {1, 1, 1}},
+      {"the new value read beside the old",
+       [](Tensor a, Tensor b) {
          Tensor next = exp(a * 0) + a;
          return assign(a, next) & assign(b, next * a);
-       }, {3, 4, 5}, {6, 12, 20}},
+       },
+       {3, 4, 5},
+       {6, 12, 20}},
   };
   for (const Row& row : rows) {
     for (const char* device : {"cpu", "interp"}) {
@@ -297,9 +362,13 @@ TEST(Cpu, AssignmentsAreSimultaneous) {
 }
 TEST(Cpu, LeavesOfEveryKindCanBeAssignedAndObserved) {
   Index at("at", 5);
-  Tensor n = state("n", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64}), r = state("r", {.batch = Extents{}, .input = Extents{}, .output = {3}, .init = zeros(), .dtype = DType::i64});
+  Tensor n = state("n",
+                   {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64}),
+         r = state("r", {.batch = Extents{}, .input = Extents{}, .output = {3}, .init = zeros(), .dtype = DType::i64});
   Tensor d = param("d", {1, 2});
-  const Program p = assign(n, Operand(at).tensor) & assign(r, iota(3)) & observe({n, r, d, number(2.5, DType::f64), Operand(at).tensor, iota(4), tensor({3, 4}), random_bits("s", {.output = {2}, .step = 0})});
+  const Program p = assign(n, Operand(at).tensor) & assign(r, iota(3)) &
+                    observe({n, r, d, number(2.5, DType::f64), Operand(at).tensor, iota(4), tensor({3, 4}),
+                             random_bits("s", {.output = {2}, .step = 0})});
   expect_equal(p, {{at, 3}});
   Context ctx = context("cpu");
   Routine run = ctx.compile(p);
@@ -327,7 +396,8 @@ void expect_message(const std::function<void()>& f, const std::vector<std::strin
     f();
     ADD_FAILURE() << "not refused";
   } catch (const E& e) {
-    for (const std::string& phrase : phrases) EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "no \"" << phrase << "\" in: " << e.what();
+    for (const std::string& phrase : phrases)
+      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "no \"" << phrase << "\" in: " << e.what();
   }
 }
 TEST(Cpu, RefusalsChangeNothing) {
@@ -350,9 +420,11 @@ TEST(Cpu, AStateThatAnotherProgramGaveAnotherShapeIsRefused) {
   auto device = cpu();
   auto writer = [&](int64_t n) {
     ir::Program p;
-    p.buffers = {{"s", parse_shape(std::to_string(n)), DType::f64, ir::StateLeaf{}, {}}, {"v", parse_shape(std::to_string(n)), DType::f64, ir::Computed{}, {}}};
+    p.buffers = {{"s", parse_shape(std::to_string(n)), DType::f64, ir::StateLeaf{}, {}},
+                 {"v", parse_shape(std::to_string(n)), DType::f64, ir::Computed{}, {}}};
     ir::Accumulation a;
-    a.target = 1, a.accumulator = *find_accumulator("add"), a.iterators = {"i"}, a.extents = {n}, a.write = {ir::Term::iterator(0)}, a.body = ir::Body::number(1);
+    a.target = 1, a.accumulator = *find_accumulator("add"), a.iterators = {"i"}, a.extents = {n},
+    a.write = {ir::Term::iterator(0)}, a.body = ir::Body::number(1);
     p.accumulations = {a}, p.assignments = {{0, 1}};
     return p;
   };
@@ -361,19 +433,28 @@ TEST(Cpu, AStateThatAnotherProgramGaveAnotherShapeIsRefused) {
   expect_message<StateError>([&] { large->run({}); }, {"`s`", "`100000`", "compile it again"});
 }
 TEST(Cpu, IdsOutOfRangeContributeNothing) {
-  Tensor table = tensor({{1, 2}, {3, 4}}), ids = tensor(Array::vector({2, 8, 0, 1}, DType::i32)) - 1;  // computed: 1 7 -1 0
+  Tensor table = tensor({{1, 2}, {3, 4}}),
+         ids = tensor(Array::vector({2, 8, 0, 1}, DType::i32)) - 1;  // computed: 1 7 -1 0
   Context ctx = context("cpu");
   EXPECT_EQ(ctx.eval(gather(einsum("v,d=>v->d", table), ids)).values(), (std::vector<double>{3, 4, 0, 0, 0, 0, 1, 2}));
   EXPECT_EQ(ctx.eval(scatter_add(tensor({1, 2, 3, 4}), ids, 2)).values(), (std::vector<double>{4, 1}));
-  EXPECT_EQ(ctx.eval(exp(gather(einsum("v,d=>v->d", table), ids)) * 0 + 1).values(), std::vector<double>(8, 1)) << "observed or not, the element is 0 and its exponential 1";
+  EXPECT_EQ(ctx.eval(exp(gather(einsum("v,d=>v->d", table), ids)) * 0 + 1).values(), std::vector<double>(8, 1))
+      << "observed or not, the element is 0 and its exponential 1";
 }
 TEST(Cpu, IdsOfIds) {
   using ir::Term;
-  auto data = [](const std::string& name, const std::vector<double>& values, DType dtype) { return ir::Buffer{name, parse_shape(std::to_string(values.size())), dtype, ir::DataLeaf{Array::vector(values, dtype)}, {}}; };
+  auto data = [](const std::string& name, const std::vector<double>& values, DType dtype) {
+    return ir::Buffer{
+        name, parse_shape(std::to_string(values.size())), dtype, ir::DataLeaf{Array::vector(values, dtype)}, {}};
+  };
   ir::Program p;
-  p.buffers = {data("first", {2, 0, 9, 1}, DType::i32), data("second", {1, -1, 3}, DType::i64), data("table", {10, 20, 30, 40}, DType::f64), {"y", parse_shape("4"), DType::f64, ir::Computed{}, {}}};
+  p.buffers = {data("first", {2, 0, 9, 1}, DType::i32),
+               data("second", {1, -1, 3}, DType::i64),
+               data("table", {10, 20, 30, 40}, DType::f64),
+               {"y", parse_shape("4"), DType::f64, ir::Computed{}, {}}};
   ir::Accumulation a;
-  a.target = 3, a.accumulator = *find_accumulator("add"), a.iterators = {"i"}, a.extents = {4}, a.write = {Term::iterator(0)};
+  a.target = 3, a.accumulator = *find_accumulator("add"), a.iterators = {"i"}, a.extents = {4},
+  a.write = {Term::iterator(0)};
   a.operands = {{2, {Term::load(1)}}, {1, {Term::load(2)}}, {0, {Term::iterator(0)}}};
   a.body = ir::Body::identity();
   p.accumulations = {a}, p.observed = {3};
@@ -383,14 +464,18 @@ TEST(Cpu, IdsOfIds) {
 TEST(Cpu, NamesThatMeanSomethingInC) {
   Tensor total;
   double expected = 0;
-  for (const char* name : {"for", "int64_t", "NAN", "linux", "r0", "r1", "exp", "expf", "caravan_exp_f32", "memcpy", "seed", "buffers", "a*/b", "_x", "__x86_64__", "2x", "e", "i0", "main", "ä", "M_PI", "fabs", ""}) {
+  for (const char* name :
+       {"for",    "int64_t", "NAN",     "linux", "r0", "r1",         "exp", "expf", "caravan_exp_f32",
+        "memcpy", "seed",    "buffers", "a*/b",  "_x", "__x86_64__", "2x",  "e",    "i0",
+        "main",   "ä",       "M_PI",    "fabs",  ""}) {
     if (!*name) continue;
     Tensor p = param(name, Array::vector({expected += 1, 2}));
     total = total.defined() ? total + exp(p * 0) * p : exp(p * 0) * p;
   }
   Context ctx = context("cpu"), oracle = context("interp");
   EXPECT_EQ(ctx.eval(total).values(), oracle.eval(total).values());
-  Tensor stream = param("stream0", {1, 2, 3}) * uniform("u", {.output = {3}, .step = 0}) + param("math_errhandling", {1, 2, 3});
+  Tensor stream =
+      param("stream0", {1, 2, 3}) * uniform("u", {.output = {3}, .step = 0}) + param("math_errhandling", {1, 2, 3});
   EXPECT_EQ(ctx.eval(stream).shape().elements(), 3);
   Tensor parallel = exp(param("a", {.output = {512, 512}, .init = zeros()})).named("chunk");  // a kernel with chunks
   EXPECT_EQ(ctx.eval(parallel).at(7), 1);
@@ -423,7 +508,8 @@ std::vector<fs::path> entries(const std::string& folder, const std::string& exte
 
 TEST(CompilerCache, TheSecondTimeComesFromTheCache) {
   const TemporaryFolder folder;
-  const cc::Compiled first = cc::compile({kSource}, in_folder(folder)), second = cc::compile({kSource}, in_folder(folder));
+  const cc::Compiled first = cc::compile({kSource}, in_folder(folder)),
+                     second = cc::compile({kSource}, in_folder(folder));
   EXPECT_FALSE(first.from_cache);
   EXPECT_TRUE(second.from_cache);
   EXPECT_EQ(answer(first), 42);
@@ -431,7 +517,8 @@ TEST(CompilerCache, TheSecondTimeComesFromTheCache) {
   EXPECT_EQ(first.sources, second.sources);
   std::ifstream in(first.sources[0]);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), kSource);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 3) << "an entry, its text, and a note of the compiler's version";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 3)
+      << "an entry, its text, and a note of the compiler's version";
   EXPECT_FALSE(cc::compile({"int answer(void) { return 43; }\n"}, in_folder(folder)).from_cache) << "another text";
   cc::CompilerOptions other = in_folder(folder);
   other.flags.push_back("-O0");
@@ -454,7 +541,8 @@ TEST(CompilerCache, ADamagedEntryIsMadeAgain) {
   const Row rows[] = {
       {"truncated", [](const fs::path& p) { fs::resize_file(p, fs::file_size(p) / 2); }},
       {"empty", [](const fs::path& p) { fs::resize_file(p, 0); }},
-      {"overwritten", [](const fs::path& p) { std::fstream(p, std::ios::in | std::ios::out).seekp(1000).write("damage", 6); }},
+      {"overwritten",
+       [](const fs::path& p) { std::fstream(p, std::ios::in | std::ios::out).seekp(1000).write("damage", 6); }},
       {"another file", [](const fs::path& p) { std::ofstream(p) << "not a shared object"; }},
       {"a folder", [](const fs::path& p) { fs::remove(p), fs::create_directory(p); }},
   };
@@ -493,9 +581,11 @@ TEST(CompilerCache, AFolderThatCannotBeWrittenIsReadAndLeftAlone) {
   EXPECT_TRUE(in_child([&] {
     setenv("TMPDIR", temporary.path().c_str(), 1);
     if (geteuid() == 0 && setuid(65534) != 0) return false;  // root may write everywhere
-    const cc::Compiled old = cc::compile({kSource}, in_folder(folder)), made = cc::compile({"int answer(void) { return 7; }\n"}, in_folder(folder)),
+    const cc::Compiled old = cc::compile({kSource}, in_folder(folder)),
+                       made = cc::compile({"int answer(void) { return 7; }\n"}, in_folder(folder)),
                        again = cc::compile({"int answer(void) { return 7; }\n"}, in_folder(folder));
-    return old.from_cache && answer(old) == 42 && !made.from_cache && answer(made) == 7 && again.from_cache && answer(again) == 7;
+    return old.from_cache && answer(old) == 42 && !made.from_cache && answer(made) == 7 && again.from_cache &&
+           answer(again) == 7;
   }));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), before);
   fs::permissions(folder.path(), fs::perms::owner_all);
@@ -529,13 +619,16 @@ TEST(CompilerErrors, OneMessageWithTheCommandTheLogAndTheSource) {
   const TemporaryFolder folder;
   cc::CompilerOptions options = in_folder(folder);
   expect_message<BackendError>([&] { cc::compile({"int broken(void) { return undeclared; }\n"}, options); },
-                               {"the C compiler failed (status 1)", "command: cc -std=gnu99 -O3", "source:  " + folder.path(), "log: ", "undeclared", ".c"});
+                               {"the C compiler failed (status 1)", "command: cc -std=gnu99 -O3",
+                                "source:  " + folder.path(), "log: ", "undeclared", ".c"});
   EXPECT_TRUE(entries(folder, ".so").empty() && entries(folder, ".log").empty());
   EXPECT_EQ(entries(folder, ".c").size(), 1u) << "kept, to be looked at";
   options.compiler = "no-such-compiler";
-  expect_message<BackendError>([&] { cc::compile({kSource}, options); }, {"there is no `no-such-compiler` on the PATH", "install one"});
+  expect_message<BackendError>([&] { cc::compile({kSource}, options); },
+                               {"there is no `no-such-compiler` on the PATH", "install one"});
   options.compiler = "false";
-  expect_message<BackendError>([&] { cc::compile({kSource}, options); }, {"`false`", "cannot be run (`false --version`: status 1)"});
+  expect_message<BackendError>([&] { cc::compile({kSource}, options); },
+                               {"`false`", "cannot be run (`false --version`: status 1)"});
 
   cc::DeviceOptions device;
   device.compiler = options;

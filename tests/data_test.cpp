@@ -1,11 +1,10 @@
 // Data that is made, tables, NumPy's files, text, batches and checksums.
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <set>
 #include <thread>
@@ -78,10 +77,10 @@ TEST(Synthetic, RingsArmsAndDiscsAreWhereTheyShouldBe) {
 TEST(Synthetic, IsAFunctionOfItsOptions) {
   auto all = [](uint64_t seed) {
     Arrays out;
-    for (const LabelledPoints& p : {half_moons({.points = 20, .seed = seed}), circles({.points = 20, .seed = seed}),
-                                    spirals({.points = 20, .seed = seed}), disc({.points = 20, .seed = seed}),
-                                    products({.points = 20, .seed = seed}),
-                                    products({.points = 20, .seed = seed, .stream = "other"})})
+    for (const LabelledPoints& p :
+         {half_moons({.points = 20, .seed = seed}), circles({.points = 20, .seed = seed}),
+          spirals({.points = 20, .seed = seed}), disc({.points = 20, .seed = seed}),
+          products({.points = 20, .seed = seed}), products({.points = 20, .seed = seed, .stream = "other"})})
       out.push_back(p.points);
     return out;
   };
@@ -145,27 +144,33 @@ TEST(Csv, Tables) {
 
 TEST(Csv, RefusalsNameLineAndColumn) {
   const Reader read = [](const string& content) { parse_csv(content, "some.csv"); };
-  expect_refused(read, {{"a,b\n1,2\n", "line 1, column 1: `a` is not a number that can be read (if the first row has names"},
-                        {"1,2\n3,x\n", "line 2, column 2: `x` is not a number"},
-                        {"1,2\n3,\n", "line 2, column 2: `` is not a number"},
-                        {"1,2\n\n\n3,x\n", "line 4, column 2: `x` is not a number"},
-                        {"1,2\n,\n", "line 2, column 1: `` is not a number"},
-                        {"1,2\n\"\"\n", "line 2, column 1: `` is not a number"},
-                        {"1,2\n3\n", "line 2 has 1 fields, and the rows before it have 2"},
-                        {"1,2\n3,4,5", "line 2 has 3 fields, and the rows before it have 2"},
-                        {"1,\"2\n\n", "line 1, column 2: a quote is not closed"},
-                        {"1,\"2\"3\n", "line 1, column 2: `3` follows where a field should end"},
-                        {"1,2\r3\n", "line 1, column 2: `\\x0d` follows where a field should end"},
-                        {"1,0x10\n", "line 1, column 2: `0x10` is not a number"},
-                        {"1,1e999\n", "line 1, column 2: `1e999` is not a number that can be read"},
-                        {"1,1e40\n", "line 1, column 2: `1e40` does not fit f32"},
-                        {string("1,2\0,3\n", 7), "line 1, column 2"}});
-  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::u8}); }, "1\n256\n").find("does not fit u8"),
+  expect_refused(read,
+                 {{"a,b\n1,2\n", "line 1, column 1: `a` is not a number that can be read (if the first row has names"},
+                  {"1,2\n3,x\n", "line 2, column 2: `x` is not a number"},
+                  {"1,2\n3,\n", "line 2, column 2: `` is not a number"},
+                  {"1,2\n\n\n3,x\n", "line 4, column 2: `x` is not a number"},
+                  {"1,2\n,\n", "line 2, column 1: `` is not a number"},
+                  {"1,2\n\"\"\n", "line 2, column 1: `` is not a number"},
+                  {"1,2\n3\n", "line 2 has 1 fields, and the rows before it have 2"},
+                  {"1,2\n3,4,5", "line 2 has 3 fields, and the rows before it have 2"},
+                  {"1,\"2\n\n", "line 1, column 2: a quote is not closed"},
+                  {"1,\"2\"3\n", "line 1, column 2: `3` follows where a field should end"},
+                  {"1,2\r3\n", "line 1, column 2: `\\x0d` follows where a field should end"},
+                  {"1,0x10\n", "line 1, column 2: `0x10` is not a number"},
+                  {"1,1e999\n", "line 1, column 2: `1e999` is not a number that can be read"},
+                  {"1,1e40\n", "line 1, column 2: `1e40` does not fit f32"},
+                  {string("1,2\0,3\n", 7), "line 1, column 2"}});
+  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::u8}); }, "1\n256\n")
+                .find("does not fit u8"),
             string::npos);
-  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::i64}); }, "9223372036854775808\n").find("does not fit i64"),
+  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.dtype = DType::i64}); }, "9223372036854775808\n")
+                .find("does not fit i64"),
             string::npos);
-  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.header = true}); }, "").find("it is empty"), string::npos);
-  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.separator = '\t'}); }, "1\t2\n\t\n").find("line 2, column 1: `` is"), string::npos);
+  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.header = true}); }, "").find("it is empty"),
+            string::npos);
+  EXPECT_NE(refusal([](const string& c) { parse_csv(c, "some.csv", {.separator = '\t'}); }, "1\t2\n\t\n")
+                .find("line 2, column 1: `` is"),
+            string::npos);
   refused_bit_flips(read, "1.5,\"2\",3e4\r\n4,5,6\n");
 }
 
@@ -173,15 +178,22 @@ TEST(Csv, RefusalsNameLineAndColumn) {
 TEST(Csv, WholeNumbersAreReadExactlyOrRefused) {
   auto read = [](DType dtype) { return [dtype](const string& c) { parse_csv(c, "some.csv", {.dtype = dtype}); }; };
   const string f32 = refusal(read(DType::f32), "1,2\n3,123456789\n");
-  EXPECT_NE(f32.find("line 2, column 2: `123456789` is no number of f32, whose nearest one is 123456792; read the table as f64 or i64"), string::npos) << f32;
+  EXPECT_NE(f32.find("line 2, column 2: `123456789` is no number of f32, whose nearest one is 123456792; read the "
+                     "table as f64 or i64"),
+            string::npos)
+      << f32;
   EXPECT_NE(refusal(read(DType::f32), " +16777217.00 \n").find("16777216"), string::npos);
   EXPECT_NE(refusal(read(DType::f32), "-16777217\n").find("read the table as f64 or i64"), string::npos);
   EXPECT_NE(refusal(read(DType::f16), "2049\n").find("is no number of f16"), string::npos);
   EXPECT_NE(refusal(read(DType::f64), "9007199254740993\n").find("read the table as i64."), string::npos);
-  EXPECT_EQ(parse_csv("0.1,16777216,-3,6.02e23,123456789.5,1e10,1.23456789e8\n", "some.csv").values.at(0), double(0.1f));
+  EXPECT_EQ(parse_csv("0.1,16777216,-3,6.02e23,123456789.5,1e10,1.23456789e8\n", "some.csv").values.at(0),
+            double(0.1f));
   EXPECT_EQ(parse_csv("123456789,0.1\n", "some.csv", {.dtype = DType::f64}).values.at(0), 123456789);
-  const Array ids = parse_csv("9007199254740993\n-9223372036854775808\n9223372036854775807\n5.0\n", "some.csv", {.dtype = DType::i64}).values;
-  const int64_t expected[] = {9007199254740993, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), 5};
+  const Array ids =
+      parse_csv("9007199254740993\n-9223372036854775808\n9223372036854775807\n5.0\n", "some.csv", {.dtype = DType::i64})
+          .values;
+  const int64_t expected[] = {9007199254740993, std::numeric_limits<int64_t>::min(),
+                              std::numeric_limits<int64_t>::max(), 5};
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(load_integer(DType::i64, ids.data(), i), expected[i]);
 }
 
@@ -211,8 +223,9 @@ TEST(Npy, EveryPrecisionComesBack) {
       EXPECT_EQ(back.values(), array.values());
       EXPECT_EQ((content.find('\n') + 1) % 64, 0u) << "elements are aligned";
     }
-  const Array wide = parse_npy(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }",
-                                   string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8)), "wide");
+  const Array wide = parse_npy(
+      npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8)),
+      "wide");
   EXPECT_EQ(to_string(wide), "[9223372036854775807]") << "not through double";
 }
 
@@ -234,22 +247,27 @@ TEST(Npy, ReadsWhatNumPyWrote) {
         EXPECT_EQ(array.values(), name == "b1" ? truth : expected) << file << ' ' << name;
       }
     }
-    for (const auto& [name, dtype] : std::map<string, DType>{{"b1", DType::boolean}, {"u1", DType::u8}, {"i1", DType::i32},
-                                                             {"u2", DType::i32}, {"u4", DType::i64}, {"u8", DType::i64},
-                                                             {"f2", DType::f16}, {"f8_big", DType::f64}})
+    for (const auto& [name, dtype] : std::map<string, DType>{{"b1", DType::boolean},
+                                                             {"u1", DType::u8},
+                                                             {"i1", DType::i32},
+                                                             {"u2", DType::i32},
+                                                             {"u4", DType::i64},
+                                                             {"u8", DType::i64},
+                                                             {"f2", DType::f16},
+                                                             {"f8_big", DType::f64}})
       EXPECT_EQ(arrays.at(name).dtype(), dtype) << name;
   }
 }
 
 TEST(Npy, VersionsAndSpellings) {
   const string two = string("\1\0\2\0", 4);
-  for (const string& content :
-       {npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n", two),
-        npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n", two, 2),
-        npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n", two, 3),
-        npy("{\"shape\":(2,),\"descr\":\"=i2\",\"fortran_order\":True}", two)})
+  for (const string& content : {npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n", two),
+                                npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n", two, 2),
+                                npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n", two, 3),
+                                npy("{\"shape\":(2,),\"descr\":\"=i2\",\"fortran_order\":True}", two)})
     EXPECT_EQ(parse_npy(content, "some.npy").values(), (Values{1, 2}));
-  EXPECT_EQ(parse_npy(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "\2\x80"), "b").values(), (Values{1, 1}));
+  EXPECT_EQ(parse_npy(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "\2\x80"), "b").values(),
+            (Values{1, 1}));
 }
 
 TEST(Npy, DamageIsRefused) {
@@ -268,7 +286,8 @@ TEST(Npy, DamageIsRefused) {
        {header("'<f4'", "False", "(3,)"), "shape (3) of f4 needs 12 bytes, but 8 follow"},
        {header("'<f4'", "False", "(1,)"), "needs 4 bytes, but 8 follow"},
        {header("'<f4'", "False", "(4294967296, 4294967296)"), "needs more than can be counted bytes"},
-       {npy("{'descr': '<f4', 'fortran_order': True, 'shape': (4294967296, 536870912, 0)}", ""), "more than can be counted"},
+       {npy("{'descr': '<f4', 'fortran_order': True, 'shape': (4294967296, 536870912, 0)}", ""),
+        "more than can be counted"},
        {header("'<f4'", "False", "(99999999999999999999,)"), "`shape` must have whole numbers"},
        {header("'<f4'", "False", "(-2,)"), "`shape` must have whole numbers, not `-2,), }`"},
        {header("'<f4'", "False", "(2.0,)"), "has `.0,), }` where `)` should be"},
@@ -287,12 +306,23 @@ TEST(Npy, DamageIsRefused) {
        {npy("{'descr': '<f4', 'fortran_order': False, 'shape': ()} x", "1234"), "`x` follows its header"},
        {npy("{'descr", ""), "a text of its header has no end"},
        {npy("", ""), "ends where `{` should be"},
-       {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (" + [] { string s; for (int i = 0; i < 65; ++i) s += "1,"; return s; }() + ")}", "1234"),
+       {npy(
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
+                [] {
+                  string s;
+                  for (int i = 0; i < 65; ++i) s += "1,";
+                  return s;
+                }() +
+                ")}",
+            "1234"),
         "more than 64 axes"}});
 }
 
 TEST(Npz, ComesBackStoredAndDeflated) {
-  const NamedArrays arrays{{"a", counted("2,3")}, {"weights/b", counted("40,50", DType::u8)}, {"", counted("")}, {"z\xc3\xbc", counted("0")}};
+  const NamedArrays arrays{{"a", counted("2,3")},
+                           {"weights/b", counted("40,50", DType::u8)},
+                           {"", counted("")},
+                           {"z\xc3\xbc", counted("0")}};
   for (Packing packing : {Packing::stored, Packing::deflated}) {
     const string content = npz_content(arrays, packing);
     const NamedArrays back = parse_npz(content, "memory");
@@ -316,30 +346,31 @@ TEST(Npz, DamageIsRefused) {
     // Not looked at: versions, dates, attributes, and what the local header says again.
     EXPECT_GT(refused_bit_flips(read_as_npz, whole), 8 * whole.size() / 2);
   }
-  auto changed = [](string content, size_t at, const string& bytes) { return content.replace(at, bytes.size(), bytes); };
+  auto changed = [](string content, size_t at, const string& bytes) {
+    return content.replace(at, bytes.size(), bytes);
+  };
   const string one = zip_content({{"a.npy", npy_content(counted("2", DType::u8))}}, false);
   const size_t directory = one.rfind("PK\1\2"), end = one.rfind("PK\5\6");
   const string zip_twice = zip_content({{"a.npy", "x"}, {"a.npy", "x"}}, false);
-  expect_refused(read_as_npz,
-                 {{"", "it has 0 bytes"},
-                  {string(100, 'x'), "no directory at its end"},
-                  {one + "x", "no directory at its end"},
-                  {zip_content({{"a.txt", "x"}}, false), "`a.txt` is not a .npy file"},
-                  {zip_twice, "`a.npy` twice"},
-                  {changed(one, directory + 8, "\1"), "is encrypted"},
-                  {changed(one, directory + 10, "\x0c"), "packed by method 12"},
-                  {changed(one, directory + 16, "\xff"), "`a.npy` is damaged"},
-                  {changed(one, directory + 20, "\xff\xff\xff\xff"), "4 GiB or more"},
-                  {changed(one, directory + 20, "\xff\xff\xff\x7f"), "behind the end of the file"},
-                  {changed(one, directory + 24, "\xff\xff\xff\x7f"), "would unpack to 2147483647 bytes"},
-                  {changed(one, directory + 42, "\1"), "no entry at byte 1"},
-                  {changed(one, 30, "b"), "has another name where it is"},
-                  {changed(one, end + 4, "\1"), "a part of several"},
-                  {changed(one, end + 8, "\2"), "a part of several"},
-                  {changed(one, end + 8, string("\2\0\2", 3)), "its directory is damaged"},
-                  {changed(one, end + 8, string("\0\0\0", 3)), "bytes follow its directory"},
-                  {changed(one, end + 8, "\xff\xff\xff\xff"), "65,535 entries"},
-                  {changed(one, end + 16, "\xff\xff\xff\x0f"), "the file has room for 0"}});
+  expect_refused(read_as_npz, {{"", "it has 0 bytes"},
+                               {string(100, 'x'), "no directory at its end"},
+                               {one + "x", "no directory at its end"},
+                               {zip_content({{"a.txt", "x"}}, false), "`a.txt` is not a .npy file"},
+                               {zip_twice, "`a.npy` twice"},
+                               {changed(one, directory + 8, "\1"), "is encrypted"},
+                               {changed(one, directory + 10, "\x0c"), "packed by method 12"},
+                               {changed(one, directory + 16, "\xff"), "`a.npy` is damaged"},
+                               {changed(one, directory + 20, "\xff\xff\xff\xff"), "4 GiB or more"},
+                               {changed(one, directory + 20, "\xff\xff\xff\x7f"), "behind the end of the file"},
+                               {changed(one, directory + 24, "\xff\xff\xff\x7f"), "would unpack to 2147483647 bytes"},
+                               {changed(one, directory + 42, "\1"), "no entry at byte 1"},
+                               {changed(one, 30, "b"), "has another name where it is"},
+                               {changed(one, end + 4, "\1"), "a part of several"},
+                               {changed(one, end + 8, "\2"), "a part of several"},
+                               {changed(one, end + 8, string("\2\0\2", 3)), "its directory is damaged"},
+                               {changed(one, end + 8, string("\0\0\0", 3)), "bytes follow its directory"},
+                               {changed(one, end + 8, "\xff\xff\xff\xff"), "65,535 entries"},
+                               {changed(one, end + 16, "\xff\xff\xff\x0f"), "the file has room for 0"}});
   EXPECT_EQ(refusal(read_as_npz, changed(one, end + 20, string("\3\0", 2)) + "abc"), "") << "a comment is allowed";
 }
 
@@ -408,7 +439,8 @@ TEST(Rows, AreMappedAndZipped) {
   const Array sums = map_rows(x, sum);
   EXPECT_EQ(to_string(sums.shape()), "3|");
   EXPECT_EQ(sums.values(), (Values{1, 5, 9}));
-  const Array scaled = zip_rows(x, y, [](const Array& row, const Array& by) { return row.map([&](double v) { return v * by.item(); }); });
+  const Array scaled = zip_rows(
+      x, y, [](const Array& row, const Array& by) { return row.map([&](double v) { return v * by.item(); }); });
   EXPECT_EQ(to_string(scaled.shape()), "3|2");
   EXPECT_EQ(scaled.values(), (Values{0, 0, 2, 3, 8, 10}));
   EXPECT_THROW(zip_rows(x, counted("2|"), [](const Array& a, const Array&) { return a; }), ShapeError);
@@ -480,7 +512,8 @@ TEST(Loader, TheOrderIsAFunctionOfSeedAndStep) {
   for (int64_t start : {0, 1, 4, 5, 12}) {
     Loader resumed(numbered(23), {.batch = 5, .seed = 3, .start_step = start, .ahead = 1 + start});
     EXPECT_EQ(resumed.step(), start);
-    for (int64_t step = start; step < 20; ++step) EXPECT_TRUE(same(resumed.next(), all[size_t(step)])) << start << ' ' << step;
+    for (int64_t step = start; step < 20; ++step)
+      EXPECT_TRUE(same(resumed.next(), all[size_t(step)])) << start << ' ' << step;
   }
   Loader other(numbered(23), {.batch = 5, .seed = 4});
   EXPECT_FALSE(same(other.next(), all[0]));

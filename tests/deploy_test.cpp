@@ -1,6 +1,4 @@
 // Models exported as C99, compiled by the system's compiler without a warning, run, and held to the library.
-#include "caravan/deploy/c99.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -16,6 +14,7 @@
 #include "caravan/data/digits.h"
 #include "caravan/data/loader.h"
 #include "caravan/data/safetensors.h"
+#include "caravan/deploy/c99.h"
 #include "caravan/ops/op.h"
 #include "caravan/tensor/graph.h"
 
@@ -56,7 +55,9 @@ class Deploy : public testing::Test {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path(name), std::ios::binary) << text; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
 
   // The arguments of the compiler are files of the folder and flags.
   bool compiles(const std::string& arguments, const std::string& compiler = "cc") const {
@@ -66,7 +67,8 @@ class Deploy : public testing::Test {
   }
   Ran shell(const std::string& command, const std::string& input = "") const {
     write("stdin", input);
-    const int status = std::system(("{ " + command + "; } <" + path("stdin") + " >" + path("stdout") + " 2>" + path("stderr")).c_str());
+    const int status = std::system(
+        ("{ " + command + "; } <" + path("stdin") + " >" + path("stdout") + " 2>" + path("stderr")).c_str());
     return {WEXITSTATUS(status), contents(path("stdout")), contents(path("stderr"))};
   }
   Ran program(const CSource& file, const std::string& input, const std::string& flags = "") const {
@@ -99,12 +101,14 @@ double largest_of(const std::vector<double>& values) {
     if (std::isfinite(v)) out = std::max(out, std::abs(v));
   return out;
 }
-void expect_near(const std::vector<double>& given, const std::vector<double>& expected, double tolerance, const std::string& what) {
+void expect_near(const std::vector<double>& given, const std::vector<double>& expected, double tolerance,
+                 const std::string& what) {
   ASSERT_EQ(given.size(), expected.size()) << what;
   const double scale = std::max(largest_of(expected), 1e-30);
   for (size_t i = 0; i < given.size(); ++i) {
     const bool same = given[i] == expected[i] || (std::isnan(given[i]) && std::isnan(expected[i]));
-    ASSERT_TRUE(same || std::abs(given[i] - expected[i]) <= tolerance * scale) << what << ", element " << i << ": " << given[i] << ", not " << expected[i];
+    ASSERT_TRUE(same || std::abs(given[i] - expected[i]) <= tolerance * scale)
+        << what << ", element " << i << ": " << given[i] << ", not " << expected[i];
   }
 }
 
@@ -115,7 +119,8 @@ struct Case {
   Tensor (*input)();
   Tensor (*model)(const Tensor& x);
   double low = -1, high = 1;  // of inputs
-  double tolerance = 1e-5;    // of the interpreter, which rounds where the program says so, not where a narrow float is stored
+  double tolerance =
+      1e-5;  // of the interpreter, which rounds where the program says so, not where a narrow float is stored
 };
 Tensor vectors() { return input("x", {.batch = {2}, .output = {10}}); }
 Tensor image() { return input("image", {.batch = {1}, .output = {9, 11, 4}}); }
@@ -123,49 +128,97 @@ Tensor sequence() { return input("x", {.batch = {2, 6}, .output = {8}}); }
 Tensor ids() { return input("ids", {.batch = {2, 6}, .output = Extents{}, .dtype = DType::i32}); }
 
 const Case kCases[] = {
-    {"TanhMlp", vectors, [](const Tensor& x) { return Mlp("mlp", {.widths = {33, 20, 6}, .activation = Tanh()})(x); }},
+    {"TanhMlp", vectors,
+     [](const Tensor& x) {
+       return Mlp("mlp", {.widths = {33, 20, 6}, .activation = Tanh()})(x);
+     }},
     {"Softmax", vectors, [](const Tensor& x) { return softmax(Linear("fc", {.output = {6}})(x)); }, -3, 3},
     {"LogSoftmax", vectors, [](const Tensor& x) { return log_softmax(Linear("fc", {.output = {6}})(x)); }, -3, 3},
     {"Swiglu", vectors, [](const Tensor& x) { return Swiglu("ffn", {.hidden = 24, .output = 10})(x); }},
-    {"Activations", vectors, [](const Tensor& x) { return gelu(x) + gelu_tanh(x) + silu(x) + softplus(x) + sigmoid(x) + Elu{}(x) + LeakyRelu{}(x); }, -3, 3},
-    {"ConvPoolDense", image, [](const Tensor& x) {
-       return softmax(Linear("fc", {.output = {5}})(Flatten()(MaxPool2d{}(relu(Conv2d("conv", {.channels = 6, .kernel = 3, .padding = same})(x))))));
+    {"Activations", vectors,
+     [](const Tensor& x) {
+       return gelu(x) + gelu_tanh(x) + silu(x) + softplus(x) + sigmoid(x) + Elu{}(x) + LeakyRelu{}(x);
+     },
+     -3, 3},
+    {"ConvPoolDense", image,
+     [](const Tensor& x) {
+       return softmax(Linear("fc", {.output = {5}})(
+           Flatten()(MaxPool2d{}(relu(Conv2d("conv", {.channels = 6, .kernel = 3, .padding = same})(x))))));
      }},
-    {"StridePaddingDilationGroups", image, [](const Tensor& x) {
-       return Conv2d("b", {.channels = 3, .kernel = 2, .dilation = {2, 1}})(Conv2d("a", {.channels = 6, .kernel = {3, 5}, .stride = {2, 1}, .padding = {1, 2}, .groups = 2})(x));
+    {"StridePaddingDilationGroups", image,
+     [](const Tensor& x) {
+       return Conv2d("b", {.channels = 3, .kernel = 2, .dilation = {2, 1}})(
+           Conv2d("a", {.channels = 6, .kernel = {3, 5}, .stride = {2, 1}, .padding = {1, 2}, .groups = 2})(x));
      }},
-    {"TransposedConv", image, [](const Tensor& x) { return TransposedConv2d("up", {.channels = 3, .kernel = 4, .stride = 2, .padding = 1})(x); }},
-    {"SeparableConvAndAveragePool", image, [](const Tensor& x) {
-       return AvgPool2d{{.kernel = 3, .stride = 2, .padding = 1, .exclude_padding = true}}(SeparableConv2d("conv", {.channels = 6, .padding = same})(x));
+    {"TransposedConv", image,
+     [](const Tensor& x) {
+       return TransposedConv2d("up", {.channels = 3, .kernel = 4, .stride = 2, .padding = 1})(x);
      }},
-    {"BatchNormInEvaluation", image, [](const Tensor& x) { return relu(BatchNorm2d("norm")(Conv2d("conv", {.channels = 5, .bias = false})(x))); }},
-    {"GroupNormAndGlobalPools", image, [](const Tensor& x) {
+    {"SeparableConvAndAveragePool", image,
+     [](const Tensor& x) {
+       return AvgPool2d{{.kernel = 3, .stride = 2, .padding = 1, .exclude_padding = true}}(
+           SeparableConv2d("conv", {.channels = 6, .padding = same})(x));
+     }},
+    {"BatchNormInEvaluation", image,
+     [](const Tensor& x) { return relu(BatchNorm2d("norm")(Conv2d("conv", {.channels = 5, .bias = false})(x))); }},
+    {"GroupNormAndGlobalPools", image,
+     [](const Tensor& x) {
        Tensor y = GroupNorm("norm", 2)(x);
        return GlobalAvgPool2d()(y) + GlobalMaxPool2d()(y);
      }},
-    {"CausalConv", [] { return input("x", {.batch = {2}, .output = {12, 3}}); }, [](const Tensor& x) { return CausalConv1d("conv", {.channels = 4, .kernel = 2, .dilation = 4})(x); }},
-    {"LayerNormAndAttention", sequence, [](const Tensor& x) { return SelfAttention("attn", {.dim = 8, .heads = 2, .causal = true})(LayerNorm("norm")(x)); }},
-    {"RotaryAttentionAndRmsNorm", sequence, [](const Tensor& x) {
-       return RmsNorm("norm")(SelfAttention("attn", {.dim = 8, .heads = 4, .kv_heads = 2, .rotary = RotaryOptions{}})(SinusoidalPositions{}(x)));
+    {"CausalConv",
+     [] {
+       return input("x", {.batch = {2}, .output = {12, 3}});
+     },
+     [](const Tensor& x) { return CausalConv1d("conv", {.channels = 4, .kernel = 2, .dilation = 4})(x); }},
+    {"LayerNormAndAttention", sequence,
+     [](const Tensor& x) {
+       return SelfAttention("attn", {.dim = 8, .heads = 2, .causal = true})(LayerNorm("norm")(x));
+     }},
+    {"RotaryAttentionAndRmsNorm", sequence,
+     [](const Tensor& x) {
+       return RmsNorm("norm")(SelfAttention(
+           "attn", {.dim = 8, .heads = 4, .kv_heads = 2, .rotary = RotaryOptions{}})(SinusoidalPositions{}(x)));
      }},
     {"Embedding", ids, [](const Tensor& x) { return Embedding("table", {.num = 7, .dim = 5})(x); }, 0, 7},
-    {"Gpt", ids, [](const Tensor& x) { return Gpt({.vocab = 7, .ctx = 6, .dim = 16, .heads = 2, .layers = 2})(x); }, 0, 7},
-    {"GptOfLongIds", [] { return input("ids", {.batch = {1, 6}, .output = Extents{}, .dtype = DType::i64}); },
-     [](const Tensor& x) { return Gpt({.vocab = 7, .ctx = 8, .dim = 8, .heads = 1, .layers = 1, .tied = true})(x); }, 0, 7},
-    {"IdsOutOfRangeGiveNothing", ids, [](const Tensor& x) { return Embedding("table", {.num = 7, .dim = 5})(x + 0); }, -3, 10},
+    {"Gpt", ids, [](const Tensor& x) { return Gpt({.vocab = 7, .ctx = 6, .dim = 16, .heads = 2, .layers = 2})(x); }, 0,
+     7},
+    {"GptOfLongIds",
+     [] {
+       return input("ids", {.batch = {1, 6}, .output = Extents{}, .dtype = DType::i64});
+     },
+     [](const Tensor& x) { return Gpt({.vocab = 7, .ctx = 8, .dim = 8, .heads = 1, .layers = 1, .tied = true})(x); }, 0,
+     7},
+    {"IdsOutOfRangeGiveNothing", ids, [](const Tensor& x) { return Embedding("table", {.num = 7, .dim = 5})(x + 0); },
+     -3, 10},
     {"Gru", sequence, [](const Tensor& x) { return Gru("gru", {.hidden = 5, .context = 6})(x); }},
     {"Lstm", sequence, [](const Tensor& x) { return Lstm("lstm", {.hidden = 5, .context = 6})(x); }},
     {"Double", [] { return input("x", {.batch = {2}, .output = {10}, .dtype = DType::f64}); },
-     [](const Tensor& x) { return Mlp("mlp", {.widths = {40, 6}, .activation = Tanh(), .dtype = DType::f64})(x); }, -1, 1, 1e-13},
+     [](const Tensor& x) {
+       return Mlp("mlp", {.widths = {40, 6}, .activation = Tanh(), .dtype = DType::f64})(x);
+     },
+     -1, 1, 1e-13},
     {"Bytes", [] { return input("pixels", {.batch = {2}, .output = {30}, .dtype = DType::u8}); },
      [](const Tensor& x) { return Linear("fc", {.output = {4}})(cast(x, DType::f32) / 255); }, 0, 256},
-    {"Half", [] { return input("x", {.output = {9}, .dtype = DType::f16}); }, [](const Tensor& x) { return x * 3 + tensor(Array::vector({1, 2, 3, 4, 5, 6, 7, 8, 0.1}, DType::f16)); }, -1, 1, 1e-3},
-    {"Bfloat", [] { return input("x", {.output = {9}, .dtype = DType::bf16}); }, [](const Tensor& x) { return x * param("w", Array::vector({0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}, DType::bf16)); }, -1, 1, 8e-3},
-    {"PrecisionOfProducts", vectors, [](const Tensor& x) { return Linear("fc", {.output = {4}})(x, evaluation({.precision = DType::bf16})); }, -1, 1, 1e-2},
+    {"Half", [] { return input("x", {.output = {9}, .dtype = DType::f16}); },
+     [](const Tensor& x) {
+       return x * 3 + tensor(Array::vector({1, 2, 3, 4, 5, 6, 7, 8, 0.1}, DType::f16));
+     },
+     -1, 1, 1e-3},
+    {"Bfloat", [] { return input("x", {.output = {9}, .dtype = DType::bf16}); },
+     [](const Tensor& x) {
+       return x * param("w", Array::vector({0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}, DType::bf16));
+     },
+     -1, 1, 8e-3},
+    {"PrecisionOfProducts", vectors,
+     [](const Tensor& x) { return Linear("fc", {.output = {4}})(x, evaluation({.precision = DType::bf16})); }, -1, 1,
+     1e-2},
     {"TheClass", vectors, [](const Tensor& x) { return argmax("... | c => ... |", Linear("fc", {.output = {6}})(x)); }},
-    {"ArgmaxOfIntegers", [] { return input("x", {.batch = {3}, .output = {10}, .dtype = DType::i32}); }, [](const Tensor& x) { return argmax("... | c => ... |", x * x); }, -9, 9},
+    {"ArgmaxOfIntegers", [] { return input("x", {.batch = {3}, .output = {10}, .dtype = DType::i32}); },
+     [](const Tensor& x) { return argmax("... | c => ... |", x * x); }, -9, 9},
     {"Truth", vectors, [](const Tensor& x) { return x > 0; }},
-    {"TruthsAsInput", [] { return input("mask", {.output = {8}, .dtype = DType::boolean}); }, [](const Tensor& x) { return where(x, 1.5, -2.5); }, 0, 2},
+    {"TruthsAsInput", [] { return input("mask", {.output = {8}, .dtype = DType::boolean}); },
+     [](const Tensor& x) { return where(x, 1.5, -2.5); }, 0, 2},
     {"ANumber", vectors, [](const Tensor& x) { return mean(x * x); }},
     {"Identity", vectors, [](const Tensor& x) { return x; }},
     {"Concatenation", vectors, [](const Tensor& x) { return concat("... | a; ... | b => ... | a^b", x, tanh(x)); }},
@@ -189,7 +242,8 @@ Context filled(const Case& model, const std::string& device, const Tensor& x, co
 }
 
 bool calls_functions(const std::string& text) {  // whose bits are the C library's
-  for (const char* name : {"exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf", "atan2", "pow"})
+  for (const char* name :
+       {"exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf", "atan2", "pow"})
     for (const char* end : {"(", "f("})
       for (const char* before : {" ", "("})
         if (text.find(std::string(before) + name + end) != text.npos) return true;
@@ -203,7 +257,8 @@ TEST_P(Models, GiveWhatTheLibraryGives) {
   const Tensor x = model.input(), y = model.model(x);
   Context oracle = filled(model, "interp", x, y), cpu = filled(model, "cpu", x, y);
   const CSource file = to_c99(oracle, x, y, {.about = model.name});
-  EXPECT_EQ(file.source, to_c99(cpu, x, y, {.about = model.name}).source) << "the device does not matter, and every run gives the same text";
+  EXPECT_EQ(file.source, to_c99(cpu, x, y, {.about = model.name}).source)
+      << "the device does not matter, and every run gives the same text";
 
   std::mt19937 random(2);
   std::vector<Array> inputs;
@@ -233,11 +288,13 @@ TEST_P(Models, GiveWhatTheLibraryGives) {
   const Ran again = program(beside, text_of(inputs), "-ffp-contract=off");
   ASSERT_EQ(again.status, 0) << again.error << beside.source;
   expect_near(again.numbers(), on_cpu, std::min(model.tolerance, 1e-5), "weights beside");
-  EXPECT_TRUE(std::string(model.name) != "StridePaddingDilationGroups" || !calls_functions(file.source)) << "the next check sees something";
+  EXPECT_TRUE(std::string(model.name) != "StridePaddingDilationGroups" || !calls_functions(file.source))
+      << "the next check sees something";
   const std::vector<double> numbers = again.numbers();
   for (size_t i = 0; i < on_cpu.size() && !calls_functions(file.source); ++i) {
     const double given = numbers[i];  // nine digits tell floats apart
-    ASSERT_TRUE(y.dtype() == DType::f64 ? given == on_cpu[i] : float(given) == float(on_cpu[i])) << "other bits at " << i << ": " << given << ", not " << on_cpu[i];
+    ASSERT_TRUE(y.dtype() == DType::f64 ? given == on_cpu[i] : float(given) == float(on_cpu[i]))
+        << "other bits at " << i << ": " << given << ", not " << on_cpu[i];
   }
 
   if (!has_compiler("clang")) return;
@@ -245,7 +302,8 @@ TEST_P(Models, GiveWhatTheLibraryGives) {
   EXPECT_TRUE(compiles("-fsyntax-only -DMODEL_MAIN model.c", "clang"));
   EXPECT_TRUE(compiles("-fsyntax-only model.c", "clang")) << "nothing is unused";
 }
-INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(kCases), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 // ---------------------------------------------------------------- every op
 
@@ -260,18 +318,31 @@ TEST_P(Ops, AreC99) {
   for (const OpRow& op : op_rows()) {
     const Tensor x = input("x", {.output = {3}, .dtype = dtype});
     std::vector<Operand> operands;
-    for (int k = 0; k < op.arity; ++k) operands.push_back(dtype != DType::boolean ? x + number(k, dtype) : k == 0 ? x : tensor(Array::vector({1, 0, k - 1.}, dtype)));
+    for (int k = 0; k < op.arity; ++k)
+      operands.push_back(dtype != DType::boolean ? x + number(k, dtype)
+                         : k == 0                ? x
+                                                 : tensor(Array::vector({1, 0, k - 1.}, dtype)));
     const Tensor y = pointwise(op.op, operands);
     const std::string name = "op_" + std::string(op.name);
     ctx.write(x, Array::vector({0, 1, 2}, DType::f64).cast(dtype));
     for (double v : ctx.eval(cast(y, DType::f64)).values()) expected.push_back(v);
     text += to_c99(ctx, x, cast(y, DType::f64), {.name = name}).source + "\n";
-    calls += "  { " + name + "_scratch scratch; " + name + "_run(x, y, &scratch); for (int i = 0; i < 3; ++i) printf(\"%.17g\\n\", y[i]); }\n";
+    calls += "  { " + name + "_scratch scratch; " + name +
+             "_run(x, y, &scratch); for (int i = 0; i < 3; ++i) printf(\"%.17g\\n\", y[i]); }\n";
   }
   const bool bits = dtype == DType::f16 || dtype == DType::bf16;
-  const char* type = dtype == DType::f32 ? "float" : dtype == DType::f64 ? "double" : bits ? "uint16_t" : dtype == DType::i32 ? "int32_t" : dtype == DType::i64 ? "int64_t" : "uint8_t";
-  const char* values = dtype == DType::boolean ? "0, 1, 1" : dtype == DType::f16 ? "0, 0x3c00, 0x4000" : dtype == DType::bf16 ? "0, 0x3f80, 0x4000" : "0, 1, 2";
-  text += "#include <stdio.h>\nint main(void) {\n  double y[3];\n  const " + std::string(type) + " x[3] = {" + values + "};\n" + calls + "  return 0;\n}\n";
+  const char* type = dtype == DType::f32   ? "float"
+                     : dtype == DType::f64 ? "double"
+                     : bits                ? "uint16_t"
+                     : dtype == DType::i32 ? "int32_t"
+                     : dtype == DType::i64 ? "int64_t"
+                                           : "uint8_t";
+  const char* values = dtype == DType::boolean ? "0, 1, 1"
+                       : dtype == DType::f16   ? "0, 0x3c00, 0x4000"
+                       : dtype == DType::bf16  ? "0, 0x3f80, 0x4000"
+                                               : "0, 1, 2";
+  text += "#include <stdio.h>\nint main(void) {\n  double y[3];\n  const " + std::string(type) + " x[3] = {" + values +
+          "};\n" + calls + "  return 0;\n}\n";
   write("ops.c", text);
   for (const char* compiler : {"cc", "clang"}) {
     if (!has_compiler(compiler)) continue;
@@ -279,7 +350,9 @@ TEST_P(Ops, AreC99) {
     expect_near(shell(path("ops")).numbers(), expected, bits ? 1e-2 : dtype == DType::f64 ? 1e-14 : 1e-6, compiler);
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, Ops, testing::Values(DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64),
+INSTANTIATE_TEST_SUITE_P(All, Ops,
+                         testing::Values(DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16,
+                                         DType::f32, DType::f64),
                          [](const auto& test) { return std::string(name(test.param)); });
 
 // ---------------------------------------------------------------- the command
@@ -287,7 +360,9 @@ INSTANTIATE_TEST_SUITE_P(All, Ops, testing::Values(DType::boolean, DType::u8, DT
 #ifdef CARAVAN_COMMAND
 class ExportCommand : public Deploy {
  protected:
-  Ran caravan(const std::string& arguments) const { return shell("cd '" + folder_.string() + "' && '" CARAVAN_COMMAND "' " + arguments); }
+  Ran caravan(const std::string& arguments) const {
+    return shell("cd '" + folder_.string() + "' && '" CARAVAN_COMMAND "' " + arguments);
+  }
   void train(const std::string& recipe, const std::string& options) const {
     const Ran ran = caravan("train " + recipe + " --quiet --seed 2 --save model.safetensors " + options);
     ASSERT_EQ(ran.status, 0) << ran.error;
@@ -321,9 +396,14 @@ TEST_F(ExportCommand, ADenseNetworkOfDigits) {
   train("mnist-mlp", "--steps 2000");
   const Ran ran = caravan("export model.safetensors --c digits.c --header digits.h");
   ASSERT_EQ(ran.status, 0) << ran.error;
-  EXPECT_EQ(ran.out, "digits.c: " + std::to_string(contents(path("digits.c")).size()) + " bytes\ndigits.h: " + std::to_string(contents(path("digits.h")).size()) + " bytes\n");
-  EXPECT_TRUE(contents(path("digits.c")).starts_with("/* classifier of the recipe mnist-mlp, after 2000 steps of training")) << contents(path("digits.c")).substr(0, 200);
-  check_digits([](const Tensor& x) { return Mlp("mlp", {.widths = {100, 100, 100, 10}, .activation = Tanh()})(einsum("... | h, w, c => ... | h&w&c", x)); });
+  EXPECT_EQ(ran.out, "digits.c: " + std::to_string(contents(path("digits.c")).size()) +
+                         " bytes\ndigits.h: " + std::to_string(contents(path("digits.h")).size()) + " bytes\n");
+  EXPECT_TRUE(
+      contents(path("digits.c")).starts_with("/* classifier of the recipe mnist-mlp, after 2000 steps of training"))
+      << contents(path("digits.c")).substr(0, 200);
+  check_digits([](const Tensor& x) {
+    return Mlp("mlp", {.widths = {100, 100, 100, 10}, .activation = Tanh()})(einsum("... | h, w, c => ... | h&w&c", x));
+  });
 }
 TEST_F(ExportCommand, AConvolutionalNetworkOfDigits) {
   train("mnist-conv", "--steps 40");
@@ -331,7 +411,8 @@ TEST_F(ExportCommand, AConvolutionalNetworkOfDigits) {
   check_digits([](const Tensor& x) {
     const MaxPool2d pool;
     Tensor y = pool(relu(Conv2d("conv2", {.channels = 64})(pool(relu(Conv2d("conv1", {.channels = 32})(x))))));
-    return Linear("dense2", {.output = {10}})(relu(Linear("dense1", {.output = {128}})(einsum("... | h, w, c => ... | h&w&c", y))));
+    return Linear("dense2", {.output = {10}})(
+        relu(Linear("dense1", {.output = {128}})(einsum("... | h, w, c => ... | h&w&c", y))));
   });
 }
 TEST_F(ExportCommand, APartWithItsWeightsBeside) {
@@ -344,7 +425,8 @@ TEST_F(ExportCommand, APartWithItsWeightsBeside) {
 TEST_F(ExportCommand, APartsWeightsAlone) {
   train("mnist-autoencoder", "--steps 3");
   ASSERT_EQ(caravan("export model.safetensors --part decoder --safetensors decoder.safetensors").status, 0);
-  const data::Tensors saved = data::read_safetensors(path("decoder.safetensors")), whole = data::read_safetensors(path("model.safetensors"));
+  const data::Tensors saved = data::read_safetensors(path("decoder.safetensors")),
+                      whole = data::read_safetensors(path("model.safetensors"));
   std::string names;
   for (const auto& [name, tensor] : saved.list) {
     names += name + " ";
@@ -371,7 +453,8 @@ TEST_F(ExportCommand, RefusesInOneSentenceAndWritesNothing) {
       {"export model.safetensors --c out.c --part head", "has no part `head`; there are: "},
       {"export model.safetensors --c out.c --header out.c", "`out.c` cannot be two files at once"},
       {"export model.safetensors --c model.safetensors", "`model.safetensors` cannot be two files at once"},
-      {"export model.safetensors --safetensors ./model.safetensors", "`./model.safetensors` cannot be two files at once"},
+      {"export model.safetensors --safetensors ./model.safetensors",
+       "`./model.safetensors` cannot be two files at once"},
       {"export model.safetensors --c out.c --header .", "--header `.` is a folder"},
   };
   for (const auto& [arguments, phrase] : kWrong) {
@@ -400,7 +483,8 @@ TEST_F(Deploy, TheProgramSaysWhereItsInputStops) {
 }
 TEST_F(Deploy, NumbersReadBackAsTheSameBits) {
   Context ctx({.device = "interp"});
-  const std::vector<double> values = {0.1, 0.0, 1e-45, 3.4028234663852886e38, INFINITY, -INFINITY, NAN, 1.0 / 3, 16777217, 1e-38};
+  const std::vector<double> values = {0.1,     0.0,      1e-45, 3.4028234663852886e38, INFINITY, -INFINITY, NAN,
+                                      1.0 / 3, 16777217, 1e-38};
   const Tensor x = input("x", {.output = {10}}), w = param("w", Array::vector({0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
   ctx.write(x, Array(parse_shape("10"))), ctx.eval(x + w);
   ctx.write(w, Array(parse_shape("10"), values));
@@ -424,14 +508,39 @@ TEST_F(Deploy, NamesThatMeanSomethingInC) {
   Context ctx({.device = "interp"});
   const Tensor x = input("model_run", {.output = {2}});
   Tensor y = x;
-  for (const char* name : {"for", "model_scratch", "weights", "scratch", "exp", "expf", "stdin", "main", "sum", "sum_2", "r0", "k0", "model_k0_model_main", "model_weights", "model_trained",
-                           "model_to_i32", "caravan_to_i32", "a.b", "a_b", "a*/b", "ä", "MODEL_INPUT_SIZE", "NAN", "o0", "input", "double"})
+  for (const char* name : {"for",
+                           "model_scratch",
+                           "weights",
+                           "scratch",
+                           "exp",
+                           "expf",
+                           "stdin",
+                           "main",
+                           "sum",
+                           "sum_2",
+                           "r0",
+                           "k0",
+                           "model_k0_model_main",
+                           "model_weights",
+                           "model_trained",
+                           "model_to_i32",
+                           "caravan_to_i32",
+                           "a.b",
+                           "a_b",
+                           "a*/b",
+                           "ä",
+                           "MODEL_INPUT_SIZE",
+                           "NAN",
+                           "o0",
+                           "input",
+                           "double"})
     y = y + exp(param(name, Array::vector({0.5, 0.25})) * x) + cast(cast(x, DType::i32), DType::f32);
   y = y.named("model_main");
   ctx.write(x, Array::vector({1, 2}));
   const std::vector<double> expected = ctx.eval(y).values();
   for (bool inside : {true, false}) {
-    const Ran run = program(to_c99(ctx, x, y, {.about = "*/ /* ?\?/\n\\ ?\?' \"\n#error\n", .weights_inside = inside}), "1 2");
+    const Ran run =
+        program(to_c99(ctx, x, y, {.about = "*/ /* ?\?/\n\\ ?\?' \"\n#error\n", .weights_inside = inside}), "1 2");
     expect_near(run.numbers(), expected, 1e-5, "names");
   }
 }
@@ -444,8 +553,10 @@ TEST_F(Deploy, TwoModelsInOneProgramAndItsHeaders) {
   ctx.write(x, Array::vector({1, 2}));
   const Tensor a = Mlp("mlp", {.widths = {5, 3}, .activation = Tanh()})(x), b = Mlp("other", {.widths = {4, 1}})(x);
   const std::vector<double> expected = {ctx.eval(a).at(0), ctx.eval(b).at(0)};
-  const CSource first = to_c99(ctx, x, a, {.name = "first"}), second = to_c99(ctx, x, b, {.name = "second", .weights_inside = false});
-  write("first.c", first.source), write("first.h", first.header), write("second.c", second.source), write("second.h", second.header), write("weights", second.weights);
+  const CSource first = to_c99(ctx, x, a, {.name = "first"}),
+                second = to_c99(ctx, x, b, {.name = "second", .weights_inside = false});
+  write("first.c", first.source), write("first.h", first.header), write("second.c", second.source),
+      write("second.h", second.header), write("weights", second.weights);
   const std::string main =
       "#include <stdio.h>\n"
       "int main(void) {\n"
@@ -467,8 +578,10 @@ TEST_F(Deploy, TwoModelsInOneProgramAndItsHeaders) {
   ASSERT_TRUE(compiles("linked.c first.c second.c -o linked -lm"));
   ASSERT_TRUE(compiles("joined.c -o joined -lm"));
   ASSERT_TRUE(compiles("-c first.c second.c"));
-  for (const char* program : {"linked", "joined"}) expect_near(shell("cd '" + folder_.string() + "' && ./" + program).numbers(), expected, 1e-5, program);
-  const Ran cpp = shell("cd '" + folder_.string() + "' && c++ -Wall -Wextra -Werror user.cpp first.o second.o -o user -lm && ./user");
+  for (const char* program : {"linked", "joined"})
+    expect_near(shell("cd '" + folder_.string() + "' && ./" + program).numbers(), expected, 1e-5, program);
+  const Ran cpp = shell("cd '" + folder_.string() +
+                        "' && c++ -Wall -Wextra -Werror user.cpp first.o second.o -o user -lm && ./user");
   expect_near(cpp.numbers(), expected, 1e-5, "C++\n" + cpp.error);
 }
 
@@ -508,7 +621,8 @@ TEST_F(Deploy, WeightsThatAreNotItsOwnAreRefused) {
       {"another version", changed(12), no_weights},
       {"other sizes", exported(Linear("fc2", {.output = {4}})(x)), other_model},
       {"other names", exported(Linear("fd", {.output = {3}})(x)), other_model},
-      {"another precision", exported(Linear("fc64", {.output = {3}, .dtype = DType::f64})(cast(x, DType::f64))), other_model},
+      {"another precision", exported(Linear("fc64", {.output = {3}, .dtype = DType::f64})(cast(x, DType::f64))),
+       other_model},
       {"cut off in the head", good.substr(0, 10), cut_off},
       {"cut off after the head", good.substr(0, 32), cut_off},
       {"cut off in the first array", good.substr(0, 40), cut_off},
@@ -522,7 +636,8 @@ TEST_F(Deploy, WeightsThatAreNotItsOwnAreRefused) {
     const Ran run = shell(path("model") + " " + path("weights"), "1 2");
     EXPECT_EQ(run.status, 2) << what;
     EXPECT_EQ(run.out, "") << what;
-    EXPECT_NE(run.error.find("error " + std::to_string(code) + " of model_load"), std::string::npos) << what << ": " << run.error;
+    EXPECT_NE(run.error.find("error " + std::to_string(code) + " of model_load"), std::string::npos)
+        << what << ": " << run.error;
   }
   EXPECT_EQ(shell(path("model") + " " + path("no such file"), "1 2").status, 2);
   EXPECT_EQ(shell(path("model"), "1 2").status, 2);
@@ -530,7 +645,8 @@ TEST_F(Deploy, WeightsThatAreNotItsOwnAreRefused) {
   // Another training run of the same model is fine.
   ctx.write("fc.bias", Array::vector({1, 2, 3}));
   write("weights", exported(y));
-  expect_near(shell(path("model") + " " + path("weights"), "1 2").numbers(), ctx.eval(y).values(), 1e-5, "other values");
+  expect_near(shell(path("model") + " " + path("weights"), "1 2").numbers(), ctx.eval(y).values(), 1e-5,
+              "other values");
 }
 
 // ---------------------------------------------------------------- what is refused
@@ -548,7 +664,8 @@ void expect_refused(const std::function<void()>& f, const std::vector<std::strin
     f();
     FAIL() << "not refused: " << phrases[0];
   } catch (const Error& e) {
-    for (const std::string& phrase : phrases) EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << e.what();
+    for (const std::string& phrase : phrases)
+      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << e.what();
   }
 }
 TEST(DeployRefuses, WhatIsNoFunctionOfTheInput) {
@@ -556,18 +673,23 @@ TEST(DeployRefuses, WhatIsNoFunctionOfTheInput) {
   const Tensor x = input("x", {.output = {2}}), w = param("w", {3, 4}), unset = state("unset", {.output = {2}});
   const Index step("step");
   ctx.write(x, Array::vector({1, 2})), ctx.eval(x * w);
-  auto refused = [&](const Tensor& in, const Tensor& out, const std::vector<std::string>& phrases) { expect_refused<UserError>([&] { to_c99(ctx, in, out); }, phrases); };
+  auto refused = [&](const Tensor& in, const Tensor& out, const std::vector<std::string>& phrases) {
+    expect_refused<UserError>([&] { to_c99(ctx, in, out); }, phrases);
+  };
   refused(x, (w * 2).named("y"), {"`y` does not depend on `x`"});
   refused(x * 2, x * 3, {"is computed", "deploy_test.cpp"});
   refused(x, (x * unset).named("y"), {"`y` reads the state `unset`, which has no value in the Context"});
   refused(x, (x * step).named("y"), {"`y` depends on the index `step`"});
-  refused(x, Dropout("drop", 0.5)(x, training({.step = sum(w)})).named("y"), {"`y` draws the random numbers `drop`", "without a training phase"});
+  refused(x, Dropout("drop", 0.5)(x, training({.step = sum(w)})).named("y"),
+          {"`y` draws the random numbers `drop`", "without a training phase"});
 }
 TEST(DeployRefuses, NamesThatAreNoIdentifiers) {
   Context ctx({.device = "interp"});
   const Tensor x = input("x", {.output = {2}});
   ctx.write(x, Array::vector({1, 2}));
-  for (const char* name : {"", "2x", "a-b", "_a", "a b", "ä"}) expect_refused<ConfigError>([&] { to_c99(ctx, x, x, {.name = name}); }, {"`" + std::string(name) + "` cannot start the names of a C file"});
+  for (const char* name : {"", "2x", "a-b", "_a", "a b", "ä"})
+    expect_refused<ConfigError>([&] { to_c99(ctx, x, x, {.name = name}); },
+                                {"`" + std::string(name) + "` cannot start the names of a C file"});
 }
 
 }  // namespace

@@ -125,27 +125,26 @@ TEST(Idx, DamageIsRefused) {
   expect_every_prefix_refused(read_as_idx, gzip(whole));
   EXPECT_GE(refused_bit_flips(read_as_idx, whole), 8 * 16u - 2) << "a bit of an element is another element";
   refused_bit_flips(read_as_idx, gzip(whole));
-  expect_refused(
-      read_as_idx,
-      {{"", "it has 0 bytes"},
-       {string("\0\0\x08", 3), "it has 3 bytes"},
-       {"PK\3\4", "begins with the bytes 50 4b instead of 00 00"},
-       {string("\0\1\x08\1\0\0\0\1x", 9), "begins with the bytes 00 01"},
-       {idx(0x0a, {1}, "x"), "unknown type 0a"},
-       {idx(0x08, {}, "x"), "it has 0 axes"},
-       {idx(0x08, std::vector<uint32_t>(33, 1), "x"), "it has 33 axes"},
-       {idx(0x08, {3, 2}, "").substr(0, 11), "end within the sizes of its 2 axes"},
-       {idx(0x08, {3, 2}, "12345"), "promises 3×2 elements of u8, 6 bytes, but 5 bytes follow"},
-       {idx(0x0e, {3, 2}, "12345"), "promises 3×2 elements of f64, 48 bytes"},
-       {idx(0x08, {3, 2}, "1234567"), "need 6 bytes, but 1 more follow"},
-       {idx(0x08, {0xffffffff, 0xffffffff, 0xffffffff}, "1"), "more bytes than can be counted"},
-       {idx(0x08, {0x80000000, 0x80000000, 2}, "1"), "more bytes than can be counted"},
-       {idx(0x0e, {0x20000000, 0x80000000}, "1"), "more bytes than can be counted"},
-       {idx(0x08, {0xffffffff, 0x7fffffff}, ""), "more bytes than can be counted"},
-       {idx(0x08, {0xffffffff, 0x00ffffff}, ""), "but 0 bytes follow"},
-       {idx(0x08, {0xffffffff, 0xffffffff, 0xffffffff, 0}, ""), "more bytes than can be counted"},
-       {idx(0x0e, {4294961920, 4, 235340032, 0, 7}, ""), "more bytes than can be counted"},
-       {gzip(idx(0x08, {3}, "12")), "promises 3 elements"}});
+  expect_refused(read_as_idx,
+                 {{"", "it has 0 bytes"},
+                  {string("\0\0\x08", 3), "it has 3 bytes"},
+                  {"PK\3\4", "begins with the bytes 50 4b instead of 00 00"},
+                  {string("\0\1\x08\1\0\0\0\1x", 9), "begins with the bytes 00 01"},
+                  {idx(0x0a, {1}, "x"), "unknown type 0a"},
+                  {idx(0x08, {}, "x"), "it has 0 axes"},
+                  {idx(0x08, std::vector<uint32_t>(33, 1), "x"), "it has 33 axes"},
+                  {idx(0x08, {3, 2}, "").substr(0, 11), "end within the sizes of its 2 axes"},
+                  {idx(0x08, {3, 2}, "12345"), "promises 3×2 elements of u8, 6 bytes, but 5 bytes follow"},
+                  {idx(0x0e, {3, 2}, "12345"), "promises 3×2 elements of f64, 48 bytes"},
+                  {idx(0x08, {3, 2}, "1234567"), "need 6 bytes, but 1 more follow"},
+                  {idx(0x08, {0xffffffff, 0xffffffff, 0xffffffff}, "1"), "more bytes than can be counted"},
+                  {idx(0x08, {0x80000000, 0x80000000, 2}, "1"), "more bytes than can be counted"},
+                  {idx(0x0e, {0x20000000, 0x80000000}, "1"), "more bytes than can be counted"},
+                  {idx(0x08, {0xffffffff, 0x7fffffff}, ""), "more bytes than can be counted"},
+                  {idx(0x08, {0xffffffff, 0x00ffffff}, ""), "but 0 bytes follow"},
+                  {idx(0x08, {0xffffffff, 0xffffffff, 0xffffffff, 0}, ""), "more bytes than can be counted"},
+                  {idx(0x0e, {4294961920, 4, 235340032, 0, 7}, ""), "more bytes than can be counted"},
+                  {gzip(idx(0x08, {3}, "12")), "promises 3 elements"}});
   EXPECT_THROW(read_idx("/nowhere/at/all"), ConfigError);
 }
 
@@ -155,11 +154,14 @@ TEST(Idx, ABombIsNotUnpacked) {
   for (int i = 0; i < 4; ++i) bomb += bomb;  // members follow each other: 1 GiB
   const string after_header = gzip(idx(0x08, {3, 2}, "123456")) + bomb;
   const auto start = std::chrono::steady_clock::now();
-  expect_refused(read_as_idx, {{bomb, "unknown type 00"},
-                               {after_header, "unpacks to more than 18 bytes, what its header promises"},
-                               {gzip(idx(0x08, {3, 2}, "1234567")), "unpacks to more than 18 bytes, what"},
-                               {gzip(idx(0x08, {0xffffffff, 0xffffffff, 9}, "")) + bomb, "more bytes than can be counted"},
-                               {gzip(idx(0x0e, {0xffffffff, 0xffff}, "")) + bomb, "promises to unpack to 2251765453422612 bytes, and at most 1073741824 are read (ReadLimits raises it)"}});
+  expect_refused(
+      read_as_idx,
+      {{bomb, "unknown type 00"},
+       {after_header, "unpacks to more than 18 bytes, what its header promises"},
+       {gzip(idx(0x08, {3, 2}, "1234567")), "unpacks to more than 18 bytes, what"},
+       {gzip(idx(0x08, {0xffffffff, 0xffffffff, 9}, "")) + bomb, "more bytes than can be counted"},
+       {gzip(idx(0x0e, {0xffffffff, 0xffff}, "")) + bomb,
+        "promises to unpack to 2251765453422612 bytes, and at most 1073741824 are read (ReadLimits raises it)"}});
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
   EXPECT_EQ(gunzip_start(bomb, "some.gz", 5), string(5, '\0'));
   EXPECT_EQ(gunzip_start(gzip("ab") + gzip("cd"), "some.gz", 3), "abc");
@@ -219,17 +221,16 @@ TEST(Digits, FilesThatDoNotFitAreRefused) {
     change(made);
     return load_refusal(made);
   };
-  auto contains = [](const string& text, const string& phrase) {
-    EXPECT_NE(text.find(phrase), string::npos) << text;
-  };
+  auto contains = [](const string& text, const string& phrase) { EXPECT_NE(text.find(phrase), string::npos) << text; };
   EXPECT_EQ(load_refusal({}), "");
   contains(with([](Made& m) { m.train_labels = counted("4|", DType::u8); }), "5 images, but");
   contains(with([](Made& m) { m.test_labels.set(1, 10); }), "label 1 of");
   contains(with([](Made& m) { m.train_images = counted("5|28,27", DType::u8); }), "must be u8 of shape n|28,28");
   contains(with([](Made& m) { m.train_images = counted("5|28,28", DType::f32); }), "has f32");
   contains(with([](Made& m) { m.train_labels = counted("5|1", DType::u8); }), "labels must be u8 of shape n|");
-  contains(with([](Made& m) { m.test_images = counted("0|28,28", DType::u8), m.test_labels = counted("0|", DType::u8); }),
-           "has no images");
+  contains(
+      with([](Made& m) { m.test_images = counted("0|28,28", DType::u8), m.test_labels = counted("0|", DType::u8); }),
+      "has no images");
   const TemporaryFolder folder;
   contains(refusal([&](const string&) { load_digits(folder.path); }, ""), "has no train-images-idx3-ubyte");
 }
@@ -271,8 +272,12 @@ TEST(DrawnDigits, LookLikeMnist) {
     const int longer = std::max(right - left, bottom - top) + 1;
     EXPECT_GE(longer, 19) << i;
     EXPECT_LE(longer, 22) << i;  // a border of grey on either side
-    if (left > 0 && right < 27) { EXPECT_NEAR(x / mass, 13.5, 0.51) << i; }
-    if (top > 0 && bottom < 27) { EXPECT_NEAR(y / mass, 13.5, 0.51) << i; }
+    if (left > 0 && right < 27) {
+      EXPECT_NEAR(x / mass, 13.5, 0.51) << i;
+    }
+    if (top > 0 && bottom < 27) {
+      EXPECT_NEAR(y / mass, 13.5, 0.51) << i;
+    }
     ink += mass / 255 / 784;
   }
   EXPECT_GT(ink / double(n), 0.10);
@@ -321,12 +326,17 @@ TEST(Places, TheFilesThatAreMissingAreNamed) {
   Made().write(folder.path + "/mnist");
   std::filesystem::remove(folder.path + "/mnist/t10k-labels-idx1-ubyte");
   const Places given{folder.path, "--data"}, usual{"", "", {folder.path}};
-  EXPECT_EQ(refusal([&](const string&) { find_digits(given, 1); }, ""),
-            "`" + folder.path + "/mnist` (--data) has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
+  EXPECT_EQ(
+      refusal([&](const string&) { find_digits(given, 1); }, ""),
+      "`" + folder.path +
+          "/mnist` (--data) has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
   EXPECT_EQ(missing_message("mnist", usual),
-            "`" + folder.path + "/mnist` has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
+            "`" + folder.path +
+                "/mnist` has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
   std::filesystem::remove(folder.path + "/mnist/train-images-idx3-ubyte");
-  EXPECT_NE(missing_message("mnist", usual).find("has no train-images-idx3-ubyte, t10k-labels-idx1-ubyte, packed or not; put them"), string::npos);
+  EXPECT_NE(missing_message("mnist", usual)
+                .find("has no train-images-idx3-ubyte, t10k-labels-idx1-ubyte, packed or not; put them"),
+            string::npos);
 }
 
 TEST(Places, AFolderThatWasGivenIsTheOnlyOne) {

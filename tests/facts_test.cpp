@@ -18,7 +18,9 @@ void expect_near(const Values& actual, const Values& expected, double tolerance 
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
 }
-void expect_near(const Array& actual, const Values& expected, double tolerance = 1e-12) { expect_near(actual.values(), expected, tolerance); }
+void expect_near(const Array& actual, const Values& expected, double tolerance = 1e-12) {
+  expect_near(actual.values(), expected, tolerance);
+}
 
 Array count_from(double first, const char* shape) {
   Array out(parse_shape(shape));
@@ -35,7 +37,9 @@ TEST(Facts, TheGradientExampleOfThePaper) {
   EXPECT_EQ(ctx.eval(dy).item(), 8);
   std::ostringstream graph;
   print_graph(graph, z, ctx);
-  EXPECT_EQ(graph.str(), "[1] x <- []: data=2, grad=3\n[2] y <- []: data=3, grad=8\n[3] add <- [1; 2]: data=5, grad=3\n[4] mul <- [3; 2]: data=15, grad=1\n");
+  EXPECT_EQ(graph.str(),
+            "[1] x <- []: data=2, grad=3\n[2] y <- []: data=3, grad=8\n[3] add <- [1; 2]: data=5, grad=3\n[4] mul <- "
+            "[3; 2]: data=15, grad=1\n");
 }
 
 TEST(Facts, AParabolaAndItsDerivatives) {
@@ -61,7 +65,8 @@ TEST(Facts, OneStepDownTheGradient) {
 }
 
 TEST(Facts, ANeuron) {
-  Tensor w = param("w", {-3, 1}), x = param("x", {2, 0}), b = param("b", Array::scalar(6.7, DType::f64)), y = dot(w, x) + b;
+  Tensor w = param("w", {-3, 1}), x = param("x", {2, 0}), b = param("b", Array::scalar(6.7, DType::f64)),
+         y = dot(w, x) + b;
   auto [dw, dx, db] = grad(y, w, x, b);
   Context ctx(kInDouble);
   EXPECT_NEAR(ctx.eval(y).item(), 0.7, 1e-12);
@@ -120,7 +125,8 @@ TEST(Facts, SineOverAConcatenation) {
 
 TEST(Facts, SamePaddedMaxAndSumInOneProgramOutsideCountsForNeither) {
   Tensor x = tensor(count_from(-16, "4,4"));
-  Tensor most = einmax("oh = + kh, ow = + kw => oh, ow", x, {{"kh", 3}, {"kw", 3}}), total = einsum("oh = + kh, ow = + kw => oh, ow", x, {{"kh", 3}, {"kw", 3}});
+  Tensor most = einmax("oh = + kh, ow = + kw => oh, ow", x, {{"kh", 3}, {"kw", 3}}),
+         total = einsum("oh = + kh, ow = + kw => oh, ow", x, {{"kh", 3}, {"kw", 3}});
   Context ctx(kInDouble);
   Routine both = ctx.compile(observe({most, total}));
   Values first;
@@ -177,7 +183,9 @@ TEST(Facts, BatchNormTrainsOnTheBatchAndEvaluatesOnRunningStatistics) {
   struct BatchNorm {
     Tensor mean = state("bn.mean", {.batch = {}, .input = Extents{}, .output = {2}, .init = zeros()});
     Tensor variance = state("bn.variance", {.batch = {}, .input = Extents{}, .output = {2}, .init = ones()});
-    struct Statistics { Tensor mean, variance; };
+    struct Statistics {
+      Tensor mean, variance;
+    };
     Statistics batch(const Tensor& x) const {
       Dim n;
       Tensor m = einsum("n | c => c", x, {{"n", n}}) / n;

@@ -1,5 +1,5 @@
-// Where compiled code cannot be written for want of space: the right result, or one clear sentence, and nothing broken left
-// behind. A limit on the size of files stands in for a full disk; root also fills a small one.
+// Where compiled code cannot be written for want of space: the right result, or one clear sentence, and nothing broken
+// left behind. A limit on the size of files stands in for a full disk; root also fills a small one.
 #include <caravan/caravan.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -56,7 +56,8 @@ std::string result_on(const std::string& device, const std::string& cache) {
 bool is_clear(const std::string& said, const std::string& cache) {
   if (said == "14") return true;
   const bool why = said.find("No space left") != std::string::npos || said.find("File too large") != std::string::npos;
-  return said.starts_with("BackendError: compiled code could not be written (is the disk full?): `" + cache + "`: ") && why;
+  return said.starts_with("BackendError: compiled code could not be written (is the disk full?): `" + cache + "`: ") &&
+         why;
 }
 
 TEST(FullDisk, ALimitOnTheSizeOfFiles) {
@@ -76,8 +77,10 @@ TEST(FullDisk, ALimitOnTheSizeOfFiles) {
     kinds.insert(said.substr(0, 30));
     const std::string automatic = with_limit("auto");
     EXPECT_TRUE(is_clear(automatic, folder)) << limit << ": " << automatic;
-    EXPECT_EQ(automatic == "14", said == "14") << limit << ": a full disk is not a missing compiler, so nothing is interpreted";
-    EXPECT_EQ(said_by_child([&] { return result_on("cpu", folder); }), "14") << limit << ": what is left is no hindrance";
+    EXPECT_EQ(automatic == "14", said == "14")
+        << limit << ": a full disk is not a missing compiler, so nothing is interpreted";
+    EXPECT_EQ(said_by_child([&] { return result_on("cpu", folder); }), "14")
+        << limit << ": what is left is no hindrance";
   }
   EXPECT_TRUE(kinds.count("14"));
   EXPECT_GE(kinds.size(), 2u) << "the limits are met in different places";
@@ -87,7 +90,8 @@ TEST(FullDisk, AFullFilesystem) {
   const TemporaryFolder folder, room;
   for (int kilobytes : {4, 24, 64, 4096}) {
     const std::string said = said_by_child([&]() -> std::string {
-      if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "no mount";
+      if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+        return "no mount";
       const std::string size = "mode=700,size=" + std::to_string(kilobytes) + "k";
       if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, size.c_str()) != 0) return "no mount";
       setenv("TMPDIR", (kilobytes == 64 ? room : folder).path().c_str(), 1);

@@ -1,5 +1,4 @@
 // The interpreter against loops written by hand.
-#include "sanitized.h"
 #include "caravan/backend/interp/interp.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
 #include "caravan/ops/table.h"
+#include "sanitized.h"
 
 namespace caravan::interp {
 namespace {
@@ -209,8 +209,10 @@ TEST(Interp, IdsOutOfRangeContributeNothing) {
   EXPECT_EQ(scatter({{"x", {1, 2, 3, 4}}, {"ids", {2, 3, 2, -1}}}), (Values{-kInf, -kInf, 3}));
   // An index tensor that is itself indexed out of range, and a condition on one: the whole point is out.
   Builder nested;
-  const BufferId t = nested.state("t", "4"), outer = nested.state("outer", "3", DType::i32), inner = nested.state("inner", "3", DType::i32);
-  auto& a = nested.compute("z", "3", Accumulator::add, {"i"}, {3}, {it(0)}, {{t, {Term::load(1)}}, {outer, {Term::load(2)}}, {inner, {it(0)}}});
+  const BufferId t = nested.state("t", "4"), outer = nested.state("outer", "3", DType::i32),
+                 inner = nested.state("inner", "3", DType::i32);
+  auto& a = nested.compute("z", "3", Accumulator::add, {"i"}, {3}, {it(0)},
+                           {{t, {Term::load(1)}}, {outer, {Term::load(2)}}, {inner, {it(0)}}});
   EXPECT_EQ(nested({{"t", {5, 6, 7, 8}}, {"outer", {3, 9, 0}}, {"inner", {0, 1, 7}}}), (Values{8, 0, 0}));
   a.operands[0].map = {it(0)};
   a.where = {Term::number(8) - Term::load(1)};

@@ -75,7 +75,8 @@ TEST(Term, ConditionsProveMoreThanIntervals) {
     std::vector<Term> where;
     bool proved;
   };
-  const Row rows[] = {  // i < 4, j < 3
+  const Row rows[] = {
+      // i < 4, j < 3
       {"an interval alone", i + j, {}, true},
       {"an interval that reaches below 0", i - j, {}, false},
       {"the condition itself", i - j, {i - j}, true},
@@ -213,7 +214,9 @@ TEST(Body, RenamingMayMergeOperands) {
   EXPECT_EQ(body("exp(x) + exp(y)").with_operands(merged), body("exp(x) + exp(x)"));
 }
 
-TEST(Body, ThePositionMayBeReadFromAnOperand) { EXPECT_EQ(body("where(position == x, y, position)").with_position(2), body("where(z == x, y, z)")); }
+TEST(Body, ThePositionMayBeReadFromAnOperand) {
+  EXPECT_EQ(body("where(position == x, y, position)").with_position(2), body("where(z == x, y, z)"));
+}
 
 TEST(Body, TypeFollowsThePromotionRules) {
   const bool strong[] = {false, false, false}, weak_y[] = {false, true, false};
@@ -355,8 +358,8 @@ TEST(BodyText, Refusals) {
 
 // A random expression over x, y, z from ops that are smooth everywhere.
 Body random_body(std::mt19937& random) {
-  const Op ops[] = {Op::neg,  Op::sin, Op::cos, Op::tanh, Op::sigmoid, Op::square, Op::exp2,     Op::gelu,
-                    Op::silu, Op::erf, Op::add, Op::sub,  Op::mul,     Op::mul,    Op::add,      Op::fma};
+  const Op ops[] = {Op::neg,  Op::sin, Op::cos, Op::tanh, Op::sigmoid, Op::square, Op::exp2, Op::gelu,
+                    Op::silu, Op::erf, Op::add, Op::sub,  Op::mul,     Op::mul,    Op::add,  Op::fma};
   Body b;
   std::vector<int> pool = {b.load(0), b.load(1), b.load(2), b.constant(0.5), b.cast(DType::f64, b.load(0))};
   auto pick = [&](size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(random); };

@@ -1,4 +1,5 @@
-// The compiler used alone: programs from text, over memory of the caller's, against plain loops; and what is refused, with a caret.
+// The compiler used alone: programs from text, over memory of the caller's, against plain loops; and what is refused,
+// with a caret.
 #include "caravan/jit/jit.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,8 @@ TEST(Jit, AFusedLineOverTheCallersMemory) {
   jit::Kernel k = compiled("y[i] += relu(a[i] * x[i] + b[i])   for i < 100");
   for (int twice = 0; twice < 2; ++twice) {
     k.run({{"a", a.data()}, {"x", x.data()}, {"b", b.data()}, {"y", y.data()}});
-    for (size_t i = 0; i < 100; ++i) ASSERT_EQ(y[i], std::max(0.f, a[i] * x[i] + b[i])) << i << ": written anew, not added to";
+    for (size_t i = 0; i < 100; ++i)
+      ASSERT_EQ(y[i], std::max(0.f, a[i] * x[i] + b[i])) << i << ": written anew, not added to";
   }
   Floats other(200, 0.f);
   k.run({{"a", a.data()}, {"x", x.data()}, {"b", b.data()}, {"y", other.data() + 1}});  // no alignment but a float's
@@ -72,7 +74,8 @@ TEST(Jit, TheSameBitsOnAnyNumberOfThreads) {
 TEST(Jit, AMatrixProduct) {
   const Floats a = counting(17 * 33), b = counting(33 * 5, 2);
   Floats y(17 * 5);
-  compiled("y[i, j] += a[i, k] * b[k, j]   for i < 17, j < 5, k < 33").run({{"a", a.data()}, {"b", b.data()}, {"y", y.data()}});
+  compiled("y[i, j] += a[i, k] * b[k, j]   for i < 17, j < 5, k < 33")
+      .run({{"a", a.data()}, {"b", b.data()}, {"y", y.data()}});
   for (size_t i = 0; i < 17; ++i)
     for (size_t j = 0; j < 5; ++j) {
       float sum = 0;
@@ -106,12 +109,14 @@ TEST(Jit, SeveralLinesKeepWhatTheyPassOnToThemselves) {
 TEST(Jit, WindowsIdsPositionsAndPrecisions) {
   const Floats x = {5, 1, 4, 2, 8, 7, 3, 6};
   Floats p(4), e(6);
-  compiled("p[o] max= x[2*o + k - 1]   for o < 4, k < 3 where 2*o + k - 1 >= 0 and 8 - 2*o - k >= 0").run({{"x", x.data()}, {"p", p.data()}});
+  compiled("p[o] max= x[2*o + k - 1]   for o < 4, k < 3 where 2*o + k - 1 >= 0 and 8 - 2*o - k >= 0")
+      .run({{"x", x.data()}, {"p", p.data()}});
   EXPECT_EQ(p, (Floats{5, 4, 8, 7}));
 
   const std::vector<int32_t> ids = {2, 0, 9};
   const Floats table = {1, 2, 3, 4, 5, 6};
-  compiled("e[b, d] += table[ids[b], d]   for b < 3, d < 2", {.sizes = {{"table", {3, 2}}}}).run({{"table", table.data()}, {"ids", ids.data()}, {"e", e.data()}});
+  compiled("e[b, d] += table[ids[b], d]   for b < 3, d < 2", {.sizes = {{"table", {3, 2}}}})
+      .run({{"table", table.data()}, {"ids", ids.data()}, {"e", e.data()}});
   EXPECT_EQ(e, (Floats{5, 6, 1, 2, 0, 0})) << "an id out of range contributes nothing";
 
   std::vector<int32_t> n(2);
@@ -120,7 +125,8 @@ TEST(Jit, WindowsIdsPositionsAndPrecisions) {
 
   const std::vector<double> wide = {1e-20, 2};
   std::vector<double> sum(1);
-  compiled("s += 1e3 * x[i] + 0.5   for i < 2", {.dtypes = {{"x", DType::f64}, {"s", DType::f64}}}).run({{"x", wide.data()}, {"s", sum.data()}});
+  compiled("s += 1e3 * x[i] + 0.5   for i < 2", {.dtypes = {{"x", DType::f64}, {"s", DType::f64}}})
+      .run({{"x", wide.data()}, {"s", sum.data()}});
   EXPECT_EQ(sum[0], 1e3 * 1e-20 + 0.5 + 2000.5);
 }
 
@@ -130,11 +136,21 @@ bool same_text(std::string parsed, const std::string& printed) {
   return lines_of(parsed) == lines_of(printed);
 }
 TEST(Jit, ReadsWhatTheProgramsPrint) {
-  Tensor x = param("x", {.batch = Extents{}, .input = Extents{}, .output = {4, 9}}), w = param("w", {.batch = Extents{}, .input = Extents{}, .output = {9, 3}});
-  Tensor ids = input("ids", {.batch = Extents{}, .input = Extents{}, .output = {5}, .dtype = DType::i32}), table = param("table", {.input = {7}, .output = {2}});
+  Tensor x = param("x", {.batch = Extents{}, .input = Extents{}, .output = {4, 9}}),
+         w = param("w", {.batch = Extents{}, .input = Extents{}, .output = {9, 3}});
+  Tensor ids = input("ids", {.batch = Extents{}, .input = Extents{}, .output = {5}, .dtype = DType::i32}),
+         table = param("table", {.input = {7}, .output = {2}});
   const Tensor rows[] = {
-      einsum("ij;jk=>ik", x, w), relu(x) * 2 - 0.25, einmax("i, 2*o<1+k => i, o", x, {{"k", 3}}), argmax("ij=>i", x), gather(table, ids), einsum("ij=>j", x, {{"i <= j"}}),
-      where(x > 0.5, exp(x), -x), einprod("ij=>", x), einsum("i,-j=>j,i", x), largest(w),
+      einsum("ij;jk=>ik", x, w),
+      relu(x) * 2 - 0.25,
+      einmax("i, 2*o<1+k => i, o", x, {{"k", 3}}),
+      argmax("ij=>i", x),
+      gather(table, ids),
+      einsum("ij=>j", x, {{"i <= j"}}),
+      where(x > 0.5, exp(x), -x),
+      einprod("ij=>", x),
+      einsum("i,-j=>j,i", x),
+      largest(w),
   };
   int read = 0;
   for (const Tensor& t : rows) {
@@ -151,7 +167,8 @@ TEST(Jit, ReadsWhatTheProgramsPrint) {
       try {
         const ir::Program q = jit::parse_program(text, buffers);
         ASSERT_EQ(q.accumulations.size(), 1u);
-        EXPECT_TRUE(same_text(ir::to_string(q, q.accumulations[0]), text)) << text << "\nread as\n" << ir::to_string(q, q.accumulations[0]);
+        EXPECT_TRUE(same_text(ir::to_string(q, q.accumulations[0]), text)) << text << "\nread as\n"
+                                                                           << ir::to_string(q, q.accumulations[0]);
         EXPECT_EQ(q.accumulations[0].extents, a.extents) << text;
         EXPECT_EQ(q.accumulations[0].where, a.where) << text;
         EXPECT_EQ(q.accumulations[0].write, a.write) << text;
@@ -182,7 +199,10 @@ TEST(Jit, RefusesWithACaretUnderTheColumn) {
       {"y[i] += y[i]   for i < 8", "cannot read what it writes", "y[i]   for"},
       {"n[b] argmax= x[b, c]   for b < 2, c < 4", "Add `counting ..`", "argmax="},
       {"y[i] += table[ids[i]]   for i < 8", "the size of `table` depends on ids", "table"},
-      {"y[i] += x[i - 1]   for i < 8", "this line cannot be run: accumulation of `y` reads `x` out of range: the index i - 1 of axis 0 goes down to -1 and no condition of the domain prevents it.", "y"},
+      {"y[i] += x[i - 1]   for i < 8",
+       "this line cannot be run: accumulation of `y` reads `x` out of range: the index i - 1 of axis 0 goes down to -1 "
+       "and no condition of the domain prevents it.",
+       "y"},
       {"2y += 1", "expected the name of what is written", "2y"},
       {"y # x", "expected one of +=", "# x"},
       {"y[i] # x", "`i` is no iterator of this line", "i] #"},
@@ -203,14 +223,19 @@ TEST(Jit, RefusesWithACaretUnderTheColumn) {
       const std::string what = error.what();
       EXPECT_NE(what.find(row.problem), std::string::npos) << what;
       const std::string text = row.text, column(*row.marked ? text.find(row.marked) : text.size(), ' ');
-      EXPECT_NE(what.find("\n  " + std::string(row.text) + "\n  " + column + "^"), std::string::npos) << row.text << ":\n" << what;
+      EXPECT_NE(what.find("\n  " + std::string(row.text) + "\n  " + column + "^"), std::string::npos)
+          << row.text << ":\n"
+          << what;
     }
   }
   EXPECT_THROW(jit::parse_program("# nothing\n"), SpecError);
-  EXPECT_EQ(jit::parse_program("y[i] += x[i]   for i < 2\r\n\r\n").accumulations.size(), 1u) << "lines may end with CRLF";
-  EXPECT_THROW(jit::parse_program("y[i] += t[i]   for i < 2", {.sizes = {{"t", {INT64_MAX}}}}), SpecError) << "its bytes cannot be counted";
+  EXPECT_EQ(jit::parse_program("y[i] += x[i]   for i < 2\r\n\r\n").accumulations.size(), 1u)
+      << "lines may end with CRLF";
+  EXPECT_THROW(jit::parse_program("y[i] += t[i]   for i < 2", {.sizes = {{"t", {INT64_MAX}}}}), SpecError)
+      << "its bytes cannot be counted";
   EXPECT_THROW(jit::parse_program("y[i] += x[i] for i < 2\ny[i] += x[i] for i < 2"), SpecError);
-  EXPECT_THROW(jit::parse_program("z[i] += y[i] for i < 2\ny[i] += x[i] for i < 2"), SpecError) << "read before it is written";
+  EXPECT_THROW(jit::parse_program("z[i] += y[i] for i < 2\ny[i] += x[i] for i < 2"), SpecError)
+      << "read before it is written";
   EXPECT_THROW(jit::parse_program("y[i] += x[i] for i < 2", {.sizes = {{"q", {2}}}}), SpecError);
   EXPECT_THROW(jit::parse_program("y[i] += x[i] for i < 2", {.sizes = {{"x", {1}}}}), SpecError) << "too small";
 }
@@ -234,11 +259,20 @@ TEST(Jit, RefusesWhatIsNestedTooDeeply) {
   struct Row {
     std::string open, inner, close;
   };
-  for (const auto& [open, inner, close] : {Row{"(", "x[i]", ")"}, {"-", "x[i]", ""}, {"exp(", "x[i]", ")"}, {"1 + 2 * (", "x[i]", ")"}, {"max(1, ", "x[i]", ")"}}) {
+  for (const auto& [open, inner, close] : {Row{"(", "x[i]", ")"},
+                                           {"-", "x[i]", ""},
+                                           {"exp(", "x[i]", ")"},
+                                           {"1 + 2 * (", "x[i]", ")"},
+                                           {"max(1, ", "x[i]", ")"}}) {
     EXPECT_EQ(refused(repeated(open, 200) + inner + repeated(close, 200)), "") << open;
-    EXPECT_NE(refused(repeated(open, 50'000) + inner + repeated(close, 50'000)).find("more than 200 parentheses, calls and signs are nested; compute a part of it by itself"), std::string::npos) << open;
+    EXPECT_NE(refused(repeated(open, 50'000) + inner + repeated(close, 50'000))
+                  .find("more than 200 parentheses, calls and signs are nested; compute a part of it by itself"),
+              std::string::npos)
+        << open;
   }
-  EXPECT_NE(refused("x[" + repeated("a[", 50'000) + "i" + repeated("]", 50'001)).find("more than 50 buffers of ids are nested"), std::string::npos);
+  EXPECT_NE(refused("x[" + repeated("a[", 50'000) + "i" + repeated("]", 50'001))
+                .find("more than 50 buffers of ids are nested"),
+            std::string::npos);
   EXPECT_EQ(refused("x[i]" + repeated(" + x[i]", 2'000)), "") << "a long sum is not deep";
 }
 

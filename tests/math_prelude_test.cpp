@@ -127,7 +127,8 @@ std::vector<Build> MathPrelude::builds_;
 TEST_F(MathPrelude, EveryHeaderOfThePreludeCompilesByItself) {
   int headers = 0;
   for (const auto& file : std::filesystem::directory_iterator("caravan/codegen/prelude")) {
-    const std::string command = "printf '#include \"" + file.path().string() + "\"\\nint used;\\n' | cc -x c -I. -std=c99 -pedantic -Wall " +
+    const std::string command = "printf '#include \"" + file.path().string() +
+                                "\"\\nint used;\\n' | cc -x c -I. -std=c99 -pedantic -Wall " +
                                 "-Wextra -Wno-unused-function -Werror -fsyntax-only -";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     ++headers;
@@ -368,7 +369,8 @@ TEST_F(MathPrelude, SpecialValuesAreThoseOfC) {
 // The promise that makes the functions worth having: gcc makes vectors of every one of them.
 TEST_F(MathPrelude, GccVectorisesEveryLoop) {
   if (!runs("cc --version | grep -q 'Free Software Foundation'")) GTEST_SKIP() << "cc is not gcc";
-  if (!runs("cc -dumpversion | grep -qx 12")) GTEST_SKIP() << "the functions were written with GCC 12, and others may see fewer vectors";
+  if (!runs("cc -dumpversion | grep -qx 12"))
+    GTEST_SKIP() << "the functions were written with GCC 12, and others may see fewer vectors";
   if (!runs("echo | cc -march=native -dM -E - | grep -q __SSE4_1__")) GTEST_SKIP() << "no vector rounding here";
   std::string file = (std::filesystem::temp_directory_path() / "caravan_math_XXXXXX").string();
   int handle = mkstemp(file.data());

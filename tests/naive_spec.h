@@ -1,5 +1,5 @@
-// A second implementation of the notation, as slow and as plain as possible: sizes by the formulas of the contract, values
-// by a loop over every tuple of iterators. It shares nothing with caravan/shape: it has its own parser (regular
+// A second implementation of the notation, as slow and as plain as possible: sizes by the formulas of the contract,
+// values by a loop over every tuple of iterators. It shares nothing with caravan/shape: it has its own parser (regular
 // expressions on the text) and its own idea of a tensor. Operands are of concrete sizes.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace naive {
 
 using Sizes = std::vector<int64_t>;
 struct Value {
-  std::array<Sizes, 3> rows;    // batch, input, output
+  std::array<Sizes, 3> rows;     // batch, input, output
   std::vector<double> elements;  // in memory order: batch, output, input
 
   Sizes memory_order() const {
@@ -65,7 +65,10 @@ class Evaluator {
     for (int k = 0; k < 3; ++k)
       for (const Axis& axis : shapes_.back()[size_t(k)]) out.rows[size_t(k)].push_back(size_in_result(axis));
     if (out.count() > most) throw TooLarge("result");
-    double neutral = reduce == Reduce::add ? 0 : reduce == Reduce::mul ? 1 : reduce == Reduce::max ? -infinity() : infinity();
+    double neutral = reduce == Reduce::add   ? 0
+                     : reduce == Reduce::mul ? 1
+                     : reduce == Reduce::max ? -infinity()
+                                             : infinity();
     out.elements.assign(size_t(out.count()), neutral);
     auto accumulate = [&](double& into, double x) {
       switch (reduce) {
@@ -83,7 +86,8 @@ class Evaluator {
         for (int s : all) {
           int64_t at = position(s, operands_[size_t(s)]);
           if (at < 0) return;
-          combine == Combine::product ? x *= operands_[size_t(s)].elements[size_t(at)] : x += operands_[size_t(s)].elements[size_t(at)];
+          combine == Combine::product ? x *= operands_[size_t(s)].elements[size_t(at)]
+                                      : x += operands_[size_t(s)].elements[size_t(at)];
         }
         if (int64_t at = position(int(operands_.size()), out); at >= 0) accumulate(out.elements[size_t(at)], x);
       });
@@ -124,8 +128,10 @@ class Evaluator {
   }
   Shape parse_shape(std::string text) {
     Shape out;
-    if (size_t bar = text.find('|'); bar != text.npos) out[0] = parse_row(text.substr(0, bar), "batch"), text = text.substr(bar + 1);
-    if (size_t arrow = text.find("->"); arrow != text.npos) out[1] = parse_row(text.substr(0, arrow), "input"), text = text.substr(arrow + 2);
+    if (size_t bar = text.find('|'); bar != text.npos)
+      out[0] = parse_row(text.substr(0, bar), "batch"), text = text.substr(bar + 1);
+    if (size_t arrow = text.find("->"); arrow != text.npos)
+      out[1] = parse_row(text.substr(0, arrow), "input"), text = text.substr(arrow + 2);
     out[2] = parse_row(text, "output");
     return out;
   }
@@ -149,7 +155,8 @@ class Evaluator {
       return out;
     }
     static const std::regex kItem("\\d+|-[A-Za-z]|[A-Za-z]|_");
-    for (std::sregex_iterator i(text.begin(), text.end(), kItem), end; i != end; ++i) out.push_back(parse_axis(i->str()));
+    for (std::sregex_iterator i(text.begin(), text.end(), kItem), end; i != end; ++i)
+      out.push_back(parse_axis(i->str()));
     return out;
   }
   Axis parse_axis(const std::string& text) {
@@ -200,7 +207,8 @@ class Evaluator {
           if (axis.form == Axis::Form::ellipsis) ellipsis = &axis;
         const size_t named = shapes_[s][k].size() - (ellipsis ? 1 : 0);
         if (ellipsis ? axes < named : axes != named) throw Invalid("number of axes");
-        if (ellipsis && length.try_emplace(ellipsis->names[0], axes - named).first->second != axes - named) throw Invalid("lengths of a row variable");
+        if (ellipsis && length.try_emplace(ellipsis->names[0], axes - named).first->second != axes - named)
+          throw Invalid("lengths of a row variable");
       }
     for (Shape& shape : shapes_)
       for (auto& row : shape) {
@@ -229,7 +237,8 @@ class Evaluator {
   bool learn(const std::string& name, int64_t size) {  // true iff new
     if (size < 1) throw Invalid("`" + name + "` would have the size " + std::to_string(size));
     auto [at, added] = size_.try_emplace(name, size);
-    if (at->second != size) throw Invalid("`" + name + "` is " + std::to_string(at->second) + " and " + std::to_string(size));
+    if (at->second != size)
+      throw Invalid("`" + name + "` is " + std::to_string(at->second) + " and " + std::to_string(size));
     return added;
   }
   void find_sizes() {
@@ -245,7 +254,8 @@ class Evaluator {
       changed = false;
       for (size_t s = 0; s < operands_.size(); ++s)
         for (size_t k = 0; k < 3; ++k)
-          for (size_t a = 0; a < shapes_[s][k].size(); ++a) changed = relate(shapes_[s][k][a], operands_[s].rows[k][a]) || changed;
+          for (size_t a = 0; a < shapes_[s][k].size(); ++a)
+            changed = relate(shapes_[s][k][a], operands_[s].rows[k][a]) || changed;
     }
     for (const std::string& name : mentioned)
       if (known(name) < 0) throw Invalid("`" + name + "` has no size");
@@ -277,8 +287,10 @@ class Evaluator {
         int64_t total = 0, open = 0;
         std::string last;
         for (size_t i = 0; i < names.size(); ++i) {
-          if (!names[i].empty() && known(names[i]) < 0) ++open, last = names[i];
-          else total += names[i].empty() ? axis.runs[i] : known(names[i]);
+          if (!names[i].empty() && known(names[i]) < 0)
+            ++open, last = names[i];
+          else
+            total += names[i].empty() ? axis.runs[i] : known(names[i]);
         }
         if (total + open > in) throw Invalid("parts longer than the whole");
         if (open == 0 && total != in) throw Invalid("parts shorter than the whole");

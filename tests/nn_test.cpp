@@ -41,10 +41,13 @@ void expect_near(const Values& actual, const Values& expected, double tolerance 
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) ASSERT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
 }
-void expect_near(const Array& actual, const Values& expected, double tolerance = kTolerance) { expect_near(actual.values(), expected, tolerance); }
+void expect_near(const Array& actual, const Values& expected, double tolerance = kTolerance) {
+  expect_near(actual.values(), expected, tolerance);
+}
 
 // Every element by a function of its position; the shape is checked first.
-void expect_each(const Array& actual, const std::string& shape, const std::function<double(const std::vector<int64_t>&)>& expected) {
+void expect_each(const Array& actual, const std::string& shape,
+                 const std::function<double(const std::vector<int64_t>&)>& expected) {
   ASSERT_EQ(to_string(actual.shape()), shape);
   const std::vector<int64_t> sizes = actual.shape().sizes();
   std::vector<int64_t> at(sizes.size());
@@ -56,7 +59,9 @@ void expect_each(const Array& actual, const std::string& shape, const std::funct
 }
 
 Tensor data(const std::string& name, const std::string& shape) { return tensor(drawn(name, shape), name); }
-Tensor ids(const std::string& shape, const Values& values) { return tensor(Array(parse_shape(shape), values, DType::i32), "ids"); }
+Tensor ids(const std::string& shape, const Values& values) {
+  return tensor(Array(parse_shape(shape), values, DType::i32), "ids");
+}
 
 std::vector<std::string> names(const std::vector<Tensor>& list) {
   std::vector<std::string> out;
@@ -173,14 +178,17 @@ TEST(Mlp, PutsTheActivationBetweenLinearMaps) {
   Tensor x = data("x", "3|6");
   Context ctx(kInDouble);
   expect_near(ctx.eval(net(x)), ctx.eval(net.layers[2](tanh(net.layers[1](tanh(net.layers[0](x)))))).values());
-  EXPECT_EQ(names(parameters(net)), (Names{"net.0.weight", "net.0.bias", "net.1.weight", "net.1.bias", "net.2.weight", "net.2.bias"}));
+  EXPECT_EQ(names(parameters(net)),
+            (Names{"net.0.weight", "net.0.bias", "net.1.weight", "net.1.bias", "net.2.weight", "net.2.bias"}));
 }
 
 TEST(Swiglu, IsDownOfSiluGateTimesUp) {
   Swiglu layer("ffn", {.hidden = 6, .output = 4, .dtype = kDouble});
   Tensor x = data("x", "3|4");
   Context ctx(kInDouble);
-  expect_near(ctx.eval(layer(x)), ctx.eval(layer.down.weight(layer.gate.weight(x) * sigmoid(layer.gate.weight(x)) * layer.up.weight(x))).values());
+  expect_near(
+      ctx.eval(layer(x)),
+      ctx.eval(layer.down.weight(layer.gate.weight(x) * sigmoid(layer.gate.weight(x)) * layer.up.weight(x))).values());
   EXPECT_EQ(names(parameters(layer)), (Names{"ffn.gate.weight", "ffn.up.weight", "ffn.down.weight"}));
 }
 
@@ -198,11 +206,14 @@ struct OwnModel {
   Conv2d conv{"conv", {.channels = 3}};
   BatchNorm norm{"norm"};
   Linear head{"head", {.output = {10}}};
-  Tensor operator()(const Tensor& x, const Phase& phase) const { return head(relu(norm(conv(x, phase), phase)), phase); }
+  Tensor operator()(const Tensor& x, const Phase& phase) const {
+    return head(relu(norm(conv(x, phase), phase)), phase);
+  }
 };
 
 TEST(Parameters, OfAUsersOwnStruct) {
-  EXPECT_EQ(names(parameters(OwnModel())), (Names{"conv.weight", "conv.bias", "norm.weight", "norm.bias", "head.weight", "head.bias"}));
+  EXPECT_EQ(names(parameters(OwnModel())),
+            (Names{"conv.weight", "conv.bias", "norm.weight", "norm.bias", "head.weight", "head.bias"}));
   EXPECT_EQ(names(buffers(OwnModel())), (Names{"norm.running_mean", "norm.running_var"}));
   EXPECT_TRUE(buffers(Linear("fc")).empty());
 }
@@ -222,7 +233,8 @@ TEST(Dropout, IsOffInEvaluation) {
 TEST(Dropout, DropsItsShareAndKeepsTheMean) {
   Index step("step");
   Tensor x = tensor(Array(parse_shape("200|50"), Values(10000, 1)));
-  Tensor y = Dropout("drop", 0.3)(x, training({.step = step})), other = Dropout("other", 0.3)(x, training({.step = step}));
+  Tensor y = Dropout("drop", 0.3)(x, training({.step = step})),
+         other = Dropout("other", 0.3)(x, training({.step = step}));
   Context ctx(kInDouble);
   Values first = ctx.eval(y, {{step, 0}}).values();
   int64_t zeros = 0;
@@ -231,7 +243,7 @@ TEST(Dropout, DropsItsShareAndKeepsTheMean) {
     zeros += v == 0;
   }
   EXPECT_NEAR(double(zeros) / 10000, 0.3, 4 * std::sqrt(0.3 * 0.7 / 10000));
-  EXPECT_EQ(ctx.eval(y, {{step, 0}}).values(), first);   // the same step, the same draw
+  EXPECT_EQ(ctx.eval(y, {{step, 0}}).values(), first);  // the same step, the same draw
   EXPECT_NE(ctx.eval(y, {{step, 1}}).values(), first);
   EXPECT_NE(ctx.eval(other, {{step, 0}}).values(), first);  // another layer, another draw
 }
@@ -246,7 +258,7 @@ TEST(Phase, PrecisionIsThatOfProducts) {
   Linear layer("fc", {.output = {3}});
   Conv2d conv("conv", {.channels = 2, .kernel = 1});
   const Phase half = evaluation({.precision = DType::bf16});
-  EXPECT_EQ(layer(data("x", "2|4")).dtype(), DType::f64);  // as the data come
+  EXPECT_EQ(layer(data("x", "2|4")).dtype(), DType::f64);        // as the data come
   EXPECT_EQ(layer(data("x", "2|4"), half).dtype(), DType::f32);  // the bias is not a product
   EXPECT_EQ(Linear("fc", {.output = {3}, .bias = false})(data("x", "2|4"), half).dtype(), DType::bf16);
   EXPECT_EQ(LayerNorm("ln")(cast(data("x", "2|4"), DType::bf16)).dtype(), DType::f32);
@@ -269,8 +281,10 @@ TEST(Softmax, OverTheLastAxisAndOverNamedOnes) {
     for (int w = 0; w < 4; ++w) sum += std::exp(t(b, h, w));
     return sum;
   };
-  expect_each(ctx.eval(softmax(tensor(x))), "2|3,4", [&](auto& i) { return std::exp(t(i[0], i[1], i[2])) / exps(i[0], i[1]); });
-  expect_each(ctx.eval(log_softmax(tensor(x))), "2|3,4", [&](auto& i) { return t(i[0], i[1], i[2]) - std::log(exps(i[0], i[1])); });
+  expect_each(ctx.eval(softmax(tensor(x))), "2|3,4",
+              [&](auto& i) { return std::exp(t(i[0], i[1], i[2])) / exps(i[0], i[1]); });
+  expect_each(ctx.eval(log_softmax(tensor(x))), "2|3,4",
+              [&](auto& i) { return t(i[0], i[1], i[2]) - std::log(exps(i[0], i[1])); });
   expect_each(ctx.eval(softmax("... | h, w => ... | 0, 0", tensor(x))), "2|3,4", [&](auto& i) {
     double sum = 0;
     for (int h = 0; h < 3; ++h) sum += exps(i[0], h);
@@ -287,7 +301,8 @@ TEST(Softmax, IsStableForLargeLogits) {
     Tensor loss = cross_entropy(x, ids("2|", {1, 2}), {.reduction = Reduction::sum});
     EXPECT_NEAR(c->eval(loss).item(), 2e4 + std::log(3.0), 2e-3);
     expect_near(c->eval(grad(loss, x)), {1, -1, 0, 1 / 3.0, 1 / 3.0, -2 / 3.0}, 1e-6);
-    Tensor both = binary_cross_entropy(x, tensor(Array(parse_shape("2|3"), {1, 0, 1, 1, 0, 0})), {.reduction = Reduction::sum});
+    Tensor both =
+        binary_cross_entropy(x, tensor(Array(parse_shape("2|3"), {1, 0, 1, 1, 0, 0})), {.reduction = Reduction::sum});
     EXPECT_NEAR(c->eval(both).item(), 1e4 + std::log(2.0), 2e-3);
     expect_near(c->eval(grad(both, x)), {0, 0, -0.5, -1, 0, 0}, 1e-6);
   }
@@ -361,7 +376,8 @@ TEST(CrossEntropy, OfDistributions) {
   for (int n = 0; n < 4; ++n)
     for (int c = 0; c < 3; ++c) total -= ce.weights[size_t(c)] * ce.logp(n, c) * (0.9 * p[size_t(n * 3 + c)] + 0.1 / 3);
   Context ctx(kInDouble);
-  EXPECT_NEAR(ctx.eval(cross_entropy(x, y, {.class_weights = tensor({0.5, 1, 2}), .label_smoothing = 0.1})).item(), total / 4, kTolerance);
+  EXPECT_NEAR(ctx.eval(cross_entropy(x, y, {.class_weights = tensor({0.5, 1, 2}), .label_smoothing = 0.1})).item(),
+              total / 4, kTolerance);
   EXPECT_REFUSED(cross_entropy(x, y, {.ignore = -1}), ".ignore is an id");
 }
 
@@ -373,13 +389,22 @@ TEST(Losses, AreTheirFormulas) {
     std::function<double(double, double)> f;
     bool by_count;  // of a weighted mean
   } rows[] = {
-      {[](Operand a, Operand b, const LossOptions& o) { return mse(a, b, o); }, [](double a, double b) { return (a - b) * (a - b); }, false},
-      {[](Operand a, Operand b, const LossOptions& o) { return mae(a, b, o); }, [](double a, double b) { return std::abs(a - b); }, false},
+      {[](Operand a, Operand b, const LossOptions& o) { return mse(a, b, o); },
+       [](double a, double b) { return (a - b) * (a - b); }, false},
+      {[](Operand a, Operand b, const LossOptions& o) { return mae(a, b, o); },
+       [](double a, double b) { return std::abs(a - b); }, false},
       {[](Operand a, Operand b, const LossOptions& o) { return huber(a, b, 0.5, o); },
-       [](double a, double b) { return std::abs(a - b) <= 0.5 ? (a - b) * (a - b) / 2 : 0.5 * (std::abs(a - b) - 0.25); }, false},
-      {[](Operand a, Operand b, const LossOptions& o) { return hinge(a, b, o); }, [](double a, double b) { return std::max(0.0, 1 - a * b); }, false},
+       [](double a, double b) {
+         return std::abs(a - b) <= 0.5 ? (a - b) * (a - b) / 2 : 0.5 * (std::abs(a - b) - 0.25);
+       },
+       false},
+      {[](Operand a, Operand b, const LossOptions& o) { return hinge(a, b, o); },
+       [](double a, double b) { return std::max(0.0, 1 - a * b); }, false},
       {[](Operand a, Operand b, const LossOptions& o) { return binary_cross_entropy(a, b, o); },
-       [](double a, double b) { return -(b * std::log(1 / (1 + std::exp(-a))) + (1 - b) * std::log(1 - 1 / (1 + std::exp(-a)))); }, true},
+       [](double a, double b) {
+         return -(b * std::log(1 / (1 + std::exp(-a))) + (1 - b) * std::log(1 - 1 / (1 + std::exp(-a))));
+       },
+       true},
   };
   Tensor tx = data("x", "2|3"), ty = data("y", "2|3");
   Context ctx(kInDouble);
@@ -393,7 +418,8 @@ TEST(Losses, AreTheirFormulas) {
     EXPECT_NEAR(ctx.eval(row.loss(tx, ty, {.reduction = Reduction::sum})).item(), total, kTolerance);
     EXPECT_NEAR(ctx.eval(row.loss(tx, ty, {.reduction = Reduction::batch_mean})).item(), total / 2, kTolerance);
     EXPECT_EQ(to_string(ctx.shape(row.loss(tx, ty, {.reduction = Reduction::none}))), "2|3");
-    EXPECT_NEAR(ctx.eval(row.loss(tx, ty, {.weights = tensor({0.5, 1, 2})})).item(), weighted / (row.by_count ? 6 : weights), kTolerance);
+    EXPECT_NEAR(ctx.eval(row.loss(tx, ty, {.weights = tensor({0.5, 1, 2})})).item(),
+                weighted / (row.by_count ? 6 : weights), kTolerance);
   }
   // One weight for each example.
   Tensor each = tensor(Array(parse_shape("2|"), {3, 1}, kDouble));
@@ -405,9 +431,13 @@ TEST(Losses, AreTheirFormulas) {
 // ---------------------------------------------------------------- convolutions and pools
 
 // PyTorch's convolution, one output at a time. Weights lie as [g, oc, kh, kw, ic].
-double naive_conv(const Table& x, const Table& w, const ConvOptions& o, int64_t n, int64_t oh, int64_t ow, int64_t channel) {
-  const int64_t height = x.sizes[1], width = x.sizes[2], in = x.sizes[3] / o.groups, out = o.channels / o.groups, g = channel / out;
-  auto before = [&](int64_t kernel, int64_t dilation, int64_t given) { return o.padding.is_same ? dilation * (kernel - 1) / 2 : given; };
+double naive_conv(const Table& x, const Table& w, const ConvOptions& o, int64_t n, int64_t oh, int64_t ow,
+                  int64_t channel) {
+  const int64_t height = x.sizes[1], width = x.sizes[2], in = x.sizes[3] / o.groups, out = o.channels / o.groups,
+                g = channel / out;
+  auto before = [&](int64_t kernel, int64_t dilation, int64_t given) {
+    return o.padding.is_same ? dilation * (kernel - 1) / 2 : given;
+  };
   double sum = 0;
   for (int64_t kh = 0; kh < o.kernel.h; ++kh)
     for (int64_t kw = 0; kw < o.kernel.w; ++kw)
@@ -433,7 +463,8 @@ TEST(Conv2d, EqualsTheLoop) {
       {{.channels = 2, .kernel = 3, .stride = 2, .padding = same, .dilation = 2}, "2|4,4,2"},
       {{.channels = 2, .kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 2}, .dilation = {2, 3}}, "2|3,9,2"},
       {{.channels = 6, .kernel = 3, .groups = 2}, "2|5,6,6"},
-      {{.channels = 8, .kernel = 2, .stride = 2, .padding = 1, .groups = 4}, "2|4,5,8"},  // depthwise, two for each channel
+      {{.channels = 8, .kernel = 2, .stride = 2, .padding = 1, .groups = 4},
+       "2|4,5,8"},  // depthwise, two for each channel
   };
   for (const auto& row : rows) {
     const ConvOptions& options = row.options;
@@ -474,7 +505,8 @@ TEST(Conv1d, EqualsTheLoop) {
     double sum = 0;
     for (int k = 0; k < 3; ++k)
       for (int c = 0; c < 3; ++c)
-        if (int64_t at = 2 * i[1] + 2 * k - 2; at >= 0 && at < 9) sum += w(i[2] / 2, i[2] % 2, k, c) * t(i[0], at, i[2] / 2 * 3 + c);
+        if (int64_t at = 2 * i[1] + 2 * k - 2; at >= 0 && at < 9)
+          sum += w(i[2] / 2, i[2] % 2, k, c) * t(i[0], at, i[2] / 2 * 3 + c);
     return sum;
   });
 }
@@ -517,7 +549,8 @@ TEST(TransposedConv2d, SpreadsEachInput) {
           for (int kh = 0; kh < o.kernel.h; ++kh)
             for (int kw = 0; kw < o.kernel.w; ++kw)
               for (int c = 0; c < 2; ++c)
-                if (h * o.stride.h + kh * o.dilation.h - o.padding.size.h == i[1] && v * o.stride.w + kw * o.dilation.w - o.padding.size.w == i[2])
+                if (h * o.stride.h + kh * o.dilation.h - o.padding.size.h == i[1] &&
+                    v * o.stride.w + kw * o.dilation.w - o.padding.size.w == i[2])
                   sum += w(i[3], kh, kw, c) * t(0, h, v, c);
       return sum;
     });
@@ -536,7 +569,8 @@ TEST(SeparableConv2d, IsAWindowForEachChannelThenAMap) {
     for (int c = 0; c < 3; ++c)
       for (int kh = 0; kh < 3; ++kh)
         for (int kw = 0; kw < 3; ++kw)
-          if (int64_t h = 2 * i[1] + kh - 1, v = 2 * i[2] + kw - 1; h >= 0 && h < 5 && v >= 0 && v < 5) sum += p(i[3], c) * d(c, kh, kw) * t(i[0], h, v, c);
+          if (int64_t h = 2 * i[1] + kh - 1, v = 2 * i[2] + kw - 1; h >= 0 && h < 5 && v >= 0 && v < 5)
+            sum += p(i[3], c) * d(c, kh, kw) * t(i[0], h, v, c);
     return sum;
   });
   EXPECT_EQ(names(parameters(conv)), (Names{"conv.depthwise.weight", "conv.pointwise.weight", "conv.pointwise.bias"}));
@@ -548,7 +582,10 @@ TEST(Pools, EqualTheLoop) {
   const struct {
     PoolOptions options;
     const char* shape;
-  } rows[] = {{{}, "2|2,3,2"}, {{.kernel = 3, .stride = 2}, "2|2,3,2"}, {{.kernel = {3, 2}, .stride = {1, 3}, .padding = {1, 0}}, "2|5,2,2"}, {{.kernel = 3, .stride = 1, .padding = same}, "2|5,7,2"}};
+  } rows[] = {{{}, "2|2,3,2"},
+              {{.kernel = 3, .stride = 2}, "2|2,3,2"},
+              {{.kernel = {3, 2}, .stride = {1, 3}, .padding = {1, 0}}, "2|5,2,2"},
+              {{.kernel = 3, .stride = 1, .padding = same}, "2|5,7,2"}};
   for (const auto& row : rows) {
     const PoolOptions o = row.options;
     const Pair stride{o.stride.h ? o.stride.h : o.kernel.h, o.stride.w ? o.stride.w : o.kernel.w};
@@ -556,7 +593,9 @@ TEST(Pools, EqualTheLoop) {
     auto over = [&](const std::vector<int64_t>& i, const std::function<void(double)>& visit) {
       for (int64_t kh = 0; kh < o.kernel.h; ++kh)
         for (int64_t kw = 0; kw < o.kernel.w; ++kw)
-          if (int64_t h = i[1] * stride.h + kh - pad.h, v = i[2] * stride.w + kw - pad.w; h >= 0 && h < 5 && v >= 0 && v < 7) visit(t(i[0], h, v, i[3]));
+          if (int64_t h = i[1] * stride.h + kh - pad.h, v = i[2] * stride.w + kw - pad.w;
+              h >= 0 && h < 5 && v >= 0 && v < 7)
+            visit(t(i[0], h, v, i[3]));
     };
     Context ctx(kInDouble);
     expect_each(ctx.eval(MaxPool2d{o}(x)), row.shape, [&](auto& i) {
@@ -570,10 +609,14 @@ TEST(Pools, EqualTheLoop) {
       over(i, [&](double v) { total += v, ++inside; });
       return total;
     };
-    expect_each(ctx.eval(AvgPool2d{o}(x)), row.shape, [&](auto& i) { return sum(i) / double(o.kernel.h * o.kernel.w); });
+    expect_each(ctx.eval(AvgPool2d{o}(x)), row.shape,
+                [&](auto& i) { return sum(i) / double(o.kernel.h * o.kernel.w); });
     PoolOptions excluded = o;
     excluded.exclude_padding = true;
-    expect_each(ctx.eval(AvgPool2d{excluded}(x)), row.shape, [&](auto& i) { const double total = sum(i); return total / inside; });
+    expect_each(ctx.eval(AvgPool2d{excluded}(x)), row.shape, [&](auto& i) {
+      const double total = sum(i);
+      return total / inside;
+    });
   }
   Context ctx(kInDouble);
   expect_each(ctx.eval(GlobalAvgPool2d()(x)), "2|2", [&](auto& i) {
@@ -593,15 +636,18 @@ TEST(Pools, EqualTheLoop) {
 TEST(Flatten, HasPyTorchsOrder) {
   Table t(drawn("x", "2|2,3,4"));
   Context ctx(kInDouble);
-  expect_each(ctx.eval(Flatten()(data("x", "2|2,3,4"))), "2|24", [&](auto& i) { return t(i[0], i[1] / 3 % 2, i[1] % 3, i[1] / 6); });
+  expect_each(ctx.eval(Flatten()(data("x", "2|2,3,4"))), "2|24",
+              [&](auto& i) { return t(i[0], i[1] / 3 % 2, i[1] % 3, i[1] / 6); });
   EXPECT_EQ(to_string(ctx.shape(Rearrange{"..., t | c => ... | t&c"}(data("y", "2,3|4")))), "2|12");
 }
 
 TEST(FlattenConsecutive, FusesNeighbours) {
   Table t(drawn("x", "2,6|4"));
   Context ctx(kInDouble);
-  expect_each(ctx.eval(FlattenConsecutive{3}(data("x", "2,6|4"))), "2,2|12", [&](auto& i) { return t(i[0], 3 * i[1] + i[2] / 4, i[2] % 4); });
-  expect_each(ctx.eval(FlattenConsecutive{6, true}(data("x", "2,6|4"))), "2|24", [&](auto& i) { return t(i[0], i[1] / 4, i[1] % 4); });
+  expect_each(ctx.eval(FlattenConsecutive{3}(data("x", "2,6|4"))), "2,2|12",
+              [&](auto& i) { return t(i[0], 3 * i[1] + i[2] / 4, i[2] % 4); });
+  expect_each(ctx.eval(FlattenConsecutive{6, true}(data("x", "2,6|4"))), "2|24",
+              [&](auto& i) { return t(i[0], i[1] / 4, i[1] % 4); });
 }
 
 // ---------------------------------------------------------------- norms
@@ -633,7 +679,8 @@ TEST(LayerNorm, ScalesAndShiftsEachChannelWithPyTorchsEpsilon) {
   Table t(drawn("x", "3|4"));
   Context ctx(kInDouble);
   ctx.compile(observe(norm(data("x", "3|4"))));
-  ctx.write("ln.weight", Array::vector({1, 2, 3, 4}, kDouble)), ctx.write("ln.bias", Array::vector({5, 6, 7, 8}, kDouble));
+  ctx.write("ln.weight", Array::vector({1, 2, 3, 4}, kDouble)),
+      ctx.write("ln.bias", Array::vector({5, 6, 7, 8}, kDouble));
   expect_each(ctx.eval(norm(data("x", "3|4"))), "3|4", [&](auto& i) {
     double mean = 0, variance = 0;
     for (int c = 0; c < 4; ++c) mean += t(i[0], c) / 4;
@@ -721,7 +768,8 @@ TEST(BatchNorm, RunningStatisticsFollowDeepInsideAModel) {
       for (int n = 0; n < 5; ++n) m += t(s, n, c) / 5;
       for (int n = 0; n < 5; ++n) v += std::pow(t(s, n, c) - m, 2) / 5;
       mean[c] = 0.9 * mean[c] + 0.1 * m, variance[c] = 0.9 * variance[c] + 0.1 * v * 5 / 4;
-      for (int n = 0; n < 5; ++n) expected[size_t(n) * 2 + c] = t(s, n, c) + std::tanh((t(s, n, c) - m) / std::sqrt(v + 1e-5));
+      for (int n = 0; n < 5; ++n)
+        expected[size_t(n) * 2 + c] = t(s, n, c) + std::tanh((t(s, n, c) - m) / std::sqrt(v + 1e-5));
     }
     expect_near(train.read(y), expected);
     expect_near(ctx.read("bn.running_mean"), mean);
@@ -730,7 +778,8 @@ TEST(BatchNorm, RunningStatisticsFollowDeepInsideAModel) {
   // One example: the running statistics, as PyTorch.
   Array one = drawn("one", "1|2");
   Values expected;
-  for (size_t c = 0; c < 2; ++c) expected.push_back(one.at(int64_t(c)) + std::tanh((one.at(int64_t(c)) - mean[c]) / std::sqrt(variance[c] + 1e-5)));
+  for (size_t c = 0; c < 2; ++c)
+    expected.push_back(one.at(int64_t(c)) + std::tanh((one.at(int64_t(c)) - mean[c]) / std::sqrt(variance[c] + 1e-5)));
   expect_near(ctx.eval(net(tensor(one))), expected);
 }
 
@@ -745,7 +794,8 @@ TEST(BatchNorm, ABatchOfOneElementKeepsTheStatisticsFinite) {
 TEST(BatchNorm, CalledTwiceInOnePhaseMovesTwice) {
   BatchNorm norm("bn", {.dtype = kDouble});
   Phase phase = training();
-  Tensor a = norm(tensor(Array(parse_shape("2|1"), {0, 2}, kDouble)), phase), b = norm(tensor(Array(parse_shape("2|1"), {10, 20}, kDouble)), phase);
+  Tensor a = norm(tensor(Array(parse_shape("2|1"), {0, 2}, kDouble)), phase),
+         b = norm(tensor(Array(parse_shape("2|1"), {10, 20}, kDouble)), phase);
   Context ctx(kInDouble);
   ctx.run(phase.updates() & observe({a, b}));
   expect_near(ctx.read("bn.running_mean"), {0.9 * 0.1 * 1 + 0.1 * 15});
@@ -820,7 +870,9 @@ TEST(Positions, RotaryTurnsPairs) {
 // ---------------------------------------------------------------- attention
 
 // Queries [b, s, heads, d], keys and values [b, t, kv heads, d].
-double naive_attention(const Table& q, const Table& k, const Table& v, const std::function<bool(int64_t, int64_t)>& sees, int64_t b, int64_t s, int64_t head, int64_t c) {
+double naive_attention(const Table& q, const Table& k, const Table& v,
+                       const std::function<bool(int64_t, int64_t)>& sees, int64_t b, int64_t s, int64_t head,
+                       int64_t c) {
   const int64_t shared = head / (q.sizes[2] / k.sizes[2]), d = q.sizes[3];
   double top = 0, bottom = 0;
   for (int64_t t = 0; t < k.sizes[1]; ++t) {
@@ -852,14 +904,19 @@ TEST(Attend, EqualsTheLoop) {
       {k, v, Table(drawn("k", "2,5|4,3")), Table(drawn("v", "2,5|4,3")), {}, everything},
       {k, v, Table(drawn("k", "2,5|4,3")), Table(drawn("v", "2,5|4,3")), {.causal = true}, past},
       {k, v, Table(drawn("k", "2,5|4,3")), Table(drawn("v", "2,5|4,3")), {.mask = tensor(allowed)}, given},
-      {k, v, Table(drawn("k", "2,5|4,3")), Table(drawn("v", "2,5|4,3")), {.causal = true, .mask = tensor(allowed)},
+      {k,
+       v,
+       Table(drawn("k", "2,5|4,3")),
+       Table(drawn("v", "2,5|4,3")),
+       {.causal = true, .mask = tensor(allowed)},
        [&](int64_t s, int64_t t) { return past(s, t) && (given(s, t)); }},
       {fewer_k, fewer_v, Table(drawn("k2", "2,5|2,3")), Table(drawn("v2", "2,5|2,3")), {.causal = true}, past},
       {longer_k, longer_v, Table(drawn("k3", "2,7|4,3")), Table(drawn("v3", "2,7|4,3")), {}, everything},
   };
   for (const auto& row : rows) {
     Context ctx(kInDouble);
-    expect_each(ctx.eval(attend(q, row.k, row.v, row.options)), "2,5|4,3", [&](auto& i) { return naive_attention(tq, row.tk, row.tv, row.sees, i[0], i[1], i[2], i[3]); });
+    expect_each(ctx.eval(attend(q, row.k, row.v, row.options)), "2,5|4,3",
+                [&](auto& i) { return naive_attention(tq, row.tk, row.tv, row.sees, i[0], i[1], i[2], i[3]); });
   }
 }
 
@@ -875,17 +932,20 @@ TEST(Attend, APositionThatSeesNothingAveragesAll) {
 // The projection lies as PyTorch's [(heads + 2 kv heads) * d, dim]: queries, keys, values, each by heads.
 TEST(SelfAttention, ProjectsAttendsAndProjects) {
   for (int64_t kv : {4, 2}) {
-    SelfAttention attention("attn", {.dim = 8, .heads = 4, .kv_heads = kv, .causal = true, .bias = true, .dtype = kDouble});
+    SelfAttention attention("attn",
+                            {.dim = 8, .heads = 4, .kv_heads = kv, .causal = true, .bias = true, .dtype = kDouble});
     Array x = drawn("x", "2,3|8");
     Context ctx(kInDouble);
     Array y = ctx.eval(attention(tensor(x)));
     const int64_t rows = (4 + 2 * kv) * 2;
-    Table w(ctx.read("attn.qkv.weight").reshaped(parse_shape(std::to_string(rows) + ",8"))), p(ctx.read("attn.proj.weight").reshaped(parse_shape("8,8"))), t(x);
+    Table w(ctx.read("attn.qkv.weight").reshaped(parse_shape(std::to_string(rows) + ",8"))),
+        p(ctx.read("attn.proj.weight").reshaped(parse_shape("8,8"))), t(x);
     auto projected = [&](int64_t from, int64_t heads) {
       Array out(parse_shape("2,3|" + std::to_string(heads) + ",2"), kDouble);
       for (int64_t i = 0; i < out.size(); ++i) {
         double sum = 0;
-        for (int c = 0; c < 8; ++c) sum += w(from * 2 + i % (heads * 2), c) * t(i / (heads * 6), i / (heads * 2) % 3, c);
+        for (int c = 0; c < 8; ++c)
+          sum += w(from * 2 + i % (heads * 2), c) * t(i / (heads * 6), i / (heads * 2) % 3, c);
         out.set(i, sum);
       }
       return Table(out);
@@ -893,10 +953,13 @@ TEST(SelfAttention, ProjectsAttendsAndProjects) {
     Table q = projected(0, 4), k = projected(4, kv), v = projected(4 + kv, kv);
     expect_each(y, "2,3|8", [&](auto& i) {
       double sum = 0;
-      for (int c = 0; c < 8; ++c) sum += p(i[2], c) * naive_attention(q, k, v, [](int64_t s, int64_t u) { return u <= s; }, i[0], i[1], c / 2, c % 2);
+      for (int c = 0; c < 8; ++c)
+        sum += p(i[2], c) * naive_attention(
+                                q, k, v, [](int64_t s, int64_t u) { return u <= s; }, i[0], i[1], c / 2, c % 2);
       return sum;
     });
-    EXPECT_EQ(names(parameters(attention)), (Names{"attn.qkv.weight", "attn.qkv.bias", "attn.proj.weight", "attn.proj.bias"}));
+    EXPECT_EQ(names(parameters(attention)),
+              (Names{"attn.qkv.weight", "attn.qkv.bias", "attn.proj.weight", "attn.proj.bias"}));
   }
   EXPECT_REFUSED(SelfAttention("attn", {.dim = 9, .heads = 2}), "heads must divide dim");
   EXPECT_REFUSED(SelfAttention("attn", {.dim = 8, .heads = 4, .kv_heads = 3}), "kv_heads must divide heads");
@@ -917,14 +980,18 @@ TEST(Transformer, BlocksArePreOrPostNorm) {
   Tensor x = data("x", "2,3|4"), memory = data("memory", "2,5|4");
   auto feed = [](const auto& block, const Tensor& y) { return block.down(gelu(block.up(y))); };
   Context ctx(kInDouble);
-  EncoderBlock pre("pre", {.dim = 4, .heads = 2, .dtype = kDouble}), post("post", {.dim = 4, .heads = 2, .pre_norm = false, .dtype = kDouble});
+  EncoderBlock pre("pre", {.dim = 4, .heads = 2, .dtype = kDouble}),
+      post("post", {.dim = 4, .heads = 2, .pre_norm = false, .dtype = kDouble});
   Tensor a = x + pre.attn(pre.ln1(x)), b = post.ln1(x + post.attn(x));
   expect_near(ctx.eval(pre(x)), ctx.eval(a + feed(pre, pre.ln2(a))).values());
   expect_near(ctx.eval(post(x)), ctx.eval(post.ln2(b + feed(post, b))).values());
-  EXPECT_EQ(names(parameters(pre)), (Names{"pre.ln1.weight", "pre.ln1.bias", "pre.attn.qkv.weight", "pre.attn.proj.weight", "pre.attn.proj.bias", "pre.ln2.weight",
-                                           "pre.ln2.bias", "pre.up.weight", "pre.up.bias", "pre.down.weight", "pre.down.bias"}));
+  EXPECT_EQ(
+      names(parameters(pre)),
+      (Names{"pre.ln1.weight", "pre.ln1.bias", "pre.attn.qkv.weight", "pre.attn.proj.weight", "pre.attn.proj.bias",
+             "pre.ln2.weight", "pre.ln2.bias", "pre.up.weight", "pre.up.bias", "pre.down.weight", "pre.down.bias"}));
 
-  DecoderBlock early("early", {.dim = 4, .heads = 2, .dtype = kDouble}), late("late", {.dim = 4, .heads = 2, .pre_norm = false, .dtype = kDouble});
+  DecoderBlock early("early", {.dim = 4, .heads = 2, .dtype = kDouble}),
+      late("late", {.dim = 4, .heads = 2, .pre_norm = false, .dtype = kDouble});
   a = x + early.attn(early.ln1(x)), a = a + early.cross(early.ln2(a), memory);
   b = late.ln1(x + late.attn(x)), b = late.ln2(b + late.cross(b, memory));
   expect_near(ctx.eval(early(x, memory)), ctx.eval(a + feed(early, early.ln3(a))).values());
@@ -937,17 +1004,26 @@ TEST(Transformer, BlocksArePreOrPostNorm) {
 
 TEST(Gpt, HasTheNamesOfItsPartsAndSeesThePastAlone) {
   for (bool tied : {false, true}) {
-    Gpt model({.vocab = 11, .ctx = 6, .dim = 8, .heads = 2, .layers = 2, .tied = tied, .init = normal_init(0, 0.3), .dtype = kDouble});
+    Gpt model({.vocab = 11,
+               .ctx = 6,
+               .dim = 8,
+               .heads = 2,
+               .layers = 2,
+               .tied = tied,
+               .init = normal_init(0, 0.3),
+               .dtype = kDouble});
     Names expected = {"tok.weight", "pos.weight"};
     for (const char* block : {"blocks.0", "blocks.1"})
-      for (const char* part : {"ln1.weight", "ln1.bias", "attn.qkv.weight", "attn.proj.weight", "attn.proj.bias", "ln2.weight", "ln2.bias", "up.weight", "up.bias", "down.weight", "down.bias"})
+      for (const char* part : {"ln1.weight", "ln1.bias", "attn.qkv.weight", "attn.proj.weight", "attn.proj.bias",
+                               "ln2.weight", "ln2.bias", "up.weight", "up.bias", "down.weight", "down.bias"})
         expected.push_back(std::string(block) + "." + part);
     expected.insert(expected.end(), {"ln.weight", "ln.bias"});
     if (!tied) expected.push_back("head.weight");
     EXPECT_EQ(names(parameters(model)), expected);
 
     Context ctx(kInDouble);
-    Array y = ctx.eval(model(ids("2,5|", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}))), z = ctx.eval(model(ids("2,5|", {1, 2, 3, 0, 0, 6, 7, 8, 0, 0})));
+    Array y = ctx.eval(model(ids("2,5|", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}))),
+          z = ctx.eval(model(ids("2,5|", {1, 2, 3, 0, 0, 6, 7, 8, 0, 0})));
     ASSERT_EQ(to_string(y.shape()), "2,5|11");
     Table a(y), b(z);
     double after = 0;
@@ -966,7 +1042,8 @@ TEST(Gpt, LearnsToCountAlsoInBf16) {
     Gpt model({.vocab = 7, .ctx = 6, .dim = 16, .heads = 2, .layers = 1, .dropout = 0.1});
     Index step("step");
     Phase phase = training({.step = step, .precision = precision});
-    Tensor x = ids("3,6|", {0, 1, 2, 3, 4, 5, 2, 3, 4, 5, 6, 0, 5, 6, 0, 1, 2, 3}), y = ids("3,6|", {1, 2, 3, 4, 5, 6, 3, 4, 5, 6, 0, 1, 6, 0, 1, 2, 3, 4});
+    Tensor x = ids("3,6|", {0, 1, 2, 3, 4, 5, 2, 3, 4, 5, 6, 0, 5, 6, 0, 1, 2, 3}),
+           y = ids("3,6|", {1, 2, 3, 4, 5, 6, 3, 4, 5, 6, 0, 1, 6, 0, 1, 2, 3, 4});
     Tensor loss = cross_entropy(model(x, phase), y), quiet = cross_entropy(model(x), y);
     Context ctx({.seed = 5, .device = "cpu"});
     Routine train = ctx.compile(train_step(loss, adam({.lr = 1e-2})) & phase.updates());
@@ -994,7 +1071,8 @@ TEST(Recurrent, EqualsPyTorchsFormulas) {
     ctx.compile(observe(y));
     const std::string shape = std::to_string(gates) + ",3";
     ctx.write("r.ih.bias", drawn("bi", shape)), ctx.write("r.hh.bias", drawn("bh", shape));
-    Table wi(ctx.read("r.ih.weight")), wh(ctx.read("r.hh.weight")), bi(ctx.read("r.ih.bias")), bh(ctx.read("r.hh.bias"));
+    Table wi(ctx.read("r.ih.weight")), wh(ctx.read("r.hh.weight")), bi(ctx.read("r.ih.bias")),
+        bh(ctx.read("r.hh.bias"));
     Values expected;
     for (int b = 0; b < 2; ++b) {
       Values h(hidden, 0), c(hidden, 0);
@@ -1035,7 +1113,8 @@ TEST(Recurrent, EqualsPyTorchsFormulas) {
 // ---------------------------------------------------------------- summary
 
 TEST(Summary, ListsLayersShapesParametersAndWork) {
-  Sequential net({Conv2d("conv", {.channels = 4, .kernel = 3, .padding = same}), Relu(), MaxPool2d{}, Flatten(), Linear("fc", {.output = {10}})});
+  Sequential net({Conv2d("conv", {.channels = 4, .kernel = 3, .padding = same}), Relu(), MaxPool2d{}, Flatten(),
+                  Linear("fc", {.output = {10}})});
   ModelSummary s = summary(net, "2|6,6,1");
   ASSERT_EQ(s.rows.size(), 3u);
   EXPECT_EQ(s.rows[0].layer, "conv2d conv");
@@ -1065,32 +1144,55 @@ TEST(Summary, OfModelsOfIdsOfTwoInputsAndOfAnyTensor) {
   EXPECT_EQ(s.rows.back().layer, "linear tok");
   EXPECT_EQ(to_string(s.rows.back().output), "4,32|65");
   EXPECT_EQ(s.rows.back().parameters, 0);  // counted where it was first used
-  EXPECT_EQ(summary(DecoderBlock("d", {.dim = 4, .heads = 2}), data("x", "2,3|4"), data("memory", "2,5|4")).rows.back().layer, "then add");
+  EXPECT_EQ(
+      summary(DecoderBlock("d", {.dim = 4, .heads = 2}), data("x", "2,3|4"), data("memory", "2,5|4")).rows.back().layer,
+      "then add");
   EXPECT_EQ(summary(OwnModel(), "2|5,5,1").rows.size(), 3u);
   EXPECT_EQ(summary(data("x", "2|3") * 2).rows.size(), 1u);
 }
 
 // What would give a wrong number without a word elsewhere.
 TEST(Refusals, OfWhatFitsByAccidentAlone) {
-  const Tensor logits = data("logits", "5|4"), classes = ids("5|", {1, 3, 2, 0, 2}), sequence = data("sequence", "2,6|3");
+  const Tensor logits = data("logits", "5|4"), classes = ids("5|", {1, 3, 2, 0, 2}),
+               sequence = data("sequence", "2,6|3");
   struct Row {
     const char* name;
     std::function<Tensor()> build;
     const char* phrase;
   };
   const Row rows[] = {
-      {"an id beyond the classes", [&] { return cross_entropy(logits, ids("5|", {1, 3, 7, 0, 2})); }, "7"},
-      {"an id below them, not ignored", [&] { return cross_entropy(logits, ids("5|", {1, -100, 2, 0, 2})); }, "-100"},
+      {"an id beyond the classes",
+       [&] {
+         return cross_entropy(logits, ids("5|", {1, 3, 7, 0, 2}));
+       },
+       "7"},
+      {"an id below them, not ignored",
+       [&] {
+         return cross_entropy(logits, ids("5|", {1, -100, 2, 0, 2}));
+       },
+       "-100"},
       {"ids as floats", [&] { return cross_entropy(logits, data("t", "5|")); }, "axes"},
-      {"ids on an output axis", [&] { return cross_entropy(logits, ids("5", {1, 3, 2, 0, 2})); }, "axes"},
+      {"ids on an output axis",
+       [&] {
+         return cross_entropy(logits, ids("5", {1, 3, 2, 0, 2}));
+       },
+       "axes"},
       {"one id for all", [&] { return cross_entropy(logits, ids("", {1})); }, "axes"},
-      {"weights of examples as those of classes", [&] { return cross_entropy(logits, classes, {.class_weights = data("w", "5|")}); }, "axes"},
+      {"weights of examples as those of classes",
+       [&] { return cross_entropy(logits, classes, {.class_weights = data("w", "5|")}); }, "axes"},
       {"a column against a row", [&] { return mse(data("p", "5|"), data("t", "5")); }, "axes"},
-      {"smoothing beyond all", [&] { return cross_entropy(logits, classes, {.label_smoothing = 1.5}); }, "a share, 0 to 1"},
+      {"smoothing beyond all", [&] { return cross_entropy(logits, classes, {.label_smoothing = 1.5}); },
+       "a share, 0 to 1"},
       {"no delta", [&] { return huber(logits, logits, 0); }, "must be above 0"},
-      {"a mask that is added", [&] { Tensor q = data("q", "2|1,3"); return attend(q, q, q, {.mask = data("m", "2|2->")}); }, "must be boolean"},
+      {"a mask that is added",
+       [&] {
+         Tensor q = data("q", "2|1,3");
+         return attend(q, q, q, {.mask = data("m", "2|2->")});
+       },
+       "must be boolean"},
       {"a softmax over nothing", [&] { return softmax("b | c => b | c", logits); }, "runs over nothing"},
-      {"a window in the padding", [&] { return MaxPool2d{{.kernel = 2, .padding = 2}}(data("x", "1|6,6,1")); }, "more than half of its kernel"},
+      {"a window in the padding", [&] { return MaxPool2d{{.kernel = 2, .padding = 2}}(data("x", "1|6,6,1")); },
+       "more than half of its kernel"},
       {"a sequence longer than its context", [&] { return Lstm("l", {.hidden = 3, .context = 4})(sequence); }, "4"},
       {"a sequence longer than its context", [&] { return Gru("g", {.hidden = 3, .context = 4})(sequence); }, "4"},
   };
@@ -1103,12 +1205,16 @@ TEST(Refusals, OfWhatFitsByAccidentAlone) {
         EXPECT_NE(std::string(e.what()).find(row.phrase), std::string::npos) << row.name << ": " << e.what();
       }
     }
-  EXPECT_TRUE(std::isfinite(Context(kInDouble).eval(cross_entropy(logits, ids("5|", {1, -100, 2, 0, 2}), {.ignore = -100})).item()));
+  EXPECT_TRUE(std::isfinite(
+      Context(kInDouble).eval(cross_entropy(logits, ids("5|", {1, -100, 2, 0, 2}), {.ignore = -100})).item()));
 }
 TEST(Losses, BinaryCrossEntropyIsAccurateInSinglePrecision) {
   for (double x : {10.0, 12.0, 15.0, 30.0})
     for (double sign : {1.0, -1.0}) {
-      const double loss = Context({.device = "cpu"}).eval(binary_cross_entropy(number(sign * x, DType::f32), number(sign > 0 ? 1 : 0, DType::f32))).item();
+      const double loss =
+          Context({.device = "cpu"})
+              .eval(binary_cross_entropy(number(sign * x, DType::f32), number(sign > 0 ? 1 : 0, DType::f32)))
+              .item();
       EXPECT_NEAR(loss / std::log1p(std::exp(-x)), 1, 1e-6) << sign * x;
     }
 }

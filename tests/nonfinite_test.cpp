@@ -38,7 +38,8 @@ TEST(Nonfinite, ALogarithmOfANegativeNumberForward) {
   EXPECT_EQ(ctx.read(x).values(), (std::vector<double>{1, 2, 3, 4, -5, -6})) << "no state is changed";
   std::ostringstream text;
   text << *found;
-  for (const char* phrase : {"log(x) (forward)", "nonfinite_test.cpp:", "computes  += log(x)", "nan at [1, 1]; 2 of 6 elements", "2,3, f32", "reads     x in -6 .. 4"})
+  for (const char* phrase : {"log(x) (forward)", "nonfinite_test.cpp:", "computes  += log(x)",
+                             "nan at [1, 1]; 2 of 6 elements", "2,3, f32", "reads     x in -6 .. 4"})
     EXPECT_NE(text.str().find(phrase), std::string::npos) << phrase << " is not in\n" << text.str();
 }
 
@@ -59,7 +60,8 @@ TEST(Nonfinite, ASlopeThatIsInfiniteBackward) {
 }
 
 TEST(Nonfinite, ZeroByZeroInTheBackwardOnly) {
-  auto f = custom_gradient([](const Tensor& x) { return square(x); }, [](const Tensor& g, const Tensor& x) { return g * 2 * x * x / x; });
+  auto f = custom_gradient([](const Tensor& x) { return square(x); },
+                           [](const Tensor& g, const Tensor& x) { return g * 2 * x * x / x; });
   Tensor x = param("x", {1, 0}), loss = sum(f(x)) * 3;
   Context ctx(kHere);
   EXPECT_FALSE(find_nonfinite(observe(loss), ctx));
@@ -109,7 +111,8 @@ TEST(Nonfinite, ALeafThatCameWithIt) {
 
 TEST(Nonfinite, NoneFound) {
   Index batch("batch", 2);
-  Tensor x = tensor(Array(parse_shape("2|3"), {1, 2, 3, 4, 5, 6}))[batch], w = param("w", {.input = {3}, .output = {2}});
+  Tensor x = tensor(Array(parse_shape("2|3"), {1, 2, 3, 4, 5, 6}))[batch],
+         w = param("w", {.input = {3}, .output = {2}});
   Context ctx(kHere);
   EXPECT_FALSE(find_nonfinite(train_step(sum(square(w(x))), adam({.lr = 0.1})), ctx, {{batch, 1}}));
 }

@@ -84,12 +84,12 @@ void compare_with_naive(const SpecRow& row, const Shape& shape, const Values& va
   }
   const std::string op = row.op;
   const naive::Reduce reduce = op == "einmax" || op == "tropical" ? naive::Reduce::max
-                               : op == "einmin"                    ? naive::Reduce::min
-                               : op == "einprod"                   ? naive::Reduce::mul
-                                                                   : naive::Reduce::add;
-  const naive::Combine combine = op == "concat"                           ? naive::Combine::concat
+                               : op == "einmin"                   ? naive::Reduce::min
+                               : op == "einprod"                  ? naive::Reduce::mul
+                                                                  : naive::Reduce::add;
+  const naive::Combine combine = op == "concat"                          ? naive::Combine::concat
                                  : op == "tropical" || op == "outer_sum" ? naive::Combine::sum
-                                                                          : naive::Combine::product;
+                                                                         : naive::Combine::product;
   const naive::Value expected = naive::Evaluator(row.spec, operands, numbers).evaluate(reduce, combine);
   for (RowKind kind : kRowKinds) {
     naive::Sizes sizes;
@@ -314,9 +314,18 @@ TEST(Notation, ModelsOfTheContract) {
          Tensor w = param("w");
          return std::vector{w, w(data("3")) + tensor({1, 2})};
        }},
-      {"stack on a new output axis", "2,3", [] { return std::vector{stack({data("3"), data("3")})}; }},
-      {"stack on a new batch axis", "2|3", [] { return std::vector{stack({data("3"), data("3")}, RowKind::batch)}; }},
-      {"stack on a new input axis", "2->3", [] { return std::vector{stack({data("3"), data("3")}, RowKind::input)}; }},
+      {"stack on a new output axis", "2,3",
+       [] {
+         return std::vector{stack({data("3"), data("3")})};
+       }},
+      {"stack on a new batch axis", "2|3",
+       [] {
+         return std::vector{stack({data("3"), data("3")}, RowKind::batch)};
+       }},
+      {"stack on a new input axis", "2->3",
+       [] {
+         return std::vector{stack({data("3"), data("3")}, RowKind::input)};
+       }},
       {"wq(x) + bq, wq of 100->4,16: bq", "4,16",
        [] {
          Tensor wq = param("wq", {.input = {100}, .output = {4, 16}}), bq = param("bq");
@@ -325,7 +334,9 @@ TEST(Notation, ModelsOfTheContract) {
       {"a convolution to 16 channels, plus param b: b", "16",
        [] {
          Tensor kernel = param("kernel", {.input = {3, 3, 3}, .output = {16}}), b = param("b");
-         return std::vector{b, einsum("... | oh=+kh, ow=+kw, ..ic..; kh, kw, ..ic.. -> ..oc.. => ... | oh, ow, ..oc..", data("2|8,8,3"), kernel) + b};
+         return std::vector{b, einsum("... | oh=+kh, ow=+kw, ..ic..; kh, kw, ..ic.. -> ..oc.. => ... | oh, ow, ..oc..",
+                                      data("2|8,8,3"), kernel) +
+                                   b};
        }},
       {"x * exp(g), x of output 4,3: g", "3",
        [] {
@@ -372,7 +383,8 @@ TEST(Notation, MoreModels) {
          Tensor w = param("w", {.output = {2}}), m = param("m", {.input = {5}, .output = {3}});
          return std::vector{w(m)};
        }},
-      {"a kept mean stretches", "10|3", [] { return std::vector{data("10|3") - einsum("...|... => ...|0", data("10|3"))}; }},
+      {"a kept mean stretches", "10|3",
+       [] { return std::vector{data("10|3") - einsum("...|... => ...|0", data("10|3"))}; }},
       {"a kept mean of a kept mean is still a 1", "10|1",
        [] {
          Tensor m = einsum("...|... => ...|0", data("10|3"));
@@ -428,7 +440,8 @@ TEST(Notation, MoreModels) {
          Tensor w = param("w", {.output = {2}});
          return std::vector{w, w(data("5|3rgb"))};
        }},
-      {"a basis travels through einsum", "2heads|4", [] { return std::vector{einsum("h, d => h | d", data("2heads,4"))}; }},
+      {"a basis travels through einsum", "2heads|4",
+       [] { return std::vector{einsum("h, d => h | d", data("2heads,4"))}; }},
       {"a tag given by the parameter", "5|2out",
        [] {
          Tensor w = param("w", {.output = {Extent(2, "out")}});
@@ -441,14 +454,16 @@ TEST(Notation, MoreModels) {
          Tensor table = param("table", {.input = {10}});
          return std::vector{table, gather(table, tensor(Array(parse_shape("2|"), DType::i32))) + data("2|5")};
        }},
-      {"scatter_add", "7->5", [] { return std::vector{scatter_add(data("2|3,5"), tensor(Array(parse_shape("2|3"), DType::i32)), 7)}; }},
+      {"scatter_add", "7->5",
+       [] { return std::vector{scatter_add(data("2|3,5"), tensor(Array(parse_shape("2|3"), DType::i32)), 7)}; }},
       {"a slice removes the leftmost batch axis", "2|3", [] { return std::vector{data("4,2|3")[Index("i")]}; }},
       {"a slice's range sizes an axis that nothing else does", "8,2|3",
        [] {
          Tensor x = input("x", {.output = {3}});
          return std::vector{x, x[Index("i", 8)] + data("2|3")};
        }},
-      {"a slice's range may be shorter than the axis", "4|3", [] {
+      {"a slice's range may be shorter than the axis", "4|3",
+       [] {
          Tensor x = data("4|3");
          return std::vector{x, x[Index("i", 2)]};
        }},
@@ -462,7 +477,10 @@ TEST(Notation, MoreModels) {
          Tensor x = einsum("o; k => 2*o+k|", data("4"), data("3"));
          return std::vector{x, x[Index("i", 10)]};
        }},
-      {"stack in front of a row that has axes", "3|2,4", [] { return std::vector{stack({data("2,4"), data("2,4"), data("2,4")}, RowKind::batch)}; }},
+      {"stack in front of a row that has axes", "3|2,4",
+       [] {
+         return std::vector{stack({data("2,4"), data("2,4"), data("2,4")}, RowKind::batch)};
+       }},
       {"stack sizes a parameter", "4",
        [] {
          Tensor p = param("p");
@@ -487,37 +505,84 @@ struct Program1 {
 TEST(Notation, ValuesOfModels) {
   Index i("i", 3), shift("shift");
   const std::vector<Program1> programs = {
-      {"a captured size is a number", {0, 3, 6}, [] {
+      {"a captured size is a number",
+       {0, 3, 6},
+       [] {
          Dim d;
          Tensor x = einsum("i => i", data("3"), {{"i", d}});
          return x * d;
        }},
-      {"a row variable's product", {6}, [] {
+      {"a row variable's product",
+       {6},
+       [] {
          Dim d;
          Tensor total = einsum("..r.. => ", data("2,3"), {{"r", d}});
          return total * 0 + d;
        }},
-      {"an empty row variable's product is 1", {1}, [] {
+      {"an empty row variable's product is 1",
+       {1},
+       [] {
          Dim d;
          Tensor total = einsum("..r.. => ", data(""), {{"r", d}});
          return total * 0 + d;
        }},
       {"mean", {2.5}, [] { return mean(data("2|3")); }},
-      {"j <= i: cumulative sum", {0, 1, 3, 6}, [] { return einsum("j => i", data("4"), {{"i", "j"}, {"j <= i"}}); }},
-      {"j < i", {0, 0, 1, 3}, [] { return einsum("j => i", data("4"), {{"i", "j"}, {"j < i"}}); }},
-      {"j >= i", {6, 6, 5, 3}, [] { return einsum("j => i", data("4"), {{"i", "j"}, {"j >= i"}}); }},
-      {"j == i + 1", {1, 2, 3, 0}, [] { return einsum("j => i", data("4"), {{"i", "j"}, {"j == i + 1"}}); }},
-      {"2*i + j > 3", {0, 5, 6, 6}, [] { return einsum("j => i", data("4"), {{"i", "j"}, {"2*i + j > 3"}}); }},
-      {"causal maximum", {0, 1, 2}, [] { return einmax("j => i", data("3"), {{"i", "j"}, {"j <= i"}}); }},
-      {"two conditions: a band", {1, 3, 5, 3}, [] { return einsum("j=>i", data("4"), {{"i", 4}, {"j >= i"}, {"j <= i + 1"}}); }},
-      {"stack", {0, 1, 5, 6}, [] { return stack({data("2"), data("2") + 5}); }},
-      {"stack on inputs", {0, 5, 1, 6}, [] { return stack({data("2"), data("2") + 5}, RowKind::input); }},
-      {"gather", {4, 5, 0, 1}, [] {
+      {"j <= i: cumulative sum",
+       {0, 1, 3, 6},
+       [] {
+         return einsum("j => i", data("4"), {{"i", "j"}, {"j <= i"}});
+       }},
+      {"j < i",
+       {0, 0, 1, 3},
+       [] {
+         return einsum("j => i", data("4"), {{"i", "j"}, {"j < i"}});
+       }},
+      {"j >= i",
+       {6, 6, 5, 3},
+       [] {
+         return einsum("j => i", data("4"), {{"i", "j"}, {"j >= i"}});
+       }},
+      {"j == i + 1",
+       {1, 2, 3, 0},
+       [] {
+         return einsum("j => i", data("4"), {{"i", "j"}, {"j == i + 1"}});
+       }},
+      {"2*i + j > 3",
+       {0, 5, 6, 6},
+       [] {
+         return einsum("j => i", data("4"), {{"i", "j"}, {"2*i + j > 3"}});
+       }},
+      {"causal maximum",
+       {0, 1, 2},
+       [] {
+         return einmax("j => i", data("3"), {{"i", "j"}, {"j <= i"}});
+       }},
+      {"two conditions: a band",
+       {1, 3, 5, 3},
+       [] {
+         return einsum("j=>i", data("4"), {{"i", 4}, {"j >= i"}, {"j <= i + 1"}});
+       }},
+      {"stack",
+       {0, 1, 5, 6},
+       [] {
+         return stack({data("2"), data("2") + 5});
+       }},
+      {"stack on inputs",
+       {0, 5, 1, 6},
+       [] {
+         return stack({data("2"), data("2") + 5}, RowKind::input);
+       }},
+      {"gather",
+       {4, 5, 0, 1},
+       [] {
          Tensor table = einsum("v, d => v -> d", data("3,2"));
          return gather(table, tensor(Array(parse_shape("2|"), {2, 0}, DType::i32)));
        }},
-      {"scatter_add", {1, 0, 5}, [] {  // rows 0 1 2 3 into 0 -> 2, 1 -> 0, 2 -> 2, 3 -> 2
-         return einsum("v-> => v", scatter_add(data("4|"), tensor(Array(parse_shape("4|"), {2, 0, 2, 2}, DType::i32)), 3));
+      {"scatter_add",
+       {1, 0, 5},
+       [] {  // rows 0 1 2 3 into 0 -> 2, 1 -> 0, 2 -> 2, 3 -> 2
+         return einsum("v-> => v",
+                       scatter_add(data("4|"), tensor(Array(parse_shape("4|"), {2, 0, 2, 2}, DType::i32)), 3));
        }},
       {"slice", {4, 5}, [&] { return data("3|2")[i]; }, {{i, 2}}},
       {"slice of a slice", {6, 7}, [&] { return data("3,2|2")[i][shift]; }, {{i, 1}, {shift, 1}}},
@@ -525,15 +590,33 @@ TEST(Notation, ValuesOfModels) {
       {"argmax: position in the box of reduced axes", {5}, [] { return argmax("ij => ", data("2,3")); }},
       {"argmin by row", {0, 0}, [] { return argmin("ij => i", data("2,3")); }},
       {"a pointwise op over a spec: sum of exp", {3}, [] { return exp("i => ", data("3") * 0); }},
-      {"a pointwise op over a spec: sum of a - b", {-10, -9}, [] { return sub("i; j => i", data("2"), data("5")) * 1 + data("2") * -4; }},
-      {"einany", {0, 1}, [] { return einany("ij => i", tensor({{0, 0}, {0, 3}})); }},
-      {"einall", {0, 1}, [] { return einall("ij => i", tensor({{0, 1}, {2, 3}})); }},
-      {"a kept sum stretches", {-3, -2, -1, 0}, [] { return data("4") - largest(data("4")) + einsum("i => 0", data("4") * 0); }},
-      {"transposed convolution compared with a longer axis ends in zeros", {1, 1, 0}, [] {
+      {"a pointwise op over a spec: sum of a - b",
+       {-10, -9},
+       [] { return sub("i; j => i", data("2"), data("5")) * 1 + data("2") * -4; }},
+      {"einany",
+       {0, 1},
+       [] {
+         return einany("ij => i", tensor({{0, 0}, {0, 3}}));
+       }},
+      {"einall",
+       {0, 1},
+       [] {
+         return einall("ij => i", tensor({{0, 1}, {2, 3}}));
+       }},
+      {"a kept sum stretches",
+       {-3, -2, -1, 0},
+       [] { return data("4") - largest(data("4")) + einsum("i => 0", data("4") * 0); }},
+      {"transposed convolution compared with a longer axis ends in zeros",
+       {1, 1, 0},
+       [] {
          return einsum("o; k => o+k", tensor({1}), tensor({1, 1})) + data("3") * 0;
        }},
       {"dot", {5}, [] { return dot(data("3"), data("3")); }},
-      {"w(x)", {1, 3}, [] { return einsum("i, o => i -> o", data("2,2"))(tensor({1, 1})) + tensor({-1, -1}); }},
+      {"w(x)",
+       {1, 3},
+       [] {
+         return einsum("i, o => i -> o", data("2,2"))(tensor({1, 1})) + tensor({-1, -1});
+       }},
   };
   for (const Program1& p : programs) {
     try {

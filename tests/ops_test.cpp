@@ -45,7 +45,9 @@ std::vector<double> entry_values(const Formula& formula, std::span<const double>
   return values;
 }
 
-double evaluate(const Formula& formula, std::span<const double> variables) { return entry_values(formula, variables).back(); }
+double evaluate(const Formula& formula, std::span<const double> variables) {
+  return entry_values(formula, variables).back();
+}
 
 double evaluate(const char* text, std::span<const std::string_view> names, std::span<const double> variables) {
   const CompiledFormula compiled = compile_formula(text, names, op_rows());
@@ -62,7 +64,8 @@ std::vector<double> differentiate(const Formula& formula, std::span<const double
     const Formula::Entry& entry = formula.entries[size_t(i)];
     if (entry.leaf == Formula::Leaf::variable) out[entry.variable] += received[size_t(i)];
     if (entry.leaf != Formula::Leaf::none) continue;
-    const double local[5] = {received[size_t(i)], values[entry.args[0]], values[entry.args[1]], values[entry.args[2]], values[size_t(i)]};
+    const double local[5] = {received[size_t(i)], values[entry.args[0]], values[entry.args[1]], values[entry.args[2]],
+                             values[size_t(i)]};
     for (int k = 0; k < row(entry.op).arity; ++k) received[entry.args[k]] += evaluate(pullback(entry.op, k), local);
   }
   return out;
@@ -141,7 +144,9 @@ TEST_P(EveryOp, PullbackOfThePullbackIsTheSecondDerivative) {
         std::array<double, 3> up = at, down = at;
         up[size_t(j)] += h;
         down[size_t(j)] -= h;
-        const double numeric = (evaluate(formula, pullback_variables(op(), g, up)) - evaluate(formula, pullback_variables(op(), g, down))) / (2 * h);
+        const double numeric = (evaluate(formula, pullback_variables(op(), g, up)) -
+                                evaluate(formula, pullback_variables(op(), g, down))) /
+                               (2 * h);
         std::array<double, 5> through_y = variables;
         through_y[0] = received[4];
         const double analytic = received[size_t(j + 1)] + evaluate(pullback(op().op, j), through_y);
@@ -157,14 +162,30 @@ TEST_P(EveryOp, FactsHold) {
   for (int n = 0; n < kPoints; ++n) {
     const double a = draw(0), b = draw(1), c = draw(2), other = draw(0);
     const auto near = [](double value) { return 1e-12 * (1 + std::abs(value)); };
-    if (op().commutative) { ASSERT_EQ(f(a, b, 0), f(b, a, 0)) << op().name; }
-    if (op().associative) { ASSERT_NEAR(f(f(a, b, 0), other, 0), f(a, f(b, other, 0), 0), near(f(f(a, b, 0), other, 0))) << op().name; }
-    if (op().neutral) { ASSERT_EQ(f(a, *op().neutral, 0), a) << op().name; }
-    if (op().zero_preserving) { ASSERT_EQ(f(0, b, c), 0) << op().name; }
-    if (op().idempotent) { ASSERT_EQ(op().arity == 1 ? f(f(a, 0, 0), 0, 0) : f(a, a, 0), op().arity == 1 ? f(a, 0, 0) : a) << op().name; }
-    if (op().monotone > 0) { ASSERT_LE(f(std::min(a, other), b, c), f(std::max(a, other), b, c)) << op().name; }
-    if (op().monotone < 0) { ASSERT_GE(f(std::min(a, other), b, c), f(std::max(a, other), b, c)) << op().name; }
-    if (op().result == ResultType::logic) { ASSERT_TRUE(f(a, b, c) == 0 || f(a, b, c) == 1) << op().name; }
+    if (op().commutative) {
+      ASSERT_EQ(f(a, b, 0), f(b, a, 0)) << op().name;
+    }
+    if (op().associative) {
+      ASSERT_NEAR(f(f(a, b, 0), other, 0), f(a, f(b, other, 0), 0), near(f(f(a, b, 0), other, 0))) << op().name;
+    }
+    if (op().neutral) {
+      ASSERT_EQ(f(a, *op().neutral, 0), a) << op().name;
+    }
+    if (op().zero_preserving) {
+      ASSERT_EQ(f(0, b, c), 0) << op().name;
+    }
+    if (op().idempotent) {
+      ASSERT_EQ(op().arity == 1 ? f(f(a, 0, 0), 0, 0) : f(a, a, 0), op().arity == 1 ? f(a, 0, 0) : a) << op().name;
+    }
+    if (op().monotone > 0) {
+      ASSERT_LE(f(std::min(a, other), b, c), f(std::max(a, other), b, c)) << op().name;
+    }
+    if (op().monotone < 0) {
+      ASSERT_GE(f(std::min(a, other), b, c), f(std::max(a, other), b, c)) << op().name;
+    }
+    if (op().result == ResultType::logic) {
+      ASSERT_TRUE(f(a, b, c) == 0 || f(a, b, c) == 1) << op().name;
+    }
   }
 }
 
@@ -186,7 +207,8 @@ class CSpelling : public testing::Test {
     std::filesystem::create_directories(folder_);
     std::ofstream out(folder_ / "ops.c");
     out << "#include <tgmath.h>\n#include <stdint.h>\n";
-    for (const auto& [type, suffix] : {std::pair{"double", "f64"}, {"float", "f32"}, {"int32_t", "i32"}, {"uint8_t", "u8"}})
+    for (const auto& [type, suffix] :
+         {std::pair{"double", "f64"}, {"float", "f32"}, {"int32_t", "i32"}, {"uint8_t", "u8"}})
       for (const OpRow& row : op_rows()) {
         const bool integer = std::string(suffix) == "i32" || std::string(suffix) == "u8";
         if (integer && row.result == ResultType::real) continue;
@@ -195,7 +217,8 @@ class CSpelling : public testing::Test {
       }
     out.close();
     const std::string library = (folder_ / "ops.so").string();
-    const std::string command = "cc -O1 -w -fwrapv -ffp-contract=off -shared -fPIC -o " + library + " " + (folder_ / "ops.c").string() + " -lm";
+    const std::string command =
+        "cc -O1 -w -fwrapv -ffp-contract=off -shared -fPIC -o " + library + " " + (folder_ / "ops.c").string() + " -lm";
     if (std::system("cc --version >/dev/null 2>&1") == 0) {
       ASSERT_EQ(std::system(command.c_str()), 0) << command;
       library_ = dlopen(library.c_str(), RTLD_NOW);
@@ -228,13 +251,16 @@ TEST_F(CSpelling, OfFloatsGivesTheEvaluation) {
       for (double b : points)
         for (double c : points) {
           const double expected = row.eval(a, b, c), got = call<double>(row, "f64", a, b, c);
-          ASSERT_TRUE(std::isnan(expected) ? std::isnan(got) : got == expected || std::abs(got - expected) <= 1e-15 * std::abs(expected))
+          ASSERT_TRUE(std::isnan(expected) ? std::isnan(got)
+                                           : got == expected || std::abs(got - expected) <= 1e-15 * std::abs(expected))
               << row.name << "(" << a << ", " << b << ", " << c << ") is " << expected << ", in C " << got;
           const double got32 = double(call<float>(row, "f32", float(a), float(b), float(c)));
           const double expected32 = convert(DType::f32, expected);
-          ASSERT_TRUE(std::isnan(expected32) ? std::isnan(got32)
-                                             : got32 == expected32 || std::abs(got32 - expected32) <= 1e-5 * std::abs(expected32) + 1e-6)
-              << row.name << "(" << a << ", " << b << ", " << c << ") is " << expected32 << ", in C with floats " << got32;
+          ASSERT_TRUE(std::isnan(expected32)
+                          ? std::isnan(got32)
+                          : got32 == expected32 || std::abs(got32 - expected32) <= 1e-5 * std::abs(expected32) + 1e-6)
+              << row.name << "(" << a << ", " << b << ", " << c << ") is " << expected32 << ", in C with floats "
+              << got32;
         }
 }
 
@@ -247,12 +273,14 @@ TEST_F(CSpelling, OfIntegersGivesTheEvaluation) {
         for (int32_t c : points) {
           const double exact = row.eval(a, b, c);
           if (can_hold(DType::i32, exact) || std::isnan(exact)) {
-            ASSERT_EQ(call<int32_t>(row, "i32", a, b, c), convert(DType::i32, exact)) << row.name << "(" << a << ", " << b << ", " << c << ")";
+            ASSERT_EQ(call<int32_t>(row, "i32", a, b, c), convert(DType::i32, exact))
+                << row.name << "(" << a << ", " << b << ", " << c << ")";
           }
           const uint8_t u = uint8_t(a), v = uint8_t(b), w = uint8_t(c);
           const double small = row.eval(u, v, w);
           if (can_hold(DType::u8, small) || std::isnan(small)) {
-            ASSERT_EQ(call<uint8_t>(row, "u8", u, v, w), convert(DType::u8, small)) << row.name << "(" << +u << ", " << +v << ", " << +w << ")";
+            ASSERT_EQ(call<uint8_t>(row, "u8", u, v, w), convert(DType::u8, small))
+                << row.name << "(" << +u << ", " << +v << ", " << +w << ")";
           }
         }
   }
@@ -271,7 +299,8 @@ TEST(Op, IsStableAtTheExtremes) {
   EXPECT_TRUE(std::isnan(eval(Op::relu, kNaN)));
   for (Op op : {Op::sigmoid, Op::silu, Op::gelu, Op::gelu_tanh, Op::tanh, Op::erf})
     for (double a : {-1e200, -1000.0, 1000.0, 1e200})
-      EXPECT_TRUE(std::isfinite(evaluate(pullback(op, 0), pullback_variables(row(op), 1, {a})))) << row(op).name << " at " << a;
+      EXPECT_TRUE(std::isfinite(evaluate(pullback(op, 0), pullback_variables(row(op), 1, {a}))))
+          << row(op).name << " at " << a;
 }
 
 TEST(Op, NaNWinsMaxAndMin) {
@@ -288,21 +317,35 @@ TEST(Op, NaNWinsMaxAndMin) {
 }
 
 TEST(Op, RoundsHalvesToEvenAndTakesTheSignOfTheModulus) {
-  struct { double in, out; } rounds[] = {{0.5, 0}, {1.5, 2}, {2.5, 2}, {-0.5, 0}, {-1.5, -2}, {0.49, 0}, {2.51, 3}};
+  struct {
+    double in, out;
+  } rounds[] = {{0.5, 0}, {1.5, 2}, {2.5, 2}, {-0.5, 0}, {-1.5, -2}, {0.49, 0}, {2.51, 3}};
   for (auto [in, out] : rounds) EXPECT_EQ(eval(Op::round, in), out) << in;
-  struct { double a, b, out; } mods[] = {{7, 3, 1}, {-7, 3, 2}, {7, -3, -2}, {-7, -3, -1}, {6, 3, 0}, {5.5, 2, 1.5}};
+  struct {
+    double a, b, out;
+  } mods[] = {{7, 3, 1}, {-7, 3, 2}, {7, -3, -2}, {-7, -3, -1}, {6, 3, 0}, {5.5, 2, 1.5}};
   for (auto [a, b, out] : mods) EXPECT_EQ(eval(Op::mod, a, b), out) << a << " mod " << b;
 }
 
 TEST(Op, PowHasNoNaNInItsDerivatives) {
-  struct { double a, b, da, db; } cases[] = {{0, 0, 0, 0}, {0, 1, 1, 0}, {0, 2, 0, 0}, {0, 3, 0, 0},     {-2, 3, 12, 0},
-                                             {-2, 0, 0, 0}, {-1, 2, -2, 0}, {3, 0, 0, std::log(3.0)}, {2, 2, 4, 4 * std::log(2.0)}};
+  struct {
+    double a, b, da, db;
+  } cases[] = {{0, 0, 0, 0},
+               {0, 1, 1, 0},
+               {0, 2, 0, 0},
+               {0, 3, 0, 0},
+               {-2, 3, 12, 0},
+               {-2, 0, 0, 0},
+               {-1, 2, -2, 0},
+               {3, 0, 0, std::log(3.0)},
+               {2, 2, 4, 4 * std::log(2.0)}};
   for (auto [a, b, da, db] : cases) {
     const std::array<double, 5> at = pullback_variables(row(Op::pow), 1, {a, b});
     EXPECT_DOUBLE_EQ(evaluate(pullback(Op::pow, 0), at), da) << a << "^" << b;
     EXPECT_DOUBLE_EQ(evaluate(pullback(Op::pow, 1), at), db) << a << "^" << b;
     for (int k : {0, 1})
-      for (double second : differentiate(pullback(Op::pow, k), at)) EXPECT_TRUE(std::isfinite(second)) << a << "^" << b << " operand " << k;
+      for (double second : differentiate(pullback(Op::pow, k), at))
+        EXPECT_TRUE(std::isfinite(second)) << a << "^" << b << " operand " << k;
   }
   // d2/da2 of a^2 is 2, also at 0; d2/(da db) of a^b at b = 0 is 1/a.
   EXPECT_EQ(differentiate(pullback(Op::pow, 0), pullback_variables(row(Op::pow), 1, {0, 2}))[1], 2);
@@ -317,17 +360,22 @@ TEST(Op, GradientsOfTiesGoOneWay) {
   }
   for (double a : {-1.0, 0.0, 0.5, 1.0, 2.0}) {  // clamp's operands share g, whole
     const std::array<double, 5> at = pullback_variables(row(Op::clamp), 3, {a, 0, 1});
-    EXPECT_EQ(evaluate(pullback(Op::clamp, 0), at) + evaluate(pullback(Op::clamp, 1), at) + evaluate(pullback(Op::clamp, 2), at), 3) << a;
+    EXPECT_EQ(evaluate(pullback(Op::clamp, 0), at) + evaluate(pullback(Op::clamp, 1), at) +
+                  evaluate(pullback(Op::clamp, 2), at),
+              3)
+        << a;
   }
   // Nothing is multiplied by a mask: an infinite cotangent does not become NaN where it is not taken.
   EXPECT_EQ(evaluate(pullback(Op::relu, 0), pullback_variables(row(Op::relu), kInf, {-1})), 0);
 }
 
 TEST(Op, WhatHasNoDerivativeSaysZero) {
-  const std::set<Op> flat = {Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::not_, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge, Op::and_, Op::or_};
+  const std::set<Op> flat = {Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::not_, Op::eq,
+                             Op::ne,   Op::lt,    Op::le,   Op::gt,    Op::ge,    Op::and_, Op::or_};
   for (const OpRow& row : op_rows())
     for (int k = 0; k < row.arity; ++k)
-      EXPECT_EQ(pullback_is_zero(row.op, k), flat.count(row.op) > 0 || (row.op == Op::where && k == 0)) << row.name << " operand " << k;
+      EXPECT_EQ(pullback_is_zero(row.op, k), flat.count(row.op) > 0 || (row.op == Op::where && k == 0))
+          << row.name << " operand " << k;
   EXPECT_THROW(pullback(Op::sin, 1), InternalError);
   EXPECT_EQ(find_op("sinus"), std::nullopt);
 }
@@ -336,13 +384,45 @@ constexpr std::string_view kXY[] = {"x", "y"};
 
 TEST(FormulaText, MeansWhatItSays) {
   const double x = 3, y = 5, at[] = {x, y};
-  struct { const char* text; double value; } cases[] = {
-      {"x", x}, {"2", 2}, {"-x", -x}, {"--x", x}, {"x - y - 1", x - y - 1}, {"x - (y - 1)", x - (y - 1)}, {"x + y * 2", x + y * 2},
-      {"x / y / 2", x / y / 2}, {"-x * y", -x * y}, {"x - -2", 5}, {"x-2", 1}, {"-2 * x", -6}, {"x < y", 1}, {"x + 2 < y", 0}, {"x + 2 <= y", 1},
-      {"x > y == 0", 1}, {"x >= y", 0}, {"x != y", 1}, {"1 || 0 && 0", 1}, {"(1 || 0) && 0", 0}, {"x == 3 && y == 4 || y == 5", 1},
-      {"max(x, y) * min(x, y)", 15}, {"where(x > y, x, -y)", -y}, {" square( x )+1 ", 10}, {"clamp(x, 4, 4.5)", 4}, {"and(x, not(y))", 0},
-      {"1.1283791670955126", 1.1283791670955126}, {"0.6931471805599453", 0.6931471805599453}, {"1e3", 1e3}, {"2.5e-3", 2.5e-3}, {"1e+2", 100},
-      {"0.044715", 0.044715}, {"0.3989422804014327", 0.3989422804014327}, {"0.1", 0.1}, {"123456789012345678", 123456789012345678.0},
+  struct {
+    const char* text;
+    double value;
+  } cases[] = {
+      {"x", x},
+      {"2", 2},
+      {"-x", -x},
+      {"--x", x},
+      {"x - y - 1", x - y - 1},
+      {"x - (y - 1)", x - (y - 1)},
+      {"x + y * 2", x + y * 2},
+      {"x / y / 2", x / y / 2},
+      {"-x * y", -x * y},
+      {"x - -2", 5},
+      {"x-2", 1},
+      {"-2 * x", -6},
+      {"x < y", 1},
+      {"x + 2 < y", 0},
+      {"x + 2 <= y", 1},
+      {"x > y == 0", 1},
+      {"x >= y", 0},
+      {"x != y", 1},
+      {"1 || 0 && 0", 1},
+      {"(1 || 0) && 0", 0},
+      {"x == 3 && y == 4 || y == 5", 1},
+      {"max(x, y) * min(x, y)", 15},
+      {"where(x > y, x, -y)", -y},
+      {" square( x )+1 ", 10},
+      {"clamp(x, 4, 4.5)", 4},
+      {"and(x, not(y))", 0},
+      {"1.1283791670955126", 1.1283791670955126},
+      {"0.6931471805599453", 0.6931471805599453},
+      {"1e3", 1e3},
+      {"2.5e-3", 2.5e-3},
+      {"1e+2", 100},
+      {"0.044715", 0.044715},
+      {"0.3989422804014327", 0.3989422804014327},
+      {"0.1", 0.1},
+      {"123456789012345678", 123456789012345678.0},
   };
   for (auto [text, value] : cases) EXPECT_EQ(evaluate(text, kXY, at), value) << text;
 }
@@ -355,10 +435,27 @@ TEST(FormulaText, SharesEqualEntriesAndFoldsNothing) {
 }
 
 TEST(FormulaText, RefusesWhatItCannotRead) {
-  struct { const char* text; const char* phrase; } cases[] = {
-      {"", "the end"}, {"x +", "the end"}, {"z", "unknown variable"}, {"sinus(x)", "unknown function"}, {"sin(x", "`)`"}, {"pow(x)", "`,`"},
-      {"sin(x, y)", "`)`"}, {"(x", "`)`"}, {"x y", "operator"}, {"x = y", "operator"}, {"x & y", "operator"}, {"1e", "exponent"}, {"1.2.3", "decimal point"},
-      {"* x", "expected a number"}, {"1e999", "exponent"}, {"12345678901234567890", "19 digits"}, {"x)", "operator"},
+  struct {
+    const char* text;
+    const char* phrase;
+  } cases[] = {
+      {"", "the end"},
+      {"x +", "the end"},
+      {"z", "unknown variable"},
+      {"sinus(x)", "unknown function"},
+      {"sin(x", "`)`"},
+      {"pow(x)", "`,`"},
+      {"sin(x, y)", "`)`"},
+      {"(x", "`)`"},
+      {"x y", "operator"},
+      {"x = y", "operator"},
+      {"x & y", "operator"},
+      {"1e", "exponent"},
+      {"1.2.3", "decimal point"},
+      {"* x", "expected a number"},
+      {"1e999", "exponent"},
+      {"12345678901234567890", "19 digits"},
+      {"x)", "operator"},
       {"1+2+3+4+5+6+7+8+9+10+11+12+13+14+15+16+17+18+19+20+21+22", "too long"},
   };
   for (auto [text, phrase] : cases) {
@@ -408,7 +505,8 @@ double accumulate(const AccumulatorRow& row, std::span<const double> body) {
 
 TEST_P(EveryAccumulator, GradientIsTheDerivative) {
   const AccumulatorRow& row = GetParam();
-  const std::vector<std::vector<double>> bodies = {{2, -3, 0.5, 4}, {2, 0, 0.5, 4}, {0, -3, 0, 4}, {0, 0, 0}, {1.5}, {0}, {-2, -1, -1.5}};
+  const std::vector<std::vector<double>> bodies = {
+      {2, -3, 0.5, 4}, {2, 0, 0.5, 4}, {0, -3, 0, 4}, {0, 0, 0}, {1.5}, {0}, {-2, -1, -1.5}};
   for (const std::vector<double>& body : bodies) {
     double aux[2] = {0, 0};
     for (int k = 0; k < 2; ++k) {
@@ -438,13 +536,17 @@ TEST_P(EveryAccumulator, GradientIsTheDerivative) {
       std::vector<double> up = body, down = body;
       up[i] += h;
       down[i] -= h;
-      EXPECT_NEAR(got, chain * (accumulate(row, up) - accumulate(row, down)) / (2 * h), 1e-9) << row.name << " point " << i;
+      EXPECT_NEAR(got, chain * (accumulate(row, up) - accumulate(row, down)) / (2 * h), 1e-9)
+          << row.name << " point " << i;
     }
-    if (row.accumulator == Accumulator::max || row.accumulator == Accumulator::min) { EXPECT_EQ(flowing, 1.5) << row.name; }
+    if (row.accumulator == Accumulator::max || row.accumulator == Accumulator::min) {
+      EXPECT_EQ(flowing, 1.5) << row.name;
+    }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Accumulators, EveryAccumulator, testing::ValuesIn(accumulator_rows().begin(), accumulator_rows().end()),
+INSTANTIATE_TEST_SUITE_P(Accumulators, EveryAccumulator,
+                         testing::ValuesIn(accumulator_rows().begin(), accumulator_rows().end()),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Accumulators, SayWhatTheyAllow) {
@@ -478,7 +580,8 @@ TEST(Accumulators, TheFirstOfEqualsStaysAndNaNBeatsAll) {
 
 // Precisions.
 
-constexpr DType kAll[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64};
+constexpr DType kAll[] = {DType::boolean, DType::u8,   DType::i32, DType::i64,
+                          DType::f16,     DType::bf16, DType::f32, DType::f64};
 
 TEST(Precision, HasNamesAndSizes) {
   const char* names[] = {"bool", "u8", "i32", "i64", "f16", "bf16", "f32", "f64"};
@@ -497,29 +600,36 @@ TEST(Precision, HasNamesAndSizes) {
 
 TEST(Precision, PromotesByTheTable) {
   // Rows and columns in the order of kAll; the letter is the index of the result.
-  const char* table[] = {"01234567", "11234567", "22234567", "33334567", "44444667", "55556567", "66666667", "77777777"};
+  const char* table[] = {"01234567", "11234567", "22234567", "33334567",
+                         "44444667", "55556567", "66666667", "77777777"};
   for (int i = 0; i < kDTypeCount; ++i)
-    for (int j = 0; j < kDTypeCount; ++j) EXPECT_EQ(int(promote(kAll[i], kAll[j])), table[i][j] - '0') << name(kAll[i]) << " with " << name(kAll[j]);
+    for (int j = 0; j < kDTypeCount; ++j)
+      EXPECT_EQ(int(promote(kAll[i], kAll[j])), table[i][j] - '0') << name(kAll[i]) << " with " << name(kAll[j]);
 }
 
 TEST(Precision, OfResultsFollowsTheWrittenRules) {
   using D = DType;
   constexpr bool s = false, w = true;  // strong, weak
-  struct { Op op; std::vector<D> operands; std::array<bool, 3> weak; D result; } cases[] = {
+  struct {
+    Op op;
+    std::vector<D> operands;
+    std::array<bool, 3> weak;
+    D result;
+  } cases[] = {
       {Op::add, {D::i32, D::f16}, {s, s}, D::f16},
       {Op::add, {D::f16, D::bf16}, {s, s}, D::f32},
       {Op::add, {D::boolean, D::boolean}, {s, s}, D::i32},
       {Op::add, {D::u8, D::u8}, {s, s}, D::u8},
       {Op::max, {D::boolean, D::u8}, {s, s}, D::u8},
       {Op::neg, {D::boolean}, {s}, D::i32},
-      {Op::add, {D::u8, D::i32}, {s, w}, D::u8},       // a weak integer takes the tensor's precision
+      {Op::add, {D::u8, D::i32}, {s, w}, D::u8},  // a weak integer takes the tensor's precision
       {Op::add, {D::i64, D::u8}, {w, s}, D::u8},
-      {Op::mul, {D::f16, D::f64}, {s, w}, D::f16},     // a weak double too, among floats
+      {Op::mul, {D::f16, D::f64}, {s, w}, D::f16},  // a weak double too, among floats
       {Op::mul, {D::f32, D::f64}, {w, s}, D::f64},
-      {Op::mul, {D::i32, D::f64}, {s, w}, D::f32},     // a weak fraction against integers
+      {Op::mul, {D::i32, D::f64}, {s, w}, D::f32},  // a weak fraction against integers
       {Op::mul, {D::boolean, D::f64}, {s, w}, D::f32},
       {Op::add, {D::boolean, D::i32}, {s, w}, D::i32},
-      {Op::add, {D::i32, D::i32}, {w, w}, D::f32},     // two weak numbers
+      {Op::add, {D::i32, D::i32}, {w, w}, D::f32},  // two weak numbers
       {Op::add, {D::f64, D::f64}, {w, w}, D::f32},
       {Op::exp, {D::i64}, {s}, D::f32},
       {Op::exp, {D::bf16}, {s}, D::bf16},
@@ -539,7 +649,8 @@ TEST(Precision, OfResultsFollowsTheWrittenRules) {
       {Op::clamp, {D::f16, D::f64, D::i32}, {s, w, w}, D::f16},
   };
   for (const auto& [op, operands, weak, result] : cases)
-    EXPECT_EQ(name(result_type(op, operands, std::span(weak).first(operands.size()))), name(result)) << row(op).name << " of " << name(operands[0]);
+    EXPECT_EQ(name(result_type(op, operands, std::span(weak).first(operands.size()))), name(result))
+        << row(op).name << " of " << name(operands[0]);
   EXPECT_THROW(result_type(Op::add, std::array{D::f32}, std::array{false}), InternalError);
 
   for (D d : kAll) {
@@ -592,14 +703,33 @@ TEST(Precision, HalvesRoundToNearestEvenOnce) {
 }
 
 TEST(Precision, BFloat16IsTheUpperHalfOfFloat32) {
-  for (uint32_t bits = 0; bits < 0x7f80; ++bits) EXPECT_EQ(from_bf16(uint16_t(bits)), double(std::bit_cast<float>(bits << 16)));
+  for (uint32_t bits = 0; bits < 0x7f80; ++bits)
+    EXPECT_EQ(from_bf16(uint16_t(bits)), double(std::bit_cast<float>(bits << 16)));
 }
 
 TEST(Precision, KnownHalves) {
-  struct { double value; uint16_t bits; } cases[] = {
-      {1, 0x3c00}, {-2, 0xc000}, {65504, 0x7bff}, {65519.999, 0x7bff}, {65520, 0x7c00}, {1e300, 0x7c00}, {-1e300, 0xfc00}, {kInf, 0x7c00},
-      {0x1p-24, 0x0001}, {0x1p-25, 0x0000}, {0x1.0000000001p-25, 0x0001}, {0x1.8p-24, 0x0002}, {0x1p-14, 0x0400}, {0x1.ffp-15, 0x03fe},
-      {-0.0, 0x8000}, {1e-310, 0x0000}, {1.0 / 3, 0x3555}, {1 + 0x1p-11, 0x3c00}, {1 + 0x1p-11 + 0x1p-40, 0x3c01}};
+  struct {
+    double value;
+    uint16_t bits;
+  } cases[] = {{1, 0x3c00},
+               {-2, 0xc000},
+               {65504, 0x7bff},
+               {65519.999, 0x7bff},
+               {65520, 0x7c00},
+               {1e300, 0x7c00},
+               {-1e300, 0xfc00},
+               {kInf, 0x7c00},
+               {0x1p-24, 0x0001},
+               {0x1p-25, 0x0000},
+               {0x1.0000000001p-25, 0x0001},
+               {0x1.8p-24, 0x0002},
+               {0x1p-14, 0x0400},
+               {0x1.ffp-15, 0x03fe},
+               {-0.0, 0x8000},
+               {1e-310, 0x0000},
+               {1.0 / 3, 0x3555},
+               {1 + 0x1p-11, 0x3c00},
+               {1 + 0x1p-11 + 0x1p-40, 0x3c01}};
   for (auto [value, bits] : cases) EXPECT_EQ(to_f16(value), bits) << value;
   // Through float this would round twice, and to the wrong side.
   EXPECT_EQ(to_f16(1 + 0x1p-11 + 0x1p-40), 0x3c01);
@@ -610,25 +740,73 @@ TEST(Precision, KnownHalves) {
 }
 
 TEST(Precision, ConvertsByRuleFive) {
-  struct { DType dtype; double value, result; } cases[] = {
-      {DType::i32, 2.9, 2}, {DType::i32, -2.9, -2}, {DType::i32, kNaN, 0}, {DType::i32, 1e20, 2147483647}, {DType::i32, -1e20, -2147483648.0},
-      {DType::i32, kInf, 2147483647}, {DType::i32, 2147483647.5, 2147483647}, {DType::i32, -2147483648.5, -2147483648.0}, {DType::u8, 300, 255},
-      {DType::u8, -5, 0}, {DType::u8, 254.99, 254}, {DType::u8, kNaN, 0}, {DType::i64, 1e30, 0x1p63}, {DType::i64, -kInf, -0x1p63},
-      {DType::i64, 9007199254740993.0, 9007199254740992.0}, {DType::boolean, 0.1, 1}, {DType::boolean, 0, 0}, {DType::boolean, -0.0, 0},
-      {DType::boolean, kNaN, 1}, {DType::f32, 0.1, double(0.1f)}, {DType::f32, 1e40, kInf}, {DType::f64, 0.1, 0.1}, {DType::f16, 1e-9, 0},
-      {DType::bf16, 1.00390625, 1}, {DType::bf16, 1.01171875, 1.015625}};
+  struct {
+    DType dtype;
+    double value, result;
+  } cases[] = {{DType::i32, 2.9, 2},
+               {DType::i32, -2.9, -2},
+               {DType::i32, kNaN, 0},
+               {DType::i32, 1e20, 2147483647},
+               {DType::i32, -1e20, -2147483648.0},
+               {DType::i32, kInf, 2147483647},
+               {DType::i32, 2147483647.5, 2147483647},
+               {DType::i32, -2147483648.5, -2147483648.0},
+               {DType::u8, 300, 255},
+               {DType::u8, -5, 0},
+               {DType::u8, 254.99, 254},
+               {DType::u8, kNaN, 0},
+               {DType::i64, 1e30, 0x1p63},
+               {DType::i64, -kInf, -0x1p63},
+               {DType::i64, 9007199254740993.0, 9007199254740992.0},
+               {DType::boolean, 0.1, 1},
+               {DType::boolean, 0, 0},
+               {DType::boolean, -0.0, 0},
+               {DType::boolean, kNaN, 1},
+               {DType::f32, 0.1, double(0.1f)},
+               {DType::f32, 1e40, kInf},
+               {DType::f64, 0.1, 0.1},
+               {DType::f16, 1e-9, 0},
+               {DType::bf16, 1.00390625, 1},
+               {DType::bf16, 1.01171875, 1.015625}};
   for (auto [dtype, value, result] : cases) EXPECT_EQ(convert(dtype, value), result) << value << " as " << name(dtype);
   for (DType d : {DType::f16, DType::bf16, DType::f32, DType::f64}) EXPECT_TRUE(std::isnan(convert(d, kNaN)));
 }
 
 TEST(Precision, KnowsWhatItCanHold) {
-  struct { DType dtype; double value; bool fits; } cases[] = {
-      {DType::u8, 255, true}, {DType::u8, 256, false}, {DType::u8, 300, false}, {DType::u8, -1, false}, {DType::u8, 0.5, false}, {DType::u8, kNaN, false},
-      {DType::boolean, 1, true}, {DType::boolean, 2, false}, {DType::boolean, 0.5, false}, {DType::i32, -2147483648.0, true},
-      {DType::i32, 2147483648.0, false}, {DType::i32, 1.5, false}, {DType::i32, kInf, false}, {DType::i64, 0x1p62, true}, {DType::i64, 0x1p63, false},
-      {DType::i64, -0x1p63, true}, {DType::f16, 65504, true}, {DType::f16, 65519, true}, {DType::f16, 65520, false}, {DType::f16, 1e-9, true},
-      {DType::f16, kInf, true}, {DType::f16, kNaN, true}, {DType::f32, 1e38, true}, {DType::f32, 1e40, false}, {DType::f32, 0.1, true},
-      {DType::f32, kNaN, true}, {DType::bf16, 1e38, true}, {DType::bf16, 3.4e38, false}, {DType::f64, 1e300, true}, {DType::f64, -kInf, true}};
+  struct {
+    DType dtype;
+    double value;
+    bool fits;
+  } cases[] = {{DType::u8, 255, true},
+               {DType::u8, 256, false},
+               {DType::u8, 300, false},
+               {DType::u8, -1, false},
+               {DType::u8, 0.5, false},
+               {DType::u8, kNaN, false},
+               {DType::boolean, 1, true},
+               {DType::boolean, 2, false},
+               {DType::boolean, 0.5, false},
+               {DType::i32, -2147483648.0, true},
+               {DType::i32, 2147483648.0, false},
+               {DType::i32, 1.5, false},
+               {DType::i32, kInf, false},
+               {DType::i64, 0x1p62, true},
+               {DType::i64, 0x1p63, false},
+               {DType::i64, -0x1p63, true},
+               {DType::f16, 65504, true},
+               {DType::f16, 65519, true},
+               {DType::f16, 65520, false},
+               {DType::f16, 1e-9, true},
+               {DType::f16, kInf, true},
+               {DType::f16, kNaN, true},
+               {DType::f32, 1e38, true},
+               {DType::f32, 1e40, false},
+               {DType::f32, 0.1, true},
+               {DType::f32, kNaN, true},
+               {DType::bf16, 1e38, true},
+               {DType::bf16, 3.4e38, false},
+               {DType::f64, 1e300, true},
+               {DType::f64, -kInf, true}};
   for (auto [dtype, value, fits] : cases) EXPECT_EQ(can_hold(dtype, value), fits) << value << " as " << name(dtype);
 }
 
@@ -637,7 +815,8 @@ TEST(Precision, LoadsWhatItStored) {
     std::vector<std::byte> data(size_t(bytes(dtype)) * 4, std::byte{0x55});
     for (int i : {2, 0, 1}) store(dtype, data.data(), i, i % 2);
     for (int i : {0, 1, 2}) EXPECT_EQ(load(dtype, data.data(), i), i % 2) << name(dtype);
-    for (int b = 0; b < bytes(dtype); ++b) EXPECT_EQ(data[size_t(3 * bytes(dtype) + b)], std::byte{0x55}) << name(dtype);
+    for (int b = 0; b < bytes(dtype); ++b)
+      EXPECT_EQ(data[size_t(3 * bytes(dtype) + b)], std::byte{0x55}) << name(dtype);
   }
 }
 

@@ -1,4 +1,5 @@
-// What the tests made from a page of docs/ (tools/page_test.awk) stand on: `EXPRESSION;  // => TEXT` becomes shows(ctx, EXPRESSION, TEXT).
+// What the tests made from a page of docs/ (tools/page_test.awk) stand on: `EXPRESSION;  // => TEXT` becomes shows(ctx,
+// EXPRESSION, TEXT).
 #pragma once
 
 #include <caravan/caravan.h>
@@ -61,11 +62,13 @@ inline bool matches(std::string_view actual, std::string_view text) {
 
 // Compared as one line.
 template <class T>
-void shows(Context& ctx, const T& value, const std::string& text, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+void shows(Context& ctx, const T& value, const std::string& text, const char* file = __builtin_FILE(),
+           int line = __builtin_LINE()) {
   std::istringstream lines(shown(ctx, value, text));
   std::string actual, next;
   while (std::getline(lines >> std::ws, next)) actual += (actual.empty() ? "" : " ") + next;
-  if (!matches(actual, text)) ADD_FAILURE_AT(file, line) << "the page says:  " << text << "\nit comes out:   " << actual;
+  if (!matches(actual, text))
+    ADD_FAILURE_AT(file, line) << "the page says:  " << text << "\nit comes out:   " << actual;
 }
 
 }  // namespace caravan

@@ -1,5 +1,5 @@
-// Parity with PyTorch: its own runs (those beside the tests, and where CARAVAN_FIXTURES names a folder), random models of the same vocabulary
-// against the interpreter everywhere, and what is refused.
+// Parity with PyTorch: its own runs (those beside the tests, and where CARAVAN_FIXTURES names a folder), random models
+// of the same vocabulary against the interpreter everywhere, and what is refused.
 #include "caravan/parity/parity.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,8 @@ TEST(Parity, RandomModelsAgreeWithTheInterpreter) {
     const char* text = std::getenv(name);
     return text ? uint32_t(std::atoi(text)) : uint32_t(otherwise);
   };
-  const uint32_t models = given("CARAVAN_PARITY_MODELS", kSanitized ? 20 : 200), from = given("CARAVAN_PARITY_FIRST", 1);
+  const uint32_t models = given("CARAVAN_PARITY_MODELS", kSanitized ? 20 : 200),
+                 from = given("CARAVAN_PARITY_FIRST", 1);
   for (uint32_t seed = from; seed < from + models; ++seed) {
     const RandomFixture random(seed);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, random.model()));
@@ -80,7 +81,8 @@ TEST(Parity, RandomModelsAgreeWithTheInterpreter) {
     const std::vector<string> flags = seed % 16 ? std::vector<string>{"-O0"} : std::vector<string>{};
     const Arrays actual = train(fixture, on("cpu", 1 + int(seed % 2), flags));
     const Report report = compare(actual, expected);
-    EXPECT_TRUE(report.passed()) << random.tensors().metadata.at("optimizer") << ", " << random.tensors().metadata.at("loss") << '\n'
+    EXPECT_TRUE(report.passed()) << random.tensors().metadata.at("optimizer") << ", "
+                                 << random.tensors().metadata.at("loss") << '\n'
                                  << failures(report);
   }
 }
@@ -99,9 +101,11 @@ TEST(Parity, ACompletedFixtureIsReadBackAndAgrees) {
 
 // --- layouts, against loops that read PyTorch's arrays as PyTorch lays them out ---
 
-data::Tensors described(const string& model, const string& loss, const string& optimizer = R"({"name": "sgd", "lr": 0.1})") {
+data::Tensors described(const string& model, const string& loss,
+                        const string& optimizer = R"({"name": "sgd", "lr": 0.1})") {
   data::Tensors out;
-  out.metadata = {{"fixture", "1"}, {"name", "by hand"}, {"model", model}, {"loss", loss}, {"optimizer", optimizer}, {"steps", "1"}};
+  out.metadata = {{"fixture", "1"}, {"name", "by hand"},      {"model", model},
+                  {"loss", loss},   {"optimizer", optimizer}, {"steps", "1"}};
   return out;
 }
 Array numbers(const Sizes& sizes, uint32_t seed, DType dtype = DType::f32, int64_t below = 0) {
@@ -109,7 +113,8 @@ Array numbers(const Sizes& sizes, uint32_t seed, DType dtype = DType::f32, int64
   for (int64_t size : sizes) shape.output.push_back({size});
   Array out(shape, dtype);
   std::mt19937 random(seed);
-  for (int64_t i = 0; i < out.size(); ++i) out.set(i, below ? double(random() % uint32_t(below)) : double(random() % 2001) / 1000 - 1);
+  for (int64_t i = 0; i < out.size(); ++i)
+    out.set(i, below ? double(random() % uint32_t(below)) : double(random() % 2001) / 1000 - 1);
   return out;
 }
 
@@ -119,7 +124,8 @@ TEST(Layout, ConvolutionPoolFlattenLinear) {
       {"type": "conv2d", "in": 4, "out": 6, "kernel": [3, 2], "stride": [2, 1], "padding": [1, 2], "dilation": [1, 2], "groups": 2},
       {"type": "max_pool2d", "kernel": [2, 3]}, {"type": "flatten"}, {"type": "linear", "in": 24, "out": 3}]})",
                                     "mse", R"({"name": "sgd", "lr": 0})");
-  const Array x = numbers({1, 2, 4, 7, 6}, 1), w = numbers({6, 2, 3, 2}, 2), b = numbers({6}, 3), v = numbers({3, 24}, 4), c = numbers({3}, 5);
+  const Array x = numbers({1, 2, 4, 7, 6}, 1), w = numbers({6, 2, 3, 2}, 2), b = numbers({6}, 3),
+              v = numbers({3, 24}, 4), c = numbers({3}, 5);
   auto add = [&](const string& name, const Array& array) { tensors.list[name] = data::stored(array); };
   add("x", x), add("y", numbers({1, 2, 3}, 6));
   add("param.0.weight", w), add("param.0.bias", b), add("param.3.weight", v), add("param.3.bias", c);
@@ -138,7 +144,8 @@ TEST(Layout, ConvolutionPoolFlattenLinear) {
                 for (int64_t kh = 0; kh < 3; ++kh)
                   for (int64_t kw = 0; kw < 2; ++kw) {
                     const int64_t h = 2 * oh - 1 + kh, z = ow - 2 + 2 * kw;
-                    if (h >= 0 && h < 7 && z >= 0 && z < 6) sum += w.at({o, i, kh, kw}) * x.at({0, n, o / 3 * 2 + i, h, z});
+                    if (h >= 0 && h < 7 && z >= 0 && z < 6)
+                      sum += w.at({o, i, kh, kw}) * x.at({0, n, o / 3 * 2 + i, h, z});
                   }
               best = std::max(best, sum);
             }
@@ -165,7 +172,8 @@ TEST(Layout, EmbeddingFlattenConsecutiveLinear) {
     for (int64_t t = 0; t < 2; ++t) {
       double out[2] = {};
       for (int64_t o = 0; o < 2; ++o) {
-        for (int64_t i = 0; i < 6; ++i) out[o] += w.at({o, i}) * table.at({int64_t(x.at({0, n, 2 * t + i / 3})), i % 3});
+        for (int64_t i = 0; i < 6; ++i)
+          out[o] += w.at({o, i}) * table.at({int64_t(x.at({0, n, 2 * t + i / 3})), i % 3});
         EXPECT_NEAR(results.at("eval_output").at({n, t, o}), out[o], 1e-9);
       }
       const int64_t y = int64_t(tensors.array("y").at({0, n, t}));
@@ -175,7 +183,8 @@ TEST(Layout, EmbeddingFlattenConsecutiveLinear) {
 }
 
 TEST(Layout, HingeIsDividedByTheBatchAlone) {
-  data::Tensors tensors = described(R"({"type": "sequential", "layers": [{"type": "linear", "in": 1, "out": 1, "bias": false}]})", "hinge");
+  data::Tensors tensors =
+      described(R"({"type": "sequential", "layers": [{"type": "linear", "in": 1, "out": 1, "bias": false}]})", "hinge");
   auto add = [&](const string& name, const Array& array) { tensors.list[name] = data::stored(array); };
   Shape two;
   two.output = {{1}, {2}, {3}, {1}};
@@ -231,10 +240,16 @@ TEST(Difference, TheStepWhereLossesPartIsTheFirstBeyondTheLimit) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   EXPECT_EQ(report({1, 1, 2}, {1, 1, nan}).losses_part_at, 2);
   EXPECT_EQ(report({1, 3, inf}, {1, 1, inf}).losses_part_at, 1);
-  EXPECT_TRUE(std::isnan(compare({{"losses", Array::vector({1})}, {"grad.a", Array::vector({nan})}, {"grad.b", Array::vector({1})}},
-                                 {{"losses", Array::vector({1})}, {"grad.a", Array::vector({1})}, {"grad.b", Array::vector({1})}}).worst()));
-  EXPECT_THROW(compare({{"losses", Array::vector({1})}, {"grad.w", Array::vector({1})}}, {{"losses", Array::vector({1})}}), ConfigError);
-  EXPECT_THROW(compare({{"losses", Array::vector({1})}}, {{"losses", Array::vector({1})}, {"grad.w", Array::vector({1})}}), ConfigError);
+  EXPECT_TRUE(std::isnan(
+      compare({{"losses", Array::vector({1})}, {"grad.a", Array::vector({nan})}, {"grad.b", Array::vector({1})}},
+              {{"losses", Array::vector({1})}, {"grad.a", Array::vector({1})}, {"grad.b", Array::vector({1})}})
+          .worst()));
+  EXPECT_THROW(
+      compare({{"losses", Array::vector({1})}, {"grad.w", Array::vector({1})}}, {{"losses", Array::vector({1})}}),
+      ConfigError);
+  EXPECT_THROW(
+      compare({{"losses", Array::vector({1})}}, {{"losses", Array::vector({1})}, {"grad.w", Array::vector({1})}}),
+      ConfigError);
 }
 
 // --- refusals ---
@@ -266,42 +281,55 @@ TEST(Description, WordsThatAreNotOfTheVocabulary) {
       {R"({"type": "resnet"})", "there is no type `resnet`; there are sequential, gpt"},
       {R"({"type": "sequential"})", "`layers` must be a list of at least one layer"},
       {R"({"type": "sequential", "layers": [], "type": "gpt"})", "has the name `type` twice"},
-      {R"({"type": "sequential", "layers": [{"type": "relu"}], "lr": 1})", "there is no option `lr`; there are type, layers"},
+      {R"({"type": "sequential", "layers": [{"type": "relu"}], "lr": 1})",
+       "there is no option `lr`; there are type, layers"},
       {layers(""), "`layers` must be a list of at least one layer"},
       {layers("3"), "layer 0 of the model: it must be an object"},
-      {layers(R"({"type": "relu"}, {"type": "dropout"})"), "layer 1 of the model: there is no layer `dropout`; there are linear, conv2d"},
+      {layers(R"({"type": "relu"}, {"type": "dropout"})"),
+       "layer 1 of the model: there is no layer `dropout`; there are linear, conv2d"},
       {layers(R"({"type": "linear", "in": 3})"), "layer 0 of the model, `linear`: `out` is missing"},
-      {layers(R"({"type": "linear", "in": 3, "out": 2, "activation": "relu"})"), "there is no option `activation`; there are type, in, out, bias"},
+      {layers(R"({"type": "linear", "in": 3, "out": 2, "activation": "relu"})"),
+       "there is no option `activation`; there are type, in, out, bias"},
       {layers(R"({"type": "linear", "in": 0, "out": 2})"), "`in` must be a whole number from 1 to 16777216, not `0`"},
       {layers(R"({"type": "linear", "in": 2.0, "out": 2})"), "`in` must be a whole number"},
       {layers(R"({"type": "linear", "in": 18446744073709551615, "out": 2})"), "`in` must be a whole number"},
       {layers(R"({"type": "linear", "in": 2, "out": 2, "bias": 1})"), "`bias` must be true or false, not `1`"},
       {layers(R"({"type": "conv2d", "in": 4, "out": 6, "kernel": [1, 2, 3]})"), "`kernel` must be a number or a pair"},
-      {layers(R"({"type": "conv2d", "in": 4, "out": 6, "kernel": 3, "groups": 4})"), "`groups` 4 must divide `in` 4 and `out` 6"},
-      {layers(R"({"type": "conv2d", "in": 4, "out": 6, "kernel": 3, "padding": -1})"), "`padding` must be a whole number from 0"},
-      {layers(R"({"type": "conv2d", "in": 4, "out": 6, "kernel": 3, "padding": "same"})"), "`padding` must be a whole number from 0"},
+      {layers(R"({"type": "conv2d", "in": 4, "out": 6, "kernel": 3, "groups": 4})"),
+       "`groups` 4 must divide `in` 4 and `out` 6"},
+      {layers(R"({"type": "conv2d", "in": 4, "out": 6, "kernel": 3, "padding": -1})"),
+       "`padding` must be a whole number from 0"},
+      {layers(R"({"type": "conv2d", "in": 4, "out": 6, "kernel": 3, "padding": "same"})"),
+       "`padding` must be a whole number from 0"},
       {layers(R"({"type": "max_pool2d", "kernel": 3, "padding": 2})"), "`padding` 2 is more than half of `kernel` 3"},
       {layers(R"({"type": "max_pool2d", "kernel": 3, "ceil_mode": true})"), "there is no option `ceil_mode`"},
-      {layers(R"({"type": "residual", "layers": [{"type": "tanh"}, {"type": "tahn"}]})"), "layer 0.1 of the model: there is no layer `tahn`"},
+      {layers(R"({"type": "residual", "layers": [{"type": "tanh"}, {"type": "tahn"}]})"),
+       "layer 0.1 of the model: there is no layer `tahn`"},
       {R"({"type": "gpt", "vocab": 9, "ctx": 4, "dim": 6, "heads": 4, "layers": 1})", "`heads` 4 must divide `dim` 6"},
       {R"({"type": "gpt", "vocab": 9, "ctx": 4, "dim": 6, "layers": 1})", "`heads` is missing"},
   };
-  for (const auto& [model, phrase] : rows) expect_sentence(refusal([&, &model = model] { parse_model(model); }), phrase);
+  for (const auto& [model, phrase] : rows)
+    expect_sentence(refusal([&, &model = model] { parse_model(model); }), phrase);
   string deep = R"({"type": "relu"})";
   for (int i = 0; i < 100; ++i) deep = R"({"type": "residual", "layers": [)" + deep + "]}";
   expect_sentence(refusal([&] { parse_model(layers(deep)); }), "nested deeper than 64 levels");
 
   expect_sentence(refusal([] { parse_loss("mae"); }), "there is no loss `mae`; there are mse, hinge, cross_entropy");
-  expect_sentence(refusal([] { parse_optimizer(R"({"name": "lion"})"); }), "there is no optimizer `lion`; there are sgd, adam, adamw");
-  expect_sentence(refusal([] { parse_optimizer(R"({"name": "sgd", "betas": [0.9, 0.99]})"); }), "there is no option `betas`");
-  expect_sentence(refusal([] { parse_optimizer(R"({"name": "adam", "betas": [0.9, 1]})"); }), "`betas` must be a number from 0");
-  expect_sentence(refusal([] { parse_optimizer(R"({"name": "sgd", "nesterov": true})"); }), "`nesterov` needs a `momentum`");
+  expect_sentence(refusal([] { parse_optimizer(R"({"name": "lion"})"); }),
+                  "there is no optimizer `lion`; there are sgd, adam, adamw");
+  expect_sentence(refusal([] { parse_optimizer(R"({"name": "sgd", "betas": [0.9, 0.99]})"); }),
+                  "there is no option `betas`");
+  expect_sentence(refusal([] { parse_optimizer(R"({"name": "adam", "betas": [0.9, 1]})"); }),
+                  "`betas` must be a number from 0");
+  expect_sentence(refusal([] { parse_optimizer(R"({"name": "sgd", "nesterov": true})"); }),
+                  "`nesterov` needs a `momentum`");
   expect_sentence(refusal([] { parse_optimizer(R"({"name": "sgd", "lr": -1})"); }), "`lr` must be a number from 0");
 }
 
 TEST(Fixture, WhatDoesNotFitIsRefused) {
   auto good = [] {
-    data::Tensors out = described(R"({"type": "sequential", "layers": [{"type": "linear", "in": 3, "out": 2}]})", "cross_entropy");
+    data::Tensors out =
+        described(R"({"type": "sequential", "layers": [{"type": "linear", "in": 3, "out": 2}]})", "cross_entropy");
     out.list["x"] = data::stored(numbers({1, 4, 3}, 1));
     out.list["y"] = data::stored(numbers({1, 4}, 2, DType::i64, 2));
     out.list["param.0.weight"] = data::stored(numbers({2, 3}, 3));
@@ -332,25 +360,52 @@ TEST(Fixture, WhatDoesNotFitIsRefused) {
       {[](T t) { t.metadata["steps"] = "2"; }, "its first axis must be the 2 steps"},
       {[](T t) { t.list.erase("x"); }, "there is no tensor `x`"},
       {[](T t) { t.list["x"].type = data::StoredType::u32; }, "`x` is U32, which Caravan does not compute with"},
-      {[](T t) { t.list["y"] = data::stored(numbers({1, 3}, 2, DType::i64, 2)); }, "`x` has batches of 4 and `y` of 3"},
-      {[](T t) { t.list["y"] = data::stored(numbers({1, 4, 2}, 2, DType::i64, 2)); }, "`y` has [2] for each example"},
-      {[](T t) { t.list["y"] = data::stored(numbers({1, 4}, 2)); }, "`y` holds f32"},
-      {[](T t) { t.list["y"] = data::stored(numbers({1, 4}, 3, DType::i64, 9)); }, "ids are from 0 to 1"},
+      {[](T t) {
+         t.list["y"] = data::stored(numbers({1, 3}, 2, DType::i64, 2));
+       },
+       "`x` has batches of 4 and `y` of 3"},
+      {[](T t) {
+         t.list["y"] = data::stored(numbers({1, 4, 2}, 2, DType::i64, 2));
+       },
+       "`y` has [2] for each example"},
+      {[](T t) {
+         t.list["y"] = data::stored(numbers({1, 4}, 2));
+       },
+       "`y` holds f32"},
+      {[](T t) {
+         t.list["y"] = data::stored(numbers({1, 4}, 3, DType::i64, 9));
+       },
+       "ids are from 0 to 1"},
       {[](T t) { t.list["more"] = t.list["x"]; }, "a fixture has no tensor `more`"},
       {[](T t) { t.list["param.1.weight"] = t.list["x"]; }, "the model has no `param.1.weight`"},
       {[](T t) { t.list["buffer.0.running_mean"] = t.list["x"]; }, "the model has no `buffer.0.running_mean`"},
       {[](T t) { t.list.erase("param.0.bias"); }, "it has no tensor `param.0.bias`, which the model needs"},
-      {[](T t) { t.list["param.0.weight"] = data::stored(numbers({3, 2}, 3)); }, "has the shape [3, 2], but the model needs [2, 3]"},
+      {[](T t) {
+         t.list["param.0.weight"] = data::stored(numbers({3, 2}, 3));
+       },
+       "has the shape [3, 2], but the model needs [2, 3]"},
       {[](T t) { t.list.erase("grad.0.bias"); }, "it has no tensor `grad.0.bias`"},
       {[](T t) { t.list.erase("losses"); }, "it has no tensor `losses`"},
-      {[](T t) { t.list["final.0.bias"] = data::stored(numbers({3}, 3)); }, "`final.0.bias` has the shape [3], but the model gives [2]"},
-      {[](T t) { t.metadata["model"] = R"({"type": "sequential", "layers": [{"type": "linear", "in": 4, "out": 2}]})"; },
+      {[](T t) { t.list["final.0.bias"] = data::stored(numbers({3}, 3)); },
+       "`final.0.bias` has the shape [3], but the model gives [2]"},
+      {[](T t) {
+         t.metadata["model"] = R"({"type": "sequential", "layers": [{"type": "linear", "in": 4, "out": 2}]})";
+       },
        "layer 0 of the model takes 4 features but gets [batch, 3]"},
-      {[](T t) { t.metadata["model"] = R"({"type": "sequential", "layers": [{"type": "conv2d", "in": 4, "out": 2, "kernel": 1}]})"; },
+      {[](T t) {
+         t.metadata["model"] =
+             R"({"type": "sequential", "layers": [{"type": "conv2d", "in": 4, "out": 2, "kernel": 1}]})";
+       },
        "layer 0 of the model takes images of 4 channels but gets [batch, 3]"},
-      {[](T t) { t.metadata["model"] = R"({"type": "sequential", "layers": [{"type": "residual", "layers": [{"type": "linear", "in": 3, "out": 2}]}]})"; },
+      {[](T t) {
+         t.metadata["model"] =
+             R"({"type": "sequential", "layers": [{"type": "residual", "layers": [{"type": "linear", "in": 3, "out": 2}]}]})";
+       },
        "layer 0 of the model adds [batch, 2]"},
-      {[](T t) { t.metadata["model"] = R"({"type": "sequential", "layers": [{"type": "relu"}, {"type": "embedding", "num": 3, "dim": 2}]})"; },
+      {[](T t) {
+         t.metadata["model"] =
+             R"({"type": "sequential", "layers": [{"type": "relu"}, {"type": "embedding", "num": 3, "dim": 2}]})";
+       },
        "layer 1 of the model is an embedding"},
       {[](T t) { t.metadata["model"] = R"({"type": "gpt", "vocab": 9, "ctx": 2, "dim": 6, "heads": 2, "layers": 1})"; },
        "sequences of at most 2 ids, but `x` has [3]"},

@@ -57,7 +57,8 @@ std::optional<Image> decoded(const string& file) {
     chunks.emplace_back(file.substr(at + 4, 4), file.substr(at + 8, size));
     at += 12 + size;
   }
-  if (chunks.size() != 3 || chunks[0].first != "IHDR" || chunks[1].first != "IDAT" || chunks[2].first != "IEND") return {};
+  if (chunks.size() != 3 || chunks[0].first != "IHDR" || chunks[1].first != "IDAT" || chunks[2].first != "IEND")
+    return {};
   const string &head = chunks[0].second, &packed = chunks[1].second;
   if (head.size() != 13 || !chunks[2].second.empty() || head[8] != 8 || (head[9] != 0 && head[9] != 2)) return {};
   if (head.substr(10) != string(3, '\0')) return {};
@@ -65,7 +66,8 @@ std::optional<Image> decoded(const string& file) {
   const size_t stride = size_t(out.width) * size_t(out.channels) + 1;
   std::vector<uint8_t> rows(stride * size_t(out.height) + 1);  // one more, to see that there is no more
   uLongf size = uLongf(rows.size());
-  if (uncompress(rows.data(), &size, reinterpret_cast<const Bytef*>(packed.data()), uLong(packed.size())) != Z_OK) return {};
+  if (uncompress(rows.data(), &size, reinterpret_cast<const Bytef*>(packed.data()), uLong(packed.size())) != Z_OK)
+    return {};
   if (size + 1 != rows.size()) return {};
   for (size_t i = 0; i < size; ++i)
     if (i % stride != 0)
@@ -197,7 +199,10 @@ TEST(Font, EveryLetterHasAPictureOfItsOwn) {
   }
   Image accent = blank(12, 9), box = blank(12, 9);
   write(accent, 0, 0, "éa", 0x33);
-  write(box, 0, 0, "\x01" "a", 0x33);
+  write(box, 0, 0,
+        "\x01"
+        "a",
+        0x33);
   EXPECT_EQ(inked(accent), inked(box));  // one box, however many bytes
 }
 
@@ -234,10 +239,15 @@ TEST(Sheet, ImagesMayBeFlatBytesOrNumbersUpToOne) {
 
 TEST(Sheet, WhatIsNoRowOfImagesIsRefused) {
   for (const char* shape : {"", "4", "2,2", "2|5", "2|2,2,3", "2,2|4", "2|4->4", "2|"})
-    for (const string& message :
-         {refusal([&] { png(Sheet{"Digits", Array(parse_shape(shape))}); }),
-          refusal([&] { svg(Sheet{"Digits", Array(parse_shape(shape))}); }),
-          refusal([&] { text(Sheet{"Digits", Array(parse_shape(shape))}); })}) {
+    for (const string& message : {refusal([&] {
+                                    png(Sheet{"Digits", Array(parse_shape(shape))});
+                                  }),
+                                  refusal([&] {
+                                    svg(Sheet{"Digits", Array(parse_shape(shape))});
+                                  }),
+                                  refusal([&] {
+                                    text(Sheet{"Digits", Array(parse_shape(shape))});
+                                  })}) {
       EXPECT_CONTAINS(message, "Sheet \"Digits\": images are n|h,w,1 or n|h,w or n|side*side, not ");
       EXPECT_CONTAINS(message, to_string(parse_shape(shape)) + ": reshape them");
     }
@@ -327,15 +337,14 @@ TEST(Sheet, AnSvgHoldsItsImagesAndItsNames) {
 }
 
 TEST(Sheet, ATextHasHalfBlocksAndShades) {
-  Sheet sheet{"Two", Array(parse_shape("2|4,5,1"),
-                           {0, 60, 120, 180, 255,  //
-                            0, 60, 120, 180, 255,  //
-                            255, 0, 0, 255, 0,     //
-                            0, 255, 0, 255, 0,     //
-                            255, 255, 255, 255, 255,  //
-                            0, 0, 0, 0, 0,         //
-                            0, 0, 0, 0, 0,         //
-                            0, 0, 0, 0, 255},
+  Sheet sheet{"Two", Array(parse_shape("2|4,5,1"), {0,   60,  120, 180, 255,  //
+                                                    0,   60,  120, 180, 255,  //
+                                                    255, 0,   0,   255, 0,    //
+                                                    0,   255, 0,   255, 0,    //
+                                                    255, 255, 255, 255, 255,  //
+                                                    0,   0,   0,   0,   0,    //
+                                                    0,   0,   0,   0,   0,    //
+                                                    0,   0,   0,   0,   255},
                            DType::u8)};
   sheet.captions = {"4", "wide caption"};
   sheet.column_titles = {"a", "b"};
@@ -352,13 +361,16 @@ TEST(Sheet, ATextThatIsTooWideIsMadeSmallerAndBroken) {
   Sheet sheet{"", Array(parse_shape("3|8,8"), std::vector<double>(192, 1.0))};
   sheet.captions = {"1", "2", "3"};
   const string four = "████", eight = four + four;
-  EXPECT_EQ(text(sheet, 28), "\n" + [&] {
-    string rows;
-    for (int r = 0; r < 4; ++r) rows += eight + "  " + eight + "  " + eight + "\n";
-    return rows;
-  }() + "   1         2         3\n");
-  EXPECT_EQ(text(sheet, 27), "\n" + four + "  " + four + "  " + four + "\n" + four + "  " + four + "  " + four + "\n 1     2     3\n");
-  EXPECT_EQ(text(sheet, 10), "\n" + four + "  " + four + "\n" + four + "  " + four + "\n 1     2\n" + four + "\n" + four + "\n 3\n");
+  EXPECT_EQ(
+      text(sheet, 28), "\n" + [&] {
+        string rows;
+        for (int r = 0; r < 4; ++r) rows += eight + "  " + eight + "  " + eight + "\n";
+        return rows;
+      }() + "   1         2         3\n");
+  EXPECT_EQ(text(sheet, 27),
+            "\n" + four + "  " + four + "  " + four + "\n" + four + "  " + four + "  " + four + "\n 1     2     3\n");
+  EXPECT_EQ(text(sheet, 10),
+            "\n" + four + "  " + four + "\n" + four + "  " + four + "\n 1     2\n" + four + "\n" + four + "\n 3\n");
   EXPECT_EQ(count(text(sheet, 1), "\n"), 10u);  // one below the other, not none
 }
 
@@ -410,12 +422,12 @@ TEST(Confusion, AHeatMapIsDarkerWhereMoreIs) {
   EXPECT_EQ(mistake(picture), "") << picture;
   EXPECT_CONTAINS(picture, "Pets &amp; co");
   EXPECT_CONTAINS(picture, "&lt;dog&gt;");
-  EXPECT_CONTAINS(picture, "fill=\"#2563a8\"/>");       // the largest count has the full colour
-  EXPECT_CONTAINS(picture, "fill=\"#ffffff\">1000<");   // light on dark
+  EXPECT_CONTAINS(picture, "fill=\"#2563a8\"/>");          // the largest count has the full colour
+  EXPECT_CONTAINS(picture, "fill=\"#ffffff\">1000<");      // light on dark
   EXPECT_CONTAINS(picture, "text-anchor=\"middle\">30<");  // dark on light
   EXPECT_EQ(picture.find(">0<"), string::npos);
   const std::vector<double> x = numbers(picture, "rect", "x"), y = numbers(picture, "rect", "y");
-  ASSERT_EQ(x.size(), 4u);  // three cells and the frame
+  ASSERT_EQ(x.size(), 4u);                                                          // three cells and the frame
   EXPECT_EQ((std::vector<double>{y[0], y[1]}), (std::vector<double>{y[3], y[3]}));  // the first row is the first class
   EXPECT_EQ(x[0], x[3]);
   EXPECT_EQ(x[1], x[2]);
@@ -480,8 +492,9 @@ TEST(Confidence, AnSvgIsFaintWhereTheModelIsUnsureAndOutlinesWhatIsWrong) {
   const string picture = svg(line());
   EXPECT_EQ(mistake(picture), "") << picture;
   const size_t legend = 4;
-  const std::vector<double> size = numbers(picture, "circle", "r"), opacity = numbers(picture, "circle", "fill-opacity"),
-                            x = numbers(picture, "circle", "cx"), y = numbers(picture, "circle", "cy");
+  const std::vector<double> size = numbers(picture, "circle", "r"),
+                            opacity = numbers(picture, "circle", "fill-opacity"), x = numbers(picture, "circle", "cx"),
+                            y = numbers(picture, "circle", "cy");
   ASSERT_EQ(size.size(), 4 + legend);
   EXPECT_GT(size[0], size[1]);
   EXPECT_GT(opacity[0], opacity[1]);
@@ -509,7 +522,8 @@ TEST(Confidence, OddNumbersDoNotStopTheDrawing) {
     EXPECT_CONTAINS(text(confidence), "<&>");
   }
   confidence.labels = Array::vector({1, 2});
-  EXPECT_CONTAINS(refusal([&] { svg(confidence); }), "4 probabilities need points 4|2 and 4 labels, not 8 and 2 numbers");
+  EXPECT_CONTAINS(refusal([&] { svg(confidence); }),
+                  "4 probabilities need points 4|2 and 4 labels, not 8 and 2 numbers");
   EXPECT_CONTAINS(refusal([&] { text(confidence); }), "4 probabilities");
 }
 
@@ -533,7 +547,10 @@ TEST(Bars, AnSvgHasBarsAsLongAsTheProbabilities) {
   EXPECT_EQ((std::vector<double>(wide.begin() + 1, wide.end())), (std::vector<double>{80, 160, 0, 320}));
   EXPECT_EQ(picture.find("nan"), string::npos);
   EXPECT_EQ(mistake(svg(Bars{"", {}, {}})), "");
-  EXPECT_CONTAINS(refusal([] { text(Bars{"Which", {"a"}, {1, 2}}); }), "Bars \"Which\": there are 1 names and 2 values");
+  EXPECT_CONTAINS(refusal([] {
+                    text(Bars{"Which", {"a"}, {1, 2}});
+                  }),
+                  "Bars \"Which\": there are 1 names and 2 values");
   EXPECT_CONTAINS(refusal([] { svg(Bars{"Which", {"a"}, {1, 2}}); }), "1 names and 2 values");
 }
 

@@ -137,13 +137,12 @@ TEST(Plot, WhatXmlCannotHoldIsReplaced) {
       {"é € 😀", "é € 😀"},
       {string("a\0b\x01", 4), "a\uFFFDb\uFFFD"},
       {"cut \xC3", "cut \uFFFD"},
-      {"\xFF\xC0\xAF", "\uFFFD\uFFFD\uFFFD"},        // no first byte; an overlong slash
-      {"\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"},        // half a surrogate pair
-      {"\xEF\xBF\xBF", "\uFFFD\uFFFD\uFFFD"},        // U+FFFF
+      {"\xFF\xC0\xAF", "\uFFFD\uFFFD\uFFFD"},            // no first byte; an overlong slash
+      {"\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"},            // half a surrogate pair
+      {"\xEF\xBF\xBF", "\uFFFD\uFFFD\uFFFD"},            // U+FFFF
       {"\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"},  // beyond U+10FFFF
   };
-  for (const auto& [title, shown] : rows)
-    EXPECT_CONTAINS(svg(Curve{title, "", {1}}), "<title>" + shown + "</title>");
+  for (const auto& [title, shown] : rows) EXPECT_CONTAINS(svg(Curve{title, "", {1}}), "<title>" + shown + "</title>");
 }
 
 TEST(Plot, ATextScatterShowsClassesOnShadedCells) {
@@ -177,7 +176,8 @@ TEST(Plot, AnSvgScatterHasEveryPointAndTheBoundaryBetweenThem) {
 
 TEST(Plot, ALongRunIsDrawnFromMeansOverStepsInThousands) {
   Curve curve{"Loss", "step", {}};
-  for (int i = 0; i < 300'000; ++i) curve.values.push_back(3 - i * 1e-5 + (i % 2 ? 5 : -5));  // the mean falls from 3 to 0
+  for (int i = 0; i < 300'000; ++i)
+    curve.values.push_back(3 - i * 1e-5 + (i % 2 ? 5 : -5));  // the mean falls from 3 to 0
   const string picture = svg(curve);
   EXPECT_EQ(mistake(picture), "");
   EXPECT_LT(picture.size(), 20'000u);

@@ -1,4 +1,5 @@
-// The rules of precision (caravan/ops/dtype.h) as a user meets them, on every device: rows of an expression and its values.
+// The rules of precision (caravan/ops/dtype.h) as a user meets them, on every device: rows of an expression and its
+// values.
 #include <caravan/caravan.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,8 @@ void expect_values(const Array& actual, const Values& expected, const std::strin
   ASSERT_EQ(actual.size(), int64_t(expected.size())) << what;
   for (size_t i = 0; i < expected.size(); ++i) {
     const double a = actual.at(int64_t(i)), e = expected[i];
-    EXPECT_TRUE(a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= 1e-6 * std::abs(e)) << what << ": " << text_of(actual.values()) << ", not " << text_of(expected);
+    EXPECT_TRUE(a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= 1e-6 * std::abs(e))
+        << what << ": " << text_of(actual.values()) << ", not " << text_of(expected);
   }
 }
 
@@ -111,7 +113,10 @@ TEST(Precision, TheLargestOfNothingIsTheLowestValue) {
       {"no bool, min", einmin("i, j => i", rows, {"j >= i + 3"}), DType::boolean, {1, 1, 1}},
       {"no byte", einmax("i, j => i", cast(rows, DType::u8), {"j >= i + 3"}), DType::u8, {0, 0, 0}},
       {"no byte, min", einmin("i, j => i", cast(rows, DType::u8), {"j >= i + 3"}), DType::u8, {255, 255, 255}},
-      {"no i32", einmax("i, j => i", cast(rows, DType::i32), {"j >= i + 3"}), DType::i32, {-2147483648.0, -2147483648.0, -2147483648.0}},
+      {"no i32",
+       einmax("i, j => i", cast(rows, DType::i32), {"j >= i + 3"}),
+       DType::i32,
+       {-2147483648.0, -2147483648.0, -2147483648.0}},
       {"no f32", einmax("i, j => i", cast(rows, DType::f32), {"j >= i + 3"}), DType::f32, {-kInf, -kInf, -kInf}},
   });
 }
@@ -146,8 +151,11 @@ TEST(Precision, I64IsExactBeyondTheIntegersOfDouble) {
     const int64_t n = int64_t(1) << 53;
     EXPECT_EQ(integers(x), (std::vector<int64_t>{n + 1, n + 2})) << device;
     EXPECT_EQ(integers(x + tensor(one)), (std::vector<int64_t>{n + 2, n + 3})) << device;
-    EXPECT_EQ(integers(x * x), (std::vector<int64_t>{int64_t(uint64_t(n + 1) * uint64_t(n + 1)), int64_t(uint64_t(n + 2) * uint64_t(n + 2))})) << device << ": wraps";
-    EXPECT_EQ(integers(einsum("i; j => i", x, tensor(one))), (std::vector<int64_t>{2 * (n + 1), 2 * (n + 2)})) << device;
+    EXPECT_EQ(integers(x * x), (std::vector<int64_t>{int64_t(uint64_t(n + 1) * uint64_t(n + 1)),
+                                                     int64_t(uint64_t(n + 2) * uint64_t(n + 2))}))
+        << device << ": wraps";
+    EXPECT_EQ(integers(einsum("i; j => i", x, tensor(one))), (std::vector<int64_t>{2 * (n + 1), 2 * (n + 2)}))
+        << device;
     EXPECT_EQ(ctx.eval(cast(x, DType::f32)).at(0), 0x1p53) << device;
     EXPECT_EQ(ctx.eval(largest(x) == x).values(), (Values{0, 1})) << device;
   }
@@ -169,12 +177,18 @@ TEST(Precision, ModIsExact) {
   const Tensor a = of(DType::f64, {1e10, -1e10, 7.5, -7.5, 7.5, -7.5, 1e300, 5, -5, kInf, 5, kNaN, -1e-30, 6, -6, 0});
   const Tensor b = of(DType::f64, {3, 3, 2, 2, -2, -2, 7, kInf, -kInf, 3, 0, 3, 3, 3, 3, 3});
   const double big = std::fmod(1e300, 7);
-  expect_rows({{"mod(a, b)", mod(a, b), DType::f64, {1, 2, 1.5, 0.5, -0.5, -1.5, big, 5, -5, kNaN, kNaN, kNaN, 3, 0, 0, 0}},
-               {"mod(f32, f32)", mod(of(DType::f32, {1e10, -16777216, 0.5}), of(DType::f32, {3, 5, -0.375})), DType::f32, {1, 4, -0.25}},
-               {"mod by 0", mod(ints_of({5, -5}), ints_of({0, -1})), DType::i32, {0, 0}}});
+  expect_rows(
+      {{"mod(a, b)", mod(a, b), DType::f64, {1, 2, 1.5, 0.5, -0.5, -1.5, big, 5, -5, kNaN, kNaN, kNaN, 3, 0, 0, 0}},
+       {"mod(f32, f32)",
+        mod(of(DType::f32, {1e10, -16777216, 0.5}), of(DType::f32, {3, 5, -0.375})),
+        DType::f32,
+        {1, 4, -0.25}},
+       {"mod by 0", mod(ints_of({5, -5}), ints_of({0, -1})), DType::i32, {0, 0}}});
   // The gradient by b is minus the quotient, also where a / b rounds up to the next integer.
-  const Tensor x = param("x", Array::vector({1e10, 0.9999999}, DType::f64)), y = param("y", Array::vector({3, 0.33333333}, DType::f64));
-  for (const char* device : {"interp", "cpu"}) expect_values(Context({.device = device}).eval(grad(sum(mod(x, y)), y)), {-3333333333.0, -2}, device);
+  const Tensor x = param("x", Array::vector({1e10, 0.9999999}, DType::f64)),
+               y = param("y", Array::vector({3, 0.33333333}, DType::f64));
+  for (const char* device : {"interp", "cpu"})
+    expect_values(Context({.device = device}).eval(grad(sum(mod(x, y)), y)), {-3333333333.0, -2}, device);
 }
 
 TEST(Precision, NumbersThatDoNotFitAreRefusedWhereTheyAreWritten) {
@@ -195,7 +209,8 @@ TEST(Precision, AnIntegerIsNotRoundedWhereItIsWritten) {
     ctx.write(x, Array::vector({1, 16777217}, DType::i64));
     ADD_FAILURE() << "not refused";
   } catch (const DTypeError& error) {
-    EXPECT_NE(std::string(error.what()).find("16777217 would be rounded to 16777216"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("16777217 would be rounded to 16777216"), std::string::npos)
+        << error.what();
   }
 }
 

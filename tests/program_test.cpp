@@ -13,7 +13,8 @@ namespace {
 using Values = std::vector<double>;
 
 Tensor scalar_state(const char* name, double value, DType dtype = DType::f32) {
-  return state(name, {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = constant(value), .dtype = dtype});
+  return state(name,
+               {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = constant(value), .dtype = dtype});
 }
 
 template <class Refusal = UserError, class F>
@@ -22,7 +23,9 @@ void expect_refusal(F f, std::vector<std::string> phrases) {
     f();
     ADD_FAILURE() << "not refused";
   } catch (const Refusal& e) {
-    for (const std::string& phrase : phrases) EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "\"" << phrase << "\" is not in: " << e.what();
+    for (const std::string& phrase : phrases)
+      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos)
+          << "\"" << phrase << "\" is not in: " << e.what();
   }
 }
 std::string line(int number) { return "program_test.cpp:" + std::to_string(number); }
@@ -118,7 +121,8 @@ TEST(Program, UpdateOfASliceIsACache) {
 
 TEST(Program, WhenAppliesAllOrNothing) {
   Index step("step");
-  Tensor n = scalar_state("n", 0), v = state("v", {.batch = Extents{}, .input = Extents{}, .output = {2}, .init = ones()});
+  Tensor n = scalar_state("n", 0),
+         v = state("v", {.batch = Extents{}, .input = Extents{}, .output = {2}, .init = ones()});
   Context ctx(kHere);
   Routine r = ctx.compile(when(mod(step, 3) == 2, assign(n, n + 1) & assign(v, v / 0.0 * 0.0)) & observe(n));
   r.run({{step, 0}}), r.run({{step, 1}});
@@ -149,7 +153,8 @@ TEST(Program, AStateIsAssignedOnce) {
   Tensor a = scalar_state("a", 1);
   Program p = assign(a, a + 1);
   std::string first = line(__LINE__ - 1), second = line(__LINE__ + 1);
-  expect_refusal<StateError>([&] { p & assign(a, a + 2); }, {"`a`", "assigned twice", "then(p, q)", first, second});
+  expect_refusal<StateError>([&] { (void)(p & assign(a, a + 2)); },
+                             {"`a`", "assigned twice", "then(p, q)", first, second});
   expect_refusal<StateError>([&] { assign(a + 1, a); }, {"only a parameter or a state", "`add`"});
 }
 
@@ -212,8 +217,10 @@ TEST(Context, NamesThatNoProgramHasAreRefused) {
   Context ctx(kHere);
   ctx.eval(w);
   const Array value = Array::vector({3, 4});
-  expect_refusal<StateError>([&] { ctx.write("fc.wieght", value); }, {"no program", "`fc.wieght`", "did you mean `fc.weight`?", ".create = true"});
-  expect_refusal<StateError>([&] { ctx.write("head", value); }, {"no program of this Context has a state `head`. To write it"});
+  expect_refusal<StateError>([&] { ctx.write("fc.wieght", value); },
+                             {"no program", "`fc.wieght`", "did you mean `fc.weight`?", ".create = true"});
+  expect_refusal<StateError>([&] { ctx.write("head", value); },
+                             {"no program of this Context has a state `head`. To write it"});
   expect_refusal<StateError>([&] { ctx.write({{"fc.weight", value}, {"fc.wieght", value}}); }, {"`fc.wieght`"});
   EXPECT_EQ(ctx.read(w).values(), (Values{1, 2})) << "all or nothing";
   EXPECT_FALSE(ctx.has("fc.wieght"));
@@ -232,7 +239,9 @@ TEST(Context, ASlipInANameWrittenBeforeTheFirstProgramIsFound) {
   for (const char* slip : {"fc.wieght", "fc.weigth", "fc.weights", "FC.weight", "fc_weight"}) {
     Context ctx(kHere);
     ctx.write(slip, value);
-    expect_refusal<StateError>([&] { ctx.eval(w); }, {"`" + std::string(slip) + "` was written", "did you mean `fc.weight`, which nothing was written to?", ".create = true"});
+    expect_refusal<StateError>([&] { ctx.eval(w); },
+                               {"`" + std::string(slip) + "` was written",
+                                "did you mean `fc.weight`, which nothing was written to?", ".create = true"});
     EXPECT_FALSE(ctx.has("fc.weight")) << "nothing changes";
     ctx.write("fc.weight", value);  // both were written: it is no slip
     EXPECT_EQ(ctx.eval(w).values(), (Values{3, 4}));
@@ -289,7 +298,9 @@ TEST(Handles, UsedAfterAMoveSaySo) {
 }
 
 TEST(Context, AMakeDeviceThatGivesNoneIsRefused) {
-  expect_refusal<ConfigError>([] { Context({.make_device = [](const ContextOptions&) { return std::unique_ptr<backend::Device>(); }}); }, {"make_device", "no device"});
+  expect_refusal<ConfigError>(
+      [] { Context({.make_device = [](const ContextOptions&) { return std::unique_ptr<backend::Device>(); }}); },
+      {"make_device", "no device"});
 }
 
 TEST(Routine, StepsBeyondTheLargestNumberAreRefused) {
@@ -298,7 +309,11 @@ TEST(Routine, StepsBeyondTheLargestNumberAreRefused) {
   Context ctx(kHere);
   Routine r = ctx.compile(assign(total, total + 1 + 0 * step + 0 * batch));
   const int64_t most = std::numeric_limits<int64_t>::max();
-  expect_refusal<StateError>([&] { r.run_steps(3, {{step, most - 2}, {batch, 0}}); }, {"`step`", std::to_string(most - 2), "3 steps"});
+  expect_refusal<StateError>(
+      [&] {
+        r.run_steps(3, {{step, most - 2}, {batch, 0}});
+      },
+      {"`step`", std::to_string(most - 2), "3 steps"});
   EXPECT_EQ(ctx.read(total).item(), 0) << "none of them was run";
   r.run_steps(2, {{step, most - 2}, {batch, 2}});
   EXPECT_EQ(ctx.read(total).item(), 2);
@@ -359,7 +374,8 @@ TEST(Context, ContextsShareNothing) {
 }
 
 TEST(Context, StateMovesToAnotherContextByName) {  // as a checkpoint does
-  Tensor w = param("w", {.input = {3}, .output = {2}}), n = scalar_state("n", 3, DType::i64), y = w(tensor({1, 2, 3})) * n;
+  Tensor w = param("w", {.input = {3}, .output = {2}}), n = scalar_state("n", 3, DType::i64),
+         y = w(tensor({1, 2, 3})) * n;
   Context ctx(here(4)), resumed(here(5));
   Values expected = ctx.eval(y).values();
   for (const std::string& name : ctx.names()) resumed.write(name, ctx.read(name));
@@ -417,7 +433,8 @@ TEST(Context, DevicesHaveAKindAndAnOrdinal) {
 
 TEST(Context, StateGoesToAnotherDeviceAndBack) {
   Index batch("batch", 4);
-  Tensor x = tensor(Array(parse_shape("4,2|3"), {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 3, 5, 2, 4, 6, 8, 1, 2, 5, 4, 3, 2, 1, 0}))[batch];
+  Tensor x = tensor(
+      Array(parse_shape("4,2|3"), {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 3, 5, 2, 4, 6, 8, 1, 2, 5, 4, 3, 2, 1, 0}))[batch];
   Tensor w = param("w", {.output = {2}}), loss = sum(square(w(x) - 1)) / 10;
   Program step = train_step(loss, adam({.lr = 0.01}));  // moments in f32, a counter in i64
   Context cpu({.seed = 3, .device = "cpu"}), plain({.seed = 3, .device = "cpu"}), look({.device = "interp"});
@@ -452,12 +469,22 @@ TEST(Ids, ThatTheHostGaveAreCheckedBeforeTheRun) {
   auto data = [](std::vector<double> ids) { return tensor(Array::vector(ids, DType::i32), "ids"); };
   Context ctx(kHere);
   EXPECT_EQ(ctx.eval(gather(table(), data({2, 0}))).values(), (Values{5, 6, 1, 2}));
-  expect_refusal<StateError>([&] { ctx.compile(observe(gather(table(), data({2, 0, 3})))); }, {"`ids` holds the id 3 at [2]", "ids of input axis 1 of `table` (gather, ", "0..2", "program_test.cpp:"});
-  expect_refusal<StateError>([&] { ctx.compile(observe(scatter_add(tensor({1, 2}), data({0, -1}), 4))); }, {"`ids` holds the id -1 at [1]", "0..3"});
+  expect_refusal<StateError>(
+      [&] {
+        ctx.compile(observe(gather(table(), data({2, 0, 3}))));
+      },
+      {"`ids` holds the id 3 at [2]", "ids of input axis 1 of `table` (gather, ", "0..2", "program_test.cpp:"});
+  expect_refusal<StateError>(
+      [&] {
+        ctx.compile(observe(scatter_add(tensor({1, 2}), data({0, -1}), 4)));
+      },
+      {"`ids` holds the id -1 at [1]", "0..3"});
 
   // Slices of data: every batch is looked at.
   Index batch("batch", 2);
-  auto batches = [&](double last) { return gather(table(), tensor(Array(parse_shape("2|2"), {0, 1, 2, last}, DType::i32), "tokens")[batch]); };
+  auto batches = [&](double last) {
+    return gather(table(), tensor(Array(parse_shape("2|2"), {0, 1, 2, last}, DType::i32), "tokens")[batch]);
+  };
   EXPECT_EQ(ctx.eval(batches(0), {{batch, 1}}).values(), (Values{5, 6, 1, 2}));
   expect_refusal<StateError>([&] { ctx.compile(observe(batches(9))); }, {"`tokens` holds the id 9 at [1, 1]"});
 
@@ -469,7 +496,8 @@ TEST(Ids, ThatTheHostGaveAreCheckedBeforeTheRun) {
   r.run();
   EXPECT_EQ(r.read(rows).values(), (Values{3, 4, 3, 4}));
   ctx.write(ids, Array::vector({1, 3}, DType::i32));
-  for (int twice = 0; twice < 2; ++twice) expect_refusal<StateError>([&] { r.run(); }, {"`input` holds the id 3 at [1]", "0..2"});
+  for (int twice = 0; twice < 2; ++twice)
+    expect_refusal<StateError>([&] { r.run(); }, {"`input` holds the id 3 at [1]", "0..2"});
   expect_refusal<StateError>([&] { r.run_steps(3); }, {"`input` holds the id 3"});
   EXPECT_EQ(ctx.read(n).item(), 1) << "nothing has run";
   ctx.write(ids, Array::vector({0, 2}, DType::i32));
@@ -478,13 +506,14 @@ TEST(Ids, ThatTheHostGaveAreCheckedBeforeTheRun) {
 }
 
 TEST(Ids, ThatAreComputedContributeNothingWhereTheyAreOutOfRange) {
-  Tensor table = param("table", Array(parse_shape("3->2"), {1, 3, 5, 2, 4, 6}));  // the rows 1 2, 3 4, 5 6
+  Tensor table = param("table", Array(parse_shape("3->2"), {1, 3, 5, 2, 4, 6}));             // the rows 1 2, 3 4, 5 6
   Tensor ids = tensor(Array::vector({1, 8, 0}, DType::i32)) - 1, rows = gather(table, ids);  // 0 7 -1
   Context ctx(kHere);
   EXPECT_EQ(ctx.eval(rows).values(), (Values{1, 2, 0, 0, 0, 0}));
   EXPECT_EQ(ctx.eval(grad(sum(rows * rows), table)).values(), (Values{2, 0, 0, 4, 0, 0}));
   EXPECT_EQ(ctx.eval(scatter_add(tensor({10, 20, 30}), ids, 2)).values(), (Values{10, 0}));
-  Tensor kept = state("kept", {.batch = Extents{}, .input = Extents{}, .output = {3}, .init = zeros(), .dtype = DType::i32});
+  Tensor kept =
+      state("kept", {.batch = Extents{}, .input = Extents{}, .output = {3}, .init = zeros(), .dtype = DType::i32});
   Tensor seen = gather(table, kept);
   Routine r = ctx.compile(assign(kept, kept + 2) & observe(seen));  // a state that a program assigned is computed too
   r.run(), r.run(), r.run();
@@ -497,26 +526,51 @@ TEST(Ids, ThatAreComputedContributeNothingWhereTheyAreOutOfRange) {
 
 TEST(Precision, PromotionSeenThroughTensors) {
   auto of = [](DType dtype) { return tensor(Array::vector({1, 0}, dtype)); };
-  Tensor b = of(DType::boolean), u8 = of(DType::u8), i32 = of(DType::i32), i64 = of(DType::i64), f16 = of(DType::f16), bf16 = of(DType::bf16), f32 = of(DType::f32), f64 = of(DType::f64);
+  Tensor b = of(DType::boolean), u8 = of(DType::u8), i32 = of(DType::i32), i64 = of(DType::i64), f16 = of(DType::f16),
+         bf16 = of(DType::bf16), f32 = of(DType::f32), f64 = of(DType::f64);
   struct Row {
     const char* text;
     Tensor value;
     DType dtype;
   };
   const Row rows[] = {
-      {"i32 + i32", i32 + i32, DType::i32},        {"i32 / i32", i32 / i32, DType::f32},          {"u8 + i32", u8 + i32, DType::i32},
-      {"i32 + i64", i32 + i64, DType::i64},        {"i64 + f16", i64 + f16, DType::f16},          {"f16 + bf16", f16 + bf16, DType::f32},
-      {"f32 * f64", f32 * f64, DType::f64},        {"exp(i32)", exp(i32), DType::f32},            {"exp(f16)", exp(f16), DType::f16},
-      {"b + b", b + b, DType::i32},                {"b && b", b && b, DType::boolean},            {"i32 < f32", i32 < f32, DType::boolean},
-      {"sum(b)", sum(b), DType::i32},              {"sum(u8)", sum(u8), DType::i32},              {"sum(i64)", sum(i64), DType::i64},
-      {"sum(f16)", sum(f16), DType::f16},          {"largest(u8)", largest(u8), DType::u8},       {"product(b)", product(b), DType::i32},
-      {"i32 + 1", i32 + 1, DType::i32},            {"i32 + 1.5", i32 + 1.5, DType::f32},          {"i32 + 1.0", i32 + 1.0, DType::f32},
-      {"f16 * 2", f16 * 2, DType::f16},            {"f16 * 0.5", f16 * 0.5, DType::f16},          {"f64 * 0.5", f64 * 0.5, DType::f64},
-      {"1 + 0.5 * f16", (Operand(1) + 0.5) * f16, DType::f16},                                    {"where(b, 1, f32)", where(b, 1, f32), DType::f32},
-      {"where(b, i32, f32)", where(b, i32, f32), DType::f32},                                     {"-b", -b, DType::i32},
-      {"cast", cast(f32, DType::u8), DType::u8},   {"argmax", argmax("i=>", f32), argmax("i=>", f64).dtype()}, {"einsum b", einsum("i;i=>", b, b), DType::i32},
-      {"any", einany("i=>", f32), DType::boolean}, {"relu(i32)", relu(i32), DType::i32},          {"floor(f16)", floor(f16), DType::f16},
-      {"iota", iota(3), DType::i32},               {"f32 == f32", f32 == f32, DType::boolean},    {"bf16 + 1", bf16 + 1, DType::bf16},
+      {"i32 + i32", i32 + i32, DType::i32},
+      {"i32 / i32", i32 / i32, DType::f32},
+      {"u8 + i32", u8 + i32, DType::i32},
+      {"i32 + i64", i32 + i64, DType::i64},
+      {"i64 + f16", i64 + f16, DType::f16},
+      {"f16 + bf16", f16 + bf16, DType::f32},
+      {"f32 * f64", f32 * f64, DType::f64},
+      {"exp(i32)", exp(i32), DType::f32},
+      {"exp(f16)", exp(f16), DType::f16},
+      {"b + b", b + b, DType::i32},
+      {"b && b", b && b, DType::boolean},
+      {"i32 < f32", i32 < f32, DType::boolean},
+      {"sum(b)", sum(b), DType::i32},
+      {"sum(u8)", sum(u8), DType::i32},
+      {"sum(i64)", sum(i64), DType::i64},
+      {"sum(f16)", sum(f16), DType::f16},
+      {"largest(u8)", largest(u8), DType::u8},
+      {"product(b)", product(b), DType::i32},
+      {"i32 + 1", i32 + 1, DType::i32},
+      {"i32 + 1.5", i32 + 1.5, DType::f32},
+      {"i32 + 1.0", i32 + 1.0, DType::f32},
+      {"f16 * 2", f16 * 2, DType::f16},
+      {"f16 * 0.5", f16 * 0.5, DType::f16},
+      {"f64 * 0.5", f64 * 0.5, DType::f64},
+      {"1 + 0.5 * f16", (Operand(1) + 0.5) * f16, DType::f16},
+      {"where(b, 1, f32)", where(b, 1, f32), DType::f32},
+      {"where(b, i32, f32)", where(b, i32, f32), DType::f32},
+      {"-b", -b, DType::i32},
+      {"cast", cast(f32, DType::u8), DType::u8},
+      {"argmax", argmax("i=>", f32), argmax("i=>", f64).dtype()},
+      {"einsum b", einsum("i;i=>", b, b), DType::i32},
+      {"any", einany("i=>", f32), DType::boolean},
+      {"relu(i32)", relu(i32), DType::i32},
+      {"floor(f16)", floor(f16), DType::f16},
+      {"iota", iota(3), DType::i32},
+      {"f32 == f32", f32 == f32, DType::boolean},
+      {"bf16 + 1", bf16 + 1, DType::bf16},
   };
   Context ctx(kHere);
   for (const Row& row : rows) {
@@ -535,7 +589,8 @@ TEST(Precision, Conversions) {
   EXPECT_EQ(ctx.eval(cast(tensor({2049.0}), DType::f16)).values(), (Values{2048}));
   expect_refusal<DTypeError>([] { number(300, DType::u8); }, {"300", "u8", "255"});
   expect_refusal<DTypeError>([] { number(1e40, DType::f32); }, {"f32"});
-  expect_refusal<DTypeError>([] { gather(param("t", {.input = {3}, .output = {2}}), tensor({1.0})); }, {"gather", "f32", "integers"});
+  expect_refusal<DTypeError>([] { gather(param("t", {.input = {3}, .output = {2}}), tensor({1.0})); },
+                             {"gather", "f32", "integers"});
   EXPECT_EQ(ctx.eval(tensor(Array::vector({1, 2}, DType::i32))).dtype(), DType::i32);
   EXPECT_EQ(ctx.eval(x > 0).dtype(), DType::boolean);
 }

@@ -1,4 +1,5 @@
-// Random models of the parity vocabulary, as fixtures without results: words, parameters and data. The seed alone decides.
+// Random models of the parity vocabulary, as fixtures without results: words, parameters and data. The seed alone
+// decides.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,18 +16,22 @@
 
 namespace caravan::parity {
 
-// Sizes are small and losses smooth enough that three steps in single precision stay close to three in double: no norm over
-// fewer than four elements, and no small epsilon of Adam beside a batch norm, which takes away what biases before it add:
-// their gradient is rounding alone, and Adam would blow it up.
+// Sizes are small and losses smooth enough that three steps in single precision stay close to three in double: no norm
+// over fewer than four elements, and no small epsilon of Adam beside a batch norm, which takes away what biases before
+// it add: their gradient is rounding alone, and Adam would blow it up.
 class RandomFixture {
  public:
   explicit RandomFixture(uint32_t seed) : random_(seed) {
     const int kind = pick(10);
-    if (kind < 2) gpt();
+    if (kind < 2)
+      gpt();
     else {
-      if (kind < 6) image();
-      else if (kind < 8) ids();
-      else points();
+      if (kind < 6)
+        image();
+      else if (kind < 8)
+        ids();
+      else
+        points();
       model_ = fmt::format(R"({{"type": "sequential", "layers": [{}]}})", fmt::join(layers_, ", "));
     }
     fill();
@@ -40,7 +45,9 @@ class RandomFixture {
   bool one_in(int64_t n) { return pick(n) == 0; }
   double real(double low, double high) { return low + (high - low) * double(random_() >> 8) / double(1u << 24); }
   template <class T>
-  T any(const std::vector<T>& list) { return list[size_t(pick(int64_t(list.size())))]; }
+  T any(const std::vector<T>& list) {
+    return list[size_t(pick(int64_t(list.size())))];
+  }
   // A number, or a pair where the two differ or by chance.
   std::string written(const Pair& p) {
     return p[0] == p[1] && !one_in(3) ? std::to_string(p[0]) : fmt::format("[{}, {}]", p[0], p[1]);
@@ -54,7 +61,8 @@ class RandomFixture {
 
   // --- layers; `s` is the size of an example and follows them ---
   void activation(Layers& out) {
-    out.push_back(fmt::format(R"({{"type": "{}"}})", any<std::string>({"relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "silu"})));
+    out.push_back(
+        fmt::format(R"({{"type": "{}"}})", any<std::string>({"relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "silu"})));
   }
   int64_t linear(Layers& out, Sizes& s, int64_t to, bool bias) {  // returns how many weights an output depends on
     const int64_t from = s.back();
@@ -64,13 +72,15 @@ class RandomFixture {
     return from;
   }
   int64_t conv(Layers& out, Sizes& s, bool same_size, bool bias) {
-    const int64_t groups = any<int64_t>(s[0] % 2 == 0 ? std::vector<int64_t>{1, 1, 2, s[0]} : std::vector<int64_t>{1, 1, s[0]});
+    const int64_t groups =
+        any<int64_t>(s[0] % 2 == 0 ? std::vector<int64_t>{1, 1, 2, s[0]} : std::vector<int64_t>{1, 1, s[0]});
     const int64_t to = same_size ? s[0] : groups * between(1, std::max<int64_t>(1, 6 / groups));
     Pair kernel, stride{1, 1}, padding{0, 0}, dilation{1, 1}, reaching{0, 0};
     for (size_t i : {0, 1}) {
       const int64_t in = s[i + 1];
       if (same_size) {
-        kernel[i] = any<int64_t>({1, 3, 3}), dilation[i] = between(1, 2), padding[i] = dilation[i] * (kernel[i] - 1) / 2;
+        kernel[i] = any<int64_t>({1, 3, 3}), dilation[i] = between(1, 2),
+        padding[i] = dilation[i] * (kernel[i] - 1) / 2;
       } else {
         padding[i] = pick(3), kernel[i] = between(1, std::min<int64_t>(5, in + 2 * padding[i]));
         if (2 * (kernel[i] - 1) < in) dilation[i] = between(1, 2);
@@ -86,7 +96,8 @@ class RandomFixture {
         reaching[i] += inside;
       }
     }
-    std::string text = fmt::format(R"({{"type": "conv2d", "in": {}, "out": {}, "kernel": {})", s[0], to, written(kernel));
+    std::string text =
+        fmt::format(R"({{"type": "conv2d", "in": {}, "out": {}, "kernel": {})", s[0], to, written(kernel));
     auto option = [&](const char* name, const Pair& value, int64_t otherwise) {
       if (value != Pair{otherwise, otherwise} || one_in(4)) text += fmt::format(R"(, "{}": {})", name, written(value));
     };
@@ -105,21 +116,25 @@ class RandomFixture {
       kernel[i] = between(1, std::min<int64_t>(3, s[i + 1])), stride[i] = own_stride ? between(1, 3) : kernel[i];
       s[i + 1] = (s[i + 1] - kernel[i]) / stride[i] + 1;
     }
-    out.push_back(fmt::format(R"({{"type": "{}", "kernel": {}{}}})", one_in(2) ? "max_pool2d" : "avg_pool2d", written(kernel),
-                              own_stride ? R"(, "stride": )" + written(stride) : ""));
+    out.push_back(fmt::format(R"({{"type": "{}", "kernel": {}{}}})", one_in(2) ? "max_pool2d" : "avg_pool2d",
+                              written(kernel), own_stride ? R"(, "stride": )" + written(stride) : ""));
   }
   void norm(Layers& out, const Sizes& s) {
-    if (s.size() == 3 && one_in(2)) out.push_back(fmt::format(R"({{"type": "batch_norm2d", "features": {}}})", s[0]));
-    else if (one_in(2)) out.push_back(fmt::format(R"({{"type": "batch_norm", "features": {}}})", s.back()));
+    if (s.size() == 3 && one_in(2))
+      out.push_back(fmt::format(R"({{"type": "batch_norm2d", "features": {}}})", s[0]));
+    else if (one_in(2))
+      out.push_back(fmt::format(R"({{"type": "batch_norm", "features": {}}})", s.back()));
     else if (s.size() > 1 && one_in(2) && product(s) >= 4)
       out.push_back(fmt::format(R"({{"type": "layer_norm", "features": [{}]}})", fmt::join(s, ", ")));
-    else if (s.back() >= 4) out.push_back(fmt::format(R"({{"type": "layer_norm", "features": {}}})", s.back()));
+    else if (s.back() >= 4)
+      out.push_back(fmt::format(R"({{"type": "layer_norm", "features": {}}})", s.back()));
   }
   // A map that keeps or changes the size, with a norm and an activation behind it or not.
   void mapped(Layers& out, Sizes& s, bool same_size) {
     const bool normed = one_in(3), images = s.size() == 3;
-    const int64_t weights = images && !one_in(6) ? conv(out, s, same_size, !normed && !one_in(4))
-                                                 : linear(out, s, same_size ? s.back() : between(4, 10), !normed && !one_in(4));
+    const int64_t weights = images && !one_in(6)
+                                ? conv(out, s, same_size, !normed && !one_in(4))
+                                : linear(out, s, same_size ? s.back() : between(4, 10), !normed && !one_in(4));
     if (normed && weights > 1) norm(out, s);  // a norm takes a single weight away again
     if (!one_in(4)) activation(out);
   }
@@ -132,9 +147,12 @@ class RandomFixture {
   }
   void body(Sizes& s, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
-      if (one_in(4)) residual(layers_, s);
-      else if (s.size() == 3 && one_in(3)) pool(layers_, s);
-      else mapped(layers_, s, false);
+      if (one_in(4))
+        residual(layers_, s);
+      else if (s.size() == 3 && one_in(3))
+        pool(layers_, s);
+      else
+        mapped(layers_, s, false);
     }
   }
   void flatten(Sizes& s) {
@@ -167,8 +185,10 @@ class RandomFixture {
     vocabulary_ = between(5, 20), batch_ = between(5, 8);
     const int64_t dim = between(4, 8);
     layers_.push_back(fmt::format(R"({{"type": "embedding", "num": {}, "dim": {}}})", vocabulary_, dim));
-    if (one_in(6)) example_ = {};
-    else example_ = {any<int64_t>({2, 3, 4, 8})};
+    if (one_in(6))
+      example_ = {};
+    else
+      example_ = {any<int64_t>({2, 3, 4, 8})};
     Sizes s = example_;
     s.push_back(dim);
     while (s.size() == 2 && !one_in(3)) {
@@ -189,8 +209,9 @@ class RandomFixture {
     const int64_t heads = any<int64_t>({1, 2, 3, 4}), dim = heads * between(6 / heads, 6), ctx = between(3, 10);
     vocabulary_ = between(5, 20), batch_ = between(2, 4), example_ = {between(2, ctx)}, loss_ = "cross_entropy";
     const bool tied = one_in(2);
-    model_ = fmt::format(R"({{"type": "gpt", "vocab": {}, "ctx": {}, "dim": {}, "heads": {}, "layers": {}, "tied": {}}})", vocabulary_,
-                         ctx, dim, heads, between(1, 2), tied);
+    model_ =
+        fmt::format(R"({{"type": "gpt", "vocab": {}, "ctx": {}, "dim": {}, "heads": {}, "layers": {}, "tied": {}}})",
+                    vocabulary_, ctx, dim, heads, between(1, 2), tied);
     targets_ = {example_[0], vocabulary_};
   }
 
@@ -205,7 +226,8 @@ class RandomFixture {
       if (one_in(2)) out += option("weight_decay", real(0, 0.1));
       return out + "}";
     }
-    std::string out = std::string(R"({"name": )") + (kind < 5 ? R"("adam")" : R"("adamw")") + option("lr", real(1e-4, 1e-3));
+    std::string out =
+        std::string(R"({"name": )") + (kind < 5 ? R"("adam")" : R"("adamw")") + option("lr", real(1e-4, 1e-3));
     if (one_in(2)) out += fmt::format(R"(, "betas": [{}, {}])", real(0.8, 0.95), real(0.9, 0.999));
     const bool batch_normed = model_.find("batch_norm") != model_.npos;
     if (one_in(2) || batch_normed) out += option("eps", batch_normed ? 1e-3 : any<double>({1e-8, 1e-6}));
@@ -224,20 +246,24 @@ class RandomFixture {
     return front;
   }
   static bool any_of(const std::vector<Counterpart>& list, const std::string& name, const Sizes& sizes) {
-    return std::any_of(list.begin(), list.end(), [&](const Counterpart& c) { return c.name == name && c.sizes == sizes; });
+    return std::any_of(list.begin(), list.end(),
+                       [&](const Counterpart& c) { return c.name == name && c.sizes == sizes; });
   }
   void fill() {
     const int64_t steps = between(2, 4);
-    tensors_.metadata = {{"fixture", "1"}, {"name", "random"}, {"model", model_}, {"loss", loss_},
-                         {"optimizer", optimizer()}, {"steps", std::to_string(steps)}};
+    tensors_.metadata = {{"fixture", "1"}, {"name", "random"},         {"model", model_},
+                         {"loss", loss_},  {"optimizer", optimizer()}, {"steps", std::to_string(steps)}};
     auto add = [&](const std::string& name, const Array& array) { tensors_.list[name] = data::stored(array); };
     const Sizes x = behind({steps, batch_}, example_);
     auto normal = [&] { return std::normal_distribution<double>()(random_); };
-    add("x", vocabulary_ ? drawn(x, [&] { return double(pick(vocabulary_)); }, DType::i64) : drawn(x, normal));
+    add("x", vocabulary_ ? drawn(
+                               x, [&] { return double(pick(vocabulary_)); }, DType::i64)
+                         : drawn(x, normal));
     if (loss_ == "cross_entropy") {
       const int64_t classes = targets_.back();
       targets_.pop_back();
-      add("y", drawn(behind({steps, batch_}, targets_), [&] { return double(pick(classes)); }, DType::i64));
+      add("y", drawn(
+                   behind({steps, batch_}, targets_), [&] { return double(pick(classes)); }, DType::i64));
     } else {
       const bool signs = loss_ == "hinge";
       add("y", drawn(behind({steps, batch_}, targets_), [&] { return signs ? (one_in(2) ? 1 : -1) : normal(); }));
@@ -247,7 +273,8 @@ class RandomFixture {
       double fan_in = 1;
       for (size_t i = 1; i < c.sizes.size(); ++i) fan_in *= double(c.sizes[i]);
       // The weight of a norm is near 1; it has the shape of the norm's bias.
-      const bool of_norm = c.name.ends_with(".weight") && any_of(model.parameters, c.name.substr(0, c.name.size() - 6) + "bias", c.sizes);
+      const bool of_norm = c.name.ends_with(".weight") &&
+                           any_of(model.parameters, c.name.substr(0, c.name.size() - 6) + "bias", c.sizes);
       const double bound = of_norm || c.name.ends_with(".bias") ? 0.3 : 1 / std::sqrt(fan_in);
       add("param." + c.name, drawn(c.sizes, [&] { return (of_norm ? 1 : 0) + real(-bound, bound); }));
     }

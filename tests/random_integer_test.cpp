@@ -1,6 +1,6 @@
-// Random programs over every precision and over C++ numbers: the interpreter, the processor with and without passes, and
-// exported C follow the same rules of precision (caravan/ops/dtype.h) to the bit. Programs are joined, so that one compilation
-// covers many; a failure prints the seed of its program.
+// Random programs over every precision and over C++ numbers: the interpreter, the processor with and without passes,
+// and exported C follow the same rules of precision (caravan/ops/dtype.h) to the bit. Programs are joined, so that one
+// compilation covers many; a failure prints the seed of its program.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -28,20 +28,23 @@ constexpr int kTogether = 20;  // in one compilation
 const char* const kMore = std::getenv("CARAVAN_TEST_PROGRAMS");
 const int kPrograms = kMore ? std::atoi(kMore) : 60;
 
-constexpr DType kAll[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64};
+constexpr DType kAll[] = {DType::boolean, DType::u8,   DType::i32, DType::i64,
+                          DType::f16,     DType::bf16, DType::f32, DType::f64};
 
 // Numbers as C++ has them: integers, doubles that are whole and doubles that are not.
 struct Number {
   double value;
   bool integral;
 };
-constexpr Number kNumbers[] = {{0, true},   {1, true},    {2, true},    {3, true},     {7, true},    {100, true}, {255, true},    {-1, true},   {-2, true},      {1000, true},  {2147483647, true},
-                               {0, false},  {1, false},   {2, false},   {-1, false},   {128, false}, {255, false}, {300, false},   {-5, false},  {1e6, false},    {3e9, false},  {16777217, false},
-                               {0.5, false}, {-0.25, false}, {0.1, false}, {1.0 / 3, false}, {1e10, false}};
+constexpr Number kNumbers[] = {
+    {0, true},         {1, true},    {2, true},      {3, true},          {7, true},        {100, true},  {255, true},
+    {-1, true},        {-2, true},   {1000, true},   {2147483647, true}, {0, false},       {1, false},   {2, false},
+    {-1, false},       {128, false}, {255, false},   {300, false},       {-5, false},      {1e6, false}, {3e9, false},
+    {16777217, false}, {0.5, false}, {-0.25, false}, {0.1, false},       {1.0 / 3, false}, {1e10, false}};
 
-// The sign of a zero is not part of the rules: a sum starts from 0, so that -0 may become 0 (a copy of one element is a sum
-// of one), and GCC makes (double)(int)x a truncation, which keeps the sign of -0. So it is not compared, and nothing is
-// divided by 0.
+// The sign of a zero is not part of the rules: a sum starts from 0, so that -0 may become 0 (a copy of one element is a
+// sum of one), and GCC makes (double)(int)x a truncation, which keeps the sign of -0. So it is not compared, and
+// nothing is divided by 0.
 bool divides(Op op) { return op == Op::div || op == Op::recip || op == Op::rsqrt; }
 
 class Draw {
@@ -61,13 +64,17 @@ class Draw {
     for (int64_t e = 0; e < out.size(); ++e) {
       if (is_float(dtype)) {
         const double special[] = {0.0, -0.0, 1.0, 0.1, -3.0, 1e10, 65504, -255.5, 16777217, 0.5};
-        out.set(e, std::max(-largest(dtype), std::min(largest(dtype), one_in(3) ? of(special) : double(pick(4001) - 2000) / 8)));
+        out.set(e, std::max(-largest(dtype),
+                            std::min(largest(dtype), one_in(3) ? of(special) : double(pick(4001) - 2000) / 8)));
         continue;
       }
       const int64_t low = lowest_integer(dtype), high = highest_integer(dtype);
       const int64_t special[] = {low, high, 0, 1, high / 2, high - 1, low + 1, high / 2 + 1};
       const int64_t any = one_in(2) ? int64_t(uint64_t(random_()) << 32 | random_()) : int64_t(pick(21)) - 10;
-      store_integer(dtype, out.mutable_data(), e, one_in(3) ? of(special) : dtype == DType::boolean ? int64_t(pick(2)) : wrapped(dtype, any));
+      store_integer(dtype, out.mutable_data(), e,
+                    one_in(3)                 ? of(special)
+                    : dtype == DType::boolean ? int64_t(pick(2))
+                                              : wrapped(dtype, any));
     }
     return out;
   }
@@ -121,7 +128,10 @@ class Generator {
     const int rank = n < 3 ? int(n) : draw_.pick(3);  // one of each rank
     if (rank == 1 && draw_.one_in(6)) return add(iota(4), 1);
     const Array values = draw_.values(parse_shape(shapes[rank]), draw_.dtype());
-    add(draw_.one_in(3) ? state("s" + std::to_string(n), {.batch = Extents{}, .input = Extents{}, .init = from(values), .dtype = values.dtype()}) : tensor(values), rank);
+    add(draw_.one_in(3) ? state("s" + std::to_string(n),
+                                {.batch = Extents{}, .input = Extents{}, .init = from(values), .dtype = values.dtype()})
+                        : tensor(values),
+        rank);
   }
   Operand number() {
     const Number& n = draw_.of(kNumbers);
@@ -209,8 +219,11 @@ Outcome run_compiled(const std::vector<std::string>& passes_off, const char* opt
 bool is_same(const Array& a, const Array& b) {
   if (a.dtype() != b.dtype() || a.size() != b.size()) return false;
   for (int64_t i = 0; i < a.size(); ++i) {
-    const char *x = static_cast<const char*>(a.data()) + i * bytes(a.dtype()), *y = static_cast<const char*>(b.data()) + i * bytes(a.dtype());
-    if (std::memcmp(x, y, size_t(bytes(a.dtype()))) != 0 && !(a.at(i) == 0 && b.at(i) == 0) && !(std::isnan(a.at(i)) && std::isnan(b.at(i)))) return false;
+    const char *x = static_cast<const char*>(a.data()) + i * bytes(a.dtype()),
+               *y = static_cast<const char*>(b.data()) + i * bytes(a.dtype());
+    if (std::memcmp(x, y, size_t(bytes(a.dtype()))) != 0 && !(a.at(i) == 0 && b.at(i) == 0) &&
+        !(std::isnan(a.at(i)) && std::isnan(b.at(i))))
+      return false;
   }
   return true;
 }
@@ -225,7 +238,8 @@ void expect_same(const Group& g, const Outcome& actual, const Outcome& expected,
   for (size_t k = 0, t = 0, first = 0; k < g.seeds.size(); ++k) {
     while (k - first >= g.tasks[t].program.observed.size()) first += g.tasks[t++].program.observed.size();
     EXPECT_TRUE(is_same(actual.observed[k], expected.observed[k]))
-        << "seed " << g.seeds[k] << ", " << what << ", observed " << k << " (" << all.program.buffers[size_t(all.program.observed[k])].name << "):\n"
+        << "seed " << g.seeds[k] << ", " << what << ", observed " << k << " ("
+        << all.program.buffers[size_t(all.program.observed[k])].name << "):\n"
         << actual.observed[k] << "\n"
         << expected.observed[k] << "\n"
         << to_string(g.tasks[t].program);
@@ -237,7 +251,8 @@ void expect_one_meaning(const Group& g) {
   const Task written = joined(g.tasks);
   std::vector<Task> wide;
   for (const Task& task : g.tasks) wide.push_back(in_f64(task));
-  expect_same(g, run_compiled({}, "-O1", joined(wide)), run_on(*interp::make_device(0), written), "in f64, against the interpreter");
+  expect_same(g, run_compiled({}, "-O1", joined(wide)), run_on(*interp::make_device(0), written),
+              "in f64, against the interpreter");
   const Outcome fused = run_compiled({}, "-O1", written);
   expect_same(g, run_compiled(plan::pass_names(), "-O0", written), fused, "without passes");
 }
@@ -255,8 +270,8 @@ TEST_P(RandomIntegers, AreTheSameOnEveryEngine) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomIntegers, testing::Range(1, 1 + kPrograms, kTogether));
 
-// f32 has more than twice the digits of f16 and bf16, so that one operation in f32, rounded to them, is that in double, rounded
-// once.
+// f32 has more than twice the digits of f16 and bf16, so that one operation in f32, rounded to them, is that in double,
+// rounded once.
 TEST(RandomNarrowFloats, AreRoundedAsArraysRoundThem) {
   Draw draw(1);
   for (DType dtype : {DType::f16, DType::bf16}) {
@@ -281,7 +296,11 @@ std::string random_body(Draw& draw, int depth) {
     if (!draw.one_in(3)) return std::string(1, "abc"[draw.pick(3)]) + "[i, k]";
     const Number& n = draw.of(kNumbers);
     char text[40];
-    std::snprintf(text, sizeof text, n.integral ? "(%.0f)" : n.value == std::trunc(n.value) ? "(%.1f)" : "(%.17g)", n.value);
+    std::snprintf(text, sizeof text,
+                  n.integral                       ? "(%.0f)"
+                  : n.value == std::trunc(n.value) ? "(%.1f)"
+                                                   : "(%.17g)",
+                  n.value);
     return text;
   }
   if (draw.one_in(6)) return std::string(name(draw.dtype())) + "(" + random_body(draw, depth - 1) + ")";
@@ -291,7 +310,9 @@ std::string random_body(Draw& draw, int depth) {
     std::string text = std::string(row.name) + "(";
     for (int k = 0; k < row.arity; ++k) {
       const std::string operand = random_body(draw, depth - 1);
-      text += (k ? ", " : "") + (divides(row.op) && k == row.arity - 1 ? "where(" + operand + " == 0, 1, abs(" + operand + "))" : operand);
+      text +=
+          (k ? ", " : "") +
+          (divides(row.op) && k == row.arity - 1 ? "where(" + operand + " == 0, 1, abs(" + operand + "))" : operand);
     }
     return text + ")";
   }
@@ -309,12 +330,15 @@ TEST_P(RandomJitLines, AreTheSameOnEveryEngine) {
     std::string text;
     for (const char* line : {"x", "y", "z"}) {
       std::string body = random_body(draw, 3);
-      if (line[0] != 'x' && draw.one_in(2)) body = std::string(draw.one_in(2) ? "x[i] + " : "x[i] * ") + body;  // a chain
-      text += std::string(line) + "[i] " + draw.of(accumulators) + " " + body + "   for i < 3, k < " + (draw.one_in(2) ? "1" : "4") + "\n";
+      if (line[0] != 'x' && draw.one_in(2))
+        body = std::string(draw.one_in(2) ? "x[i] + " : "x[i] * ") + body;  // a chain
+      text += std::string(line) + "[i] " + draw.of(accumulators) + " " + body + "   for i < 3, k < " +
+              (draw.one_in(2) ? "1" : "4") + "\n";
       buffers.dtypes[line] = draw.dtype();
     }
     for (const char* operand : {"a", "b", "c"})
-      if (text.find(std::string(operand) + "[i, k]") != text.npos) buffers.dtypes[operand] = draw.dtype(), buffers.sizes[operand] = {3, 4};
+      if (text.find(std::string(operand) + "[i, k]") != text.npos)
+        buffers.dtypes[operand] = draw.dtype(), buffers.sizes[operand] = {3, 4};
     Task task{jit::parse_program(text, buffers), {}, {}};
     for (const ir::Buffer& b : task.program.buffers)
       if (std::holds_alternative<ir::StateLeaf>(b.kind)) task.states[b.name] = draw.values(b.shape, b.dtype);
@@ -345,7 +369,11 @@ TEST_P(RandomExports, HaveTheBitsOfTheProcessor) {
   const Array expected = ctx.eval(y);
   const std::string file = cache() + "/export" + std::to_string(seed);
   std::ofstream(file + ".c") << deploy::to_c99(ctx, x, y).source;
-  ASSERT_EQ(std::system(("cc -O1 -std=c99 -w -fwrapv -ffp-contract=off -shared -fPIC -o " + file + ".so " + file + ".c -lm").c_str()), 0) << file;
+  ASSERT_EQ(
+      std::system(
+          ("cc -O1 -std=c99 -w -fwrapv -ffp-contract=off -shared -fPIC -o " + file + ".so " + file + ".c -lm").c_str()),
+      0)
+      << file;
   void* library = dlopen((file + ".so").c_str(), RTLD_NOW);
   ASSERT_TRUE(library) << dlerror();
   auto run = reinterpret_cast<void (*)(const int32_t*, double*, void*)>(dlsym(library, "model_run"));
@@ -353,7 +381,10 @@ TEST_P(RandomExports, HaveTheBitsOfTheProcessor) {
   Array actual(expected.shape(), DType::f64);
   std::vector<double> scratch(1 << 16);
   run(static_cast<const int32_t*>(given.data()), static_cast<double*>(actual.mutable_data()), scratch.data());
-  EXPECT_TRUE(is_same(actual, expected)) << "seed " << seed << ":\n" << actual << "\n" << expected << "\n" << to_string(ctx.solved(observe(y)));
+  EXPECT_TRUE(is_same(actual, expected)) << "seed " << seed << ":\n"
+                                         << actual << "\n"
+                                         << expected << "\n"
+                                         << to_string(ctx.solved(observe(y)));
   dlclose(library);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomExports, testing::Range(1, 1 + kPrograms, kTogether));

@@ -1,5 +1,6 @@
 // Random programs: what is inlined, fused, stored in place or observed must not change a bit, and the interpreter must
-// agree, also where writes are not solved. Programs are joined, so that one compilation covers many; a failure prints the seed of its program.
+// agree, also where writes are not solved. Programs are joined, so that one compilation covers many; a failure prints
+// the seed of its program.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,11 +16,11 @@
 namespace caravan {
 namespace {
 
-constexpr int kTogether = 20;  // in one compilation
+constexpr int kTogether = 20;                             // in one compilation
 constexpr int64_t kElements = 100'000, kTriangle = 1000;  // more take the interpreter minutes
 
-// Seeds 1 to 200; more, and without each pass in turn for all of them, with CARAVAN_TEST_PROGRAMS=2000. By another compiler than `cc` with
-// CARAVAN_TEST_CC=clang-19. The shards of GoogleTest share the work of a long run.
+// Seeds 1 to 200; more, and without each pass in turn for all of them, with CARAVAN_TEST_PROGRAMS=2000. By another
+// compiler than `cc` with CARAVAN_TEST_CC=clang-19. The shards of GoogleTest share the work of a long run.
 const char* const kMore = std::getenv("CARAVAN_TEST_PROGRAMS");
 const char* const kCompiler = std::getenv("CARAVAN_TEST_CC");
 const int kPrograms = kMore ? std::atoi(kMore) : 200;
@@ -33,7 +34,12 @@ using Dims = std::vector<int64_t>;
 class Generator {
  public:
   // `smooth`: nothing jumps, so that a rounding of f32 stays one.
-  Generator(uint32_t seed, bool smooth) : random_(seed), smooth_(smooth), sizes_(seed % kTogether == 7 ? Sizes::parallel : seed % 4 == 0 ? Sizes::large : Sizes::small) {}
+  Generator(uint32_t seed, bool smooth)
+      : random_(seed),
+        smooth_(smooth),
+        sizes_(seed % kTogether == 7 ? Sizes::parallel
+               : seed % 4 == 0       ? Sizes::large
+                                     : Sizes::small) {}
 
   Program run() {
     for (int k = 0; k < 4; ++k) leaf();
@@ -61,7 +67,8 @@ class Generator {
   int pick(int n) { return int(random_() % uint32_t(n)); }
   bool one_in(int n) { return pick(n) == 0; }
   double real(double low, double high) { return low + (high - low) * double(random_() >> 8) / double(1u << 24); }
-  // For functions that jump at 0: the mean of centred values is 0 but for rounding, and its sign is that of the rounding.
+  // For functions that jump at 0: the mean of centred values is 0 but for rounding, and its sign is that of the
+  // rounding.
   static Tensor off_zero(const Tensor& x) { return x + 0.0137; }
   static Shape shape(const Dims& dims) {
     Shape out;
@@ -108,7 +115,9 @@ class Generator {
     switch (pick(smooth_ ? 2 : 4)) {
       case 0: return add(tensor(values(dims)), dims);
       case 1: return add(cast(iota(4), DType::f64) * 0.25, {4});
-      case 2: return add(cast(uniform("stream" + std::to_string(streams_++), {.output = {3}, .step = 0}), DType::f64) - 0.5, {3});
+      case 2:
+        return add(cast(uniform("stream" + std::to_string(streams_++), {.output = {3}, .step = 0}), DType::f64) - 0.5,
+                   {3});
       default: return add(number(real(-1, 1), DType::f64), {});
     }
   }
@@ -211,8 +220,12 @@ class Generator {
         Tensor e = exp(tanh(x) - einmax("i, j => i, 0", tanh(x)));
         return add(e / einsum("i, j => i, 0", e), {n, m});
       }
-      case 8: return add(cast(argmax("i, j => i", x), DType::f64) * 0.25 - cast(argmin("i, j => i", x), DType::f64) * 0.25, {n});
-      default: return add(cast(einany("i, j => i", x > 0.5), DType::f64) - cast(einall("i, j => i", x > -0.5), DType::f64), {n});
+      case 8:
+        return add(cast(argmax("i, j => i", x), DType::f64) * 0.25 - cast(argmin("i, j => i", x), DType::f64) * 0.25,
+                   {n});
+      default:
+        return add(cast(einany("i, j => i", x > 0.5), DType::f64) - cast(einall("i, j => i", x > -0.5), DType::f64),
+                   {n});
     }
   }
 
@@ -304,8 +317,8 @@ class Generator {
     }
   }
 
-  // Half precision that several read: in registers it is rounded as in memory. One of them has a gradient: two would be added in half
-  // precision, which the interpreter does not round.
+  // Half precision that several read: in registers it is rounded as in memory. One of them has a gradient: two would be
+  // added in half precision, which the interpreter does not round.
   void rounded() {
     const Value v = any();
     const Tensor half = cast(v.tensor, one_in(2) ? DType::f16 : DType::bf16);
@@ -354,7 +367,8 @@ class Generator {
     const int64_t n = v->dims[0], m = v->dims[1];
     std::vector<double> ids;
     for (int k = 0; k < 3; ++k) ids.push_back(double(pick(int(n))));
-    if (one_in(2)) return add(gather(einsum("v, d => v -> d", v->tensor), tensor(Array::vector(ids, DType::i32))), {3, m});
+    if (one_in(2))
+      return add(gather(einsum("v, d => v -> d", v->tensor), tensor(Array::vector(ids, DType::i32))), {3, m});
     ids.resize(size_t(n));
     for (double& id : ids) id = double(pick(4));
     add(einsum("v -> d => v, d", scatter_add(v->tensor, tensor(Array::vector(ids, DType::i32)), 4)) * 0.5, {4, m});
@@ -419,7 +433,8 @@ class Generator {
     for (size_t a = 0; a < states_.size(); ++a)  // swaps
       for (size_t b = 0; b < a && one_in(3); ++b)
         if (!done[a] && !done[b] && states_[a].dims == states_[b].dims) {
-          out &= assign(states_[a].tensor, states_[b].tensor) & assign(states_[b].tensor, one_in(2) ? states_[a].tensor : sin(states_[a].tensor));
+          out &= assign(states_[a].tensor, states_[b].tensor) &
+                 assign(states_[b].tensor, one_in(2) ? states_[a].tensor : sin(states_[a].tensor));
           done[a] = done[b] = true;
         }
     for (size_t k = 0; k < states_.size(); ++k) {
@@ -455,7 +470,8 @@ class Generator {
 // What is compiled goes with the test: a long run would fill a disk.
 class WithCpu {
  protected:
-  Outcome run_compiled(const std::vector<std::string>& passes_off, const char* optimisation, const Task& task, int runs) const {
+  Outcome run_compiled(const std::vector<std::string>& passes_off, const char* optimisation, const Task& task,
+                       int runs) const {
     cc::DeviceOptions options;
     options.compiler.cache = cache_.path();
     if (kCompiler) options.compiler.compiler = kCompiler;
@@ -481,7 +497,8 @@ Group group(uint32_t first) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Task task = task_of(Generator(seed, out.smooth).run());
     out.seeds.insert(out.seeds.end(), task.program.observed.size(), seed);
-    for (const auto& a : task.program.assignments) out.seed_of_state["t" + std::to_string(tasks.size()) + "." + task.program.buffers[size_t(a.state)].name] = seed;
+    for (const auto& a : task.program.assignments)
+      out.seed_of_state["t" + std::to_string(tasks.size()) + "." + task.program.buffers[size_t(a.state)].name] = seed;
     tasks.push_back(out.smooth ? in_f32(std::move(task)) : std::move(task));
   }
   out.task = joined(tasks);
@@ -489,27 +506,38 @@ Group group(uint32_t first) {
 }
 
 bool same_bits(const Array& a, const Array& b) {
-  return a.dtype() == b.dtype() && a.size() == b.size() && std::memcmp(a.data(), b.data(), size_t(a.size() * bytes(a.dtype()))) == 0;
+  return a.dtype() == b.dtype() && a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), size_t(a.size() * bytes(a.dtype()))) == 0;
 }
 void expect_same(const Group& g, const Outcome& actual, const Outcome& expected, const std::string& what) {
   for (size_t k = 0; k < g.seeds.size(); ++k)
-    EXPECT_TRUE(same_bits(actual.observed[k], expected.observed[k])) << "seed " << g.seeds[k] << ", " << what << ", observed " << k << " (" << g.task.program.buffers[size_t(g.task.program.observed[k])].name
-                                                                      << "):\n" << actual.observed[k] << "\n" << expected.observed[k];
+    EXPECT_TRUE(same_bits(actual.observed[k], expected.observed[k]))
+        << "seed " << g.seeds[k] << ", " << what << ", observed " << k << " ("
+        << g.task.program.buffers[size_t(g.task.program.observed[k])].name << "):\n"
+        << actual.observed[k] << "\n"
+        << expected.observed[k];
   for (const auto& [name, seed] : g.seed_of_state)
-    EXPECT_TRUE(same_bits(actual.states.at(name), expected.states.at(name))) << "seed " << seed << ", " << what << ", state " << name << ":\n" << actual.states.at(name) << "\n" << expected.states.at(name);
+    EXPECT_TRUE(same_bits(actual.states.at(name), expected.states.at(name)))
+        << "seed " << seed << ", " << what << ", state " << name << ":\n"
+        << actual.states.at(name) << "\n"
+        << expected.states.at(name);
 }
 void expect_near(const Array& actual, const Array& expected, double tolerance, const std::string& what) {
   double largest = 1;
   for (double v : expected.values()) largest = std::max(largest, std::abs(v));
   for (int64_t i = 0; i < expected.size(); ++i)
-    ASSERT_LE(std::abs(actual.at(i) - expected.at(i)), tolerance * largest) << what << ", element " << i << ": " << actual.at(i) << ", the interpreter has " << expected.at(i);
+    ASSERT_LE(std::abs(actual.at(i) - expected.at(i)), tolerance * largest)
+        << what << ", element " << i << ": " << actual.at(i) << ", the interpreter has " << expected.at(i);
 }
 
 void expect_near(const Group& g, const Outcome& actual, const Outcome& expected, const std::string& what) {
   const double tolerance = g.smooth ? kF32Tolerance : kF64Tolerance;
   for (size_t k = 0; k < g.seeds.size(); ++k)
-    expect_near(actual.observed[k], expected.observed[k], tolerance, "seed " + std::to_string(g.seeds[k]) + ", observed " + std::to_string(k) + what);
-  for (const auto& [name, seed] : g.seed_of_state) expect_near(actual.states.at(name), expected.states.at(name), tolerance, "seed " + std::to_string(seed) + ", state " + name + what);
+    expect_near(actual.observed[k], expected.observed[k], tolerance,
+                "seed " + std::to_string(g.seeds[k]) + ", observed " + std::to_string(k) + what);
+  for (const auto& [name, seed] : g.seed_of_state)
+    expect_near(actual.states.at(name), expected.states.at(name), tolerance,
+                "seed " + std::to_string(seed) + ", state " + name + what);
 }
 
 // All but solve_writes, which sums in another order.
@@ -522,7 +550,8 @@ std::vector<std::string> passes_that_keep_bits() {
 // Everything that is computed, observed after what the program observes itself.
 Task all_observed(Task task) {
   for (size_t b = 0; b < task.program.buffers.size(); ++b)
-    if (std::holds_alternative<ir::Computed>(task.program.buffers[b].kind)) task.program.observed.push_back(ir::BufferId(b));
+    if (std::holds_alternative<ir::Computed>(task.program.buffers[b].kind))
+      task.program.observed.push_back(ir::BufferId(b));
   return task;
 }
 
@@ -548,26 +577,32 @@ class RandomProgramsWithout : public testing::TestWithParam<int>, protected With
 TEST_P(RandomProgramsWithout, EachPassInTurn) {
   const Group g = group(uint32_t(GetParam()));
   const Outcome fused = run_compiled({}, "-O3", g.task, kRuns);
-  for (const std::string& pass : passes_that_keep_bits()) expect_same(g, run_compiled({pass}, "-O0", g.task, kRuns), fused, "without " + pass);
+  for (const std::string& pass : passes_that_keep_bits())
+    expect_same(g, run_compiled({pass}, "-O0", g.task, kRuns), fused, "without " + pass);
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgramsWithout, testing::Range(1, 1 + (kMore ? kPrograms : 2 * kTogether), kTogether));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgramsWithout,
+                         testing::Range(1, 1 + (kMore ? kPrograms : 2 * kTogether), kTogether));
 
-// What random programs are too small for: packed weights, lanes that go inside, blocks of rows, sums split in all their loops.
+// What random programs are too small for: packed weights, lanes that go inside, blocks of rows, sums split in all their
+// loops.
 class Products : public testing::Test, protected WithCpu {};
 
 TEST_F(Products, AreTheSameWithoutEachPass) {
   std::mt19937 random(1);
   auto drawn = [&](const char* name, const char* shape) {
     Array values(parse_shape(shape));
-    for (int64_t i = 0; i < values.size(); ++i) values.set(i, std::uniform_real_distribution<float>(-0.3f, 0.3f)(random));
+    for (int64_t i = 0; i < values.size(); ++i)
+      values.set(i, std::uniform_real_distribution<float>(-0.3f, 0.3f)(random));
     return param(name, values);
   };
-  Tensor x = drawn("x", "6|12,12,1"), thin = drawn("thin", "3,3,1->8"), thick = drawn("thick", "2,3,32->9"), wide = drawn("wide", "8->32"), out = drawn("out", "1,2,9->9");
+  Tensor x = drawn("x", "6|12,12,1"), thin = drawn("thin", "3,3,1->8"), thick = drawn("thick", "2,3,32->9"),
+         wide = drawn("wide", "8->32"), out = drawn("out", "1,2,9->9");
   Tensor h = relu(einsum("... | 4*i+k, 4*j+l, c; k, l, c -> d => ... | i, j, d", x, thin));
   h = tanh(einsum("... | i, j, c; c -> d => ... | i, j, d", h, wide));
   h = einsum("... | i+k, j+l, c; k, l, c -> d => ... | i, j, d", h, thick);
   const Tensor y = tanh(out(einsum("... | i, j, d => ... | j, i, d", h)));
-  const Tensor rows = tanh(drawn("square", "32->32")(drawn("rows", "13|32")));  // 13 rows: some are left over after whole blocks
+  const Tensor rows =
+      tanh(drawn("square", "32->32")(drawn("rows", "13|32")));  // 13 rows: some are left over after whole blocks
   const Task task = task_of(train_step(sum(square(y)) + sum(square(rows)), sgd({.lr = 0.01, .momentum = 0.9})));
   for (const plan::LogEntry& entry : plan::make_plan(task.program, host()).log)
     if (entry.pass == std::string("pack_operands")) {
@@ -575,9 +610,11 @@ TEST_F(Products, AreTheSameWithoutEachPass) {
     }
   const Outcome all = run_compiled({}, "-O3", task, kRuns);
   auto expect_same_states = [&](const Outcome& outcome, const std::string& what) {
-    for (const auto& [name, value] : all.states) EXPECT_TRUE(same_bits(outcome.states.at(name), value)) << name << " " << what;
+    for (const auto& [name, value] : all.states)
+      EXPECT_TRUE(same_bits(outcome.states.at(name), value)) << name << " " << what;
   };
-  for (const std::string& pass : passes_that_keep_bits()) expect_same_states(run_compiled({pass}, "-O0", task, kRuns), "without " + pass);
+  for (const std::string& pass : passes_that_keep_bits())
+    expect_same_states(run_compiled({pass}, "-O0", task, kRuns), "without " + pass);
   expect_same_states(run_compiled(passes_that_keep_bits(), "-O0", task, kRuns), "without any");
   const Outcome expected = run_on(*interp::make_device(0), task, kRuns);
   for (const auto& [name, value] : expected.states) expect_near(all.states.at(name), value, kF32Tolerance, name);

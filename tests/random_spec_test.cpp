@@ -40,18 +40,26 @@ std::string shape_text(const naive::Value& value) {
     for (int64_t n : sizes) out += (out.empty() ? "" : ",") + std::to_string(n);
     return out;
   };
-  return (value.rows[0].empty() ? "" : row(value.rows[0]) + "|") + (value.rows[1].empty() ? "" : row(value.rows[1]) + "->") + row(value.rows[2]);
+  return (value.rows[0].empty() ? "" : row(value.rows[0]) + "|") +
+         (value.rows[1].empty() ? "" : row(value.rows[1]) + "->") + row(value.rows[2]);
 }
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   out << "\"" << c.text << "\" of";
   for (const naive::Value& v : c.operands) out << " [" << shape_text(v) << "]";
   for (const auto& [name, n] : c.numbers) out << " " << name << "=" << n;
-  return out << " (" << (c.reduce == naive::Reduce::add ? "add" : c.reduce == naive::Reduce::max ? "max" : "min") << ", "
-             << (c.combine == naive::Combine::product ? "product" : c.combine == naive::Combine::sum ? "sum" : "concat") << ")";
+  return out << " ("
+             << (c.reduce == naive::Reduce::add   ? "add"
+                 : c.reduce == naive::Reduce::max ? "max"
+                                                  : "min")
+             << ", "
+             << (c.combine == naive::Combine::product ? "product"
+                 : c.combine == naive::Combine::sum   ? "sum"
+                                                      : "concat")
+             << ")";
 }
 
-// Names have sizes from the start; operands get the sizes that their axes then need. So most specs are valid, except for
-// what nothing determines, and for the sizes that are spoilt on purpose.
+// Names have sizes from the start; operands get the sizes that their axes then need. So most specs are valid, except
+// for what nothing determines, and for the sizes that are spoilt on purpose.
 class Generator {
  public:
   explicit Generator(uint64_t seed) : dice_(seed) {}
@@ -59,8 +67,8 @@ class Generator {
   Case make() {
     const bool concat = dice_.chance(10);
     commas_ = concat || dice_.chance(65);
-    const std::vector<std::string> pool =
-        commas_ ? std::vector<std::string>{"a", "bb", "c1", "d_2", "Row"} : std::vector<std::string>{"a", "b", "c", "D", "e"};
+    const std::vector<std::string> pool = commas_ ? std::vector<std::string>{"a", "bb", "c1", "d_2", "Row"}
+                                                  : std::vector<std::string>{"a", "b", "c", "D", "e"};
     for (const std::string& name : pool) size_[name] = dice_.from(1, 4);
     for (const char* name : {"...0", "...1", "...2", "r", "seq"}) {
       naive::Sizes& sizes = rows_[name];
@@ -76,8 +84,10 @@ class Generator {
     }
     out_.text += space() + "=>" + space();
     shape(nullptr);
-    out_.reduce = dice_.pick<naive::Reduce>({naive::Reduce::add, naive::Reduce::add, naive::Reduce::max, naive::Reduce::min});
-    if (out_.operands.size() == 2 && out_.reduce != naive::Reduce::min && dice_.chance(25)) out_.combine = naive::Combine::sum;
+    out_.reduce =
+        dice_.pick<naive::Reduce>({naive::Reduce::add, naive::Reduce::add, naive::Reduce::max, naive::Reduce::min});
+    if (out_.operands.size() == 2 && out_.reduce != naive::Reduce::min && dice_.chance(25))
+      out_.combine = naive::Combine::sum;
     return finish();
   }
 
@@ -164,7 +174,8 @@ class Generator {
     axes(before);
     if (!variable.empty()) {
       items.push_back(variable.starts_with("...") ? "..." : ".." + variable + "..");
-      if (operand) operand->rows[kind].insert(operand->rows[kind].end(), rows_[variable].begin(), rows_[variable].end());
+      if (operand)
+        operand->rows[kind].insert(operand->rows[kind].end(), rows_[variable].begin(), rows_[variable].end());
       axes(after);
     }
     std::string out;
@@ -201,7 +212,8 @@ class Generator {
     const std::string other = dice_.pick(names_);
     if (form < 72 && other != name) {  // a window
       const int64_t k = size_[other], stride = dice_.from(1, 3), dilation = dice_.from(1, 2);
-      const int64_t offset = dice_.chance(25) ? dice_.from(0, 2) : 0, padding = dice_.from(0, 3), pad = padding == 2 ? dice_.from(0, 2) : 0;
+      const int64_t offset = dice_.chance(25) ? dice_.from(0, 2) : 0, padding = dice_.from(0, 3),
+                    pad = padding == 2 ? dice_.from(0, 2) : 0;
       size = stride * (n - 1) + 1 + (padding == 3 ? 0 : dilation * (k - 1) + offset - 2 * pad);
       if (!result) size += dice_.from(0, stride - 1);
       if (size < 1) return size = n, name;
@@ -249,7 +261,8 @@ class Generator {
 
 Tensor build(const Case& c) {
   std::vector<Tensor> in;
-  for (const naive::Value& value : c.operands) in.push_back(tensor(Array(parse_shape(shape_text(value)), value.elements)));
+  for (const naive::Value& value : c.operands)
+    in.push_back(tensor(Array(parse_shape(shape_text(value)), value.elements)));
   Bindings with;
   for (const auto& [name, n] : c.numbers) with.list.push_back({name, n});
   const RuntimeSpec text = spec(c.text);
@@ -258,9 +271,12 @@ Tensor build(const Case& c) {
   if (c.combine == naive::Combine::sum)
     return c.reduce == Reduce::add ? outer_sum(text, in[0], in[1], with) : tropical(text, in[0], in[1], with);
   auto family = [&](auto f1, auto f2, auto f3) {
-    return in.size() == 1 ? f1(text, in[0], with) : in.size() == 2 ? f2(text, in[0], in[1], with) : f3(text, in[0], in[1], in[2], with);
+    return in.size() == 1   ? f1(text, in[0], with)
+           : in.size() == 2 ? f2(text, in[0], in[1], with)
+                            : f3(text, in[0], in[1], in[2], with);
   };
-#define CARAVAN_FAMILY(f) family([](auto... x) { return f(x...); }, [](auto... x) { return f(x...); }, [](auto... x) { return f(x...); })
+#define CARAVAN_FAMILY(f) \
+  family([](auto... x) { return f(x...); }, [](auto... x) { return f(x...); }, [](auto... x) { return f(x...); })
   switch (c.reduce) {
     case Reduce::max: return CARAVAN_FAMILY(einmax);
     case Reduce::min: return CARAVAN_FAMILY(einmin);
@@ -292,7 +308,8 @@ void compare(uint64_t seed, Tally& tally) {
     Context ctx(options_of(seed));
     const Array got = ctx.eval(build(c));
     if (!expected) {
-      ADD_FAILURE() << "spec " << seed << ", " << c << ": must be refused (" << reason << "), but has the shape " << to_string(got.shape());
+      ADD_FAILURE() << "spec " << seed << ", " << c << ": must be refused (" << reason << "), but has the shape "
+                    << to_string(got.shape());
       return;
     }
     ++tally.computed;
@@ -300,7 +317,9 @@ void compare(uint64_t seed, Tally& tally) {
     EXPECT_EQ(got.values(), expected->elements) << "spec " << seed << ", " << c;
   } catch (const UserError& error) {
     ++tally.refused;
-    if (expected) ADD_FAILURE() << "spec " << seed << ", " << c << ": must give " << shape_text(*expected) << ", but: " << error.what();
+    if (expected)
+      ADD_FAILURE() << "spec " << seed << ", " << c << ": must give " << shape_text(*expected)
+                    << ", but: " << error.what();
   } catch (const std::exception& error) {
     ADD_FAILURE() << "spec " << seed << ", " << c << ": " << error.what();
   }
@@ -308,10 +327,14 @@ void compare(uint64_t seed, Tally& tally) {
 
 TEST(RandomSpecs, AgreeWithTheNaiveEvaluator) {
   Tally tally;
-  const uint64_t specs = getenv("CARAVAN_RANDOM_SPECS") ? std::stoull(getenv("CARAVAN_RANDOM_SPECS")) : kSanitized ? 2'000 : 12'000;
+  const uint64_t specs = getenv("CARAVAN_RANDOM_SPECS") ? std::stoull(getenv("CARAVAN_RANDOM_SPECS"))
+                         : kSanitized                   ? 2'000
+                                                        : 12'000;
   for (uint64_t seed = 0; seed < specs && !HasFailure(); ++seed) compare(seed, tally);
-  RecordProperty("computed", tally.computed), RecordProperty("refused", tally.refused), RecordProperty("skipped", tally.skipped);
-  std::printf("%d computed, %d refused, %d too large for the naive loop\n", tally.computed, tally.refused, tally.skipped);
+  RecordProperty("computed", tally.computed), RecordProperty("refused", tally.refused),
+      RecordProperty("skipped", tally.skipped);
+  std::printf("%d computed, %d refused, %d too large for the naive loop\n", tally.computed, tally.refused,
+              tally.skipped);
   EXPECT_GT(tally.computed, int(specs) / 4);
   EXPECT_GT(tally.refused, int(specs) / 10);
 }
@@ -319,7 +342,7 @@ TEST(RandomSpecs, AgreeWithTheNaiveEvaluator) {
 // --- joins: pointwise operations on operands that lack axes, or have kept reductions for them ---
 
 struct Joined {
-  naive::Value value;               // after reduction: kept axes have the size 1
+  naive::Value value;  // after reduction: kept axes have the size 1
   std::array<std::vector<bool>, 3> kept;
   Tensor tensor;
 };
@@ -346,11 +369,13 @@ Joined operand(Dice& dice, const std::array<naive::Sizes, 3>& rows) {
   for (int64_t i = whole.count(); i > 0; --i) whole.elements.push_back(double(dice.from(-3, 4)));
   std::string text = from + "=>" + to;
   for (size_t at; (at = text.find("0 0")) != text.npos;) text.replace(at, 3, "0,0");  // two indices need a comma ...
-  if (text.find(',') != text.npos) {                                                     // ... and then so do the others
+  if (text.find(',') != text.npos) {                                                  // ... and then so do the others
     for (size_t i = 0; i + 2 < text.size(); ++i)
-      if (text[i + 1] == ' ' && (isalnum(text[i + 2]) || text[i + 2] == '_') && (isalnum(text[i]) || text[i] == '_')) text[i + 1] = ',';
+      if (text[i + 1] == ' ' && (isalnum(text[i + 2]) || text[i + 2] == '_') && (isalnum(text[i]) || text[i] == '_'))
+        text[i + 1] = ',';
   }
-  out.value.elements = naive::Evaluator(text, {whole}, {}).evaluate(naive::Reduce::add, naive::Combine::product).elements;
+  out.value.elements =
+      naive::Evaluator(text, {whole}, {}).evaluate(naive::Reduce::add, naive::Combine::product).elements;
   out.tensor = einsum(spec(text), tensor(Array(parse_shape(shape_text(whole)), whole.elements)));
   return out;
 }
@@ -375,7 +400,8 @@ Joined sum_of(const Joined& a, const Joined& b) {
   const naive::Sizes sizes = out.value.memory_order();
   for (int64_t e = 0; e < out.value.count(); ++e) {
     naive::Sizes at(sizes.size());
-    for (int64_t rest = e, d = int64_t(sizes.size()) - 1; d >= 0; --d) at[size_t(d)] = rest % sizes[size_t(d)], rest /= sizes[size_t(d)];
+    for (int64_t rest = e, d = int64_t(sizes.size()) - 1; d >= 0; --d)
+      at[size_t(d)] = rest % sizes[size_t(d)], rest /= sizes[size_t(d)];
     double total = 0;
     for (const Joined* x : {&a, &b}) {
       int64_t position = 0;

@@ -40,12 +40,16 @@ Values draw(const Tensor& t, uint64_t seed = kSeed, const IndexValues& at = {}) 
 }
 
 TEST(Threefry, IsRandom123s) {
-  struct Row { Word4 counter, key, output; };
+  struct Row {
+    Word4 counter, key, output;
+  };
   constexpr uint32_t f = 0xffffffff;
   const Row rows[] = {
       {{0, 0, 0, 0}, {0, 0, 0, 0}, {0x9c6ca96a, 0xe17eae66, 0xfc10ecd4, 0x5256a7d8}},
       {{f, f, f, f}, {f, f, f, f}, {0x2a881696, 0x57012287, 0xf6c7446e, 0xa16a6732}},
-      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0, 0x082efa98, 0xec4e6c89}, {0x59cd1dbb, 0xb8879579, 0x86b5d00c, 0xac8b6d84}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+       {0xa4093822, 0x299f31d0, 0x082efa98, 0xec4e6c89},
+       {0x59cd1dbb, 0xb8879579, 0x86b5d00c, 0xac8b6d84}},
   };
   for (const Row& row : rows) EXPECT_EQ(threefry4x32(row.counter, row.key), row.output);
 }
@@ -71,7 +75,8 @@ TEST(Random, AnyElementCountAndAPrefixStays) {
     Values some = draw(uniform("u", {.output = {n}, .step = 0}));
     EXPECT_EQ(some, Values(longest.begin(), longest.begin() + n)) << n << " elements";
   }
-  EXPECT_EQ(draw(uniform("u", {.batch = {2}, .input = {4}, .output = {8}, .step = 0})), longest);  // the element counts, not the axes
+  EXPECT_EQ(draw(uniform("u", {.batch = {2}, .input = {4}, .output = {8}, .step = 0})),
+            longest);  // the element counts, not the axes
 }
 
 template <class F>
@@ -86,7 +91,8 @@ void expect_refusal(F f, const std::vector<std::string>& phrases) {
 }
 
 TEST(Random, ADrawWithoutAStepIsRefused) {
-  expect_refusal([] { random_bits("s", {.output = {2}}); }, {"random_bits(\"s\") (random_test.cpp:", "the same numbers in every run", ".step = 0"});
+  expect_refusal([] { random_bits("s", {.output = {2}}); },
+                 {"random_bits(\"s\") (random_test.cpp:", "the same numbers in every run", ".step = 0"});
   expect_refusal([] { uniform("s", {.output = {2}}); }, {"uniform(\"s\")"});
   expect_refusal([] { normal("s", {.output = {2}}); }, {"normal(\"s\")"});
   expect_refusal([] { bernoulli("s", 0.5, {.output = {2}}); }, {"bernoulli(\"s\")"});
@@ -94,8 +100,10 @@ TEST(Random, ADrawWithoutAStepIsRefused) {
 
 TEST(Random, TwoDrawsOfOneStreamAtOneStepAreRefused) {
   Index step("step");
-  Tensor count = state("count", {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
-  const std::vector<std::string> phrases = {"`s` is drawn from at random_test.cpp:", "and at random_test.cpp:", "a stream or a step of its own"};
+  Tensor count =
+      state("count", {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
+  const std::vector<std::string> phrases = {
+      "`s` is drawn from at random_test.cpp:", "and at random_test.cpp:", "a stream or a step of its own"};
   auto both = [](const Tensor& a, const Tensor& b) { Context(checked()).shape(sum(a) + sum(b)); };
   auto u = [](Operand step, int64_t n = 2) { return uniform("s", {.output = {n}, .step = step}); };
   expect_refusal([&] { both(u(0), u(0)); }, phrases);
@@ -115,7 +123,8 @@ TEST(Random, TwoDrawsOfOneStreamAtOneStepAreRefused) {
 
 TEST(Random, InsertingAParameterChangesNoOther) {
   auto network = [](bool deeper) {
-    Tensor x = tensor({1, 2, 3}), w1 = param("w1", {.output = {4}}), w2 = param("w2", {.output = {2}}), extra = param("extra", {.output = {4}});
+    Tensor x = tensor({1, 2, 3}), w1 = param("w1", {.output = {4}}), w2 = param("w2", {.output = {2}}),
+           extra = param("extra", {.output = {4}});
     return w2(deeper ? extra(w1(x)) : w1(x));
   };
   Context shallow(checked({.seed = 5})), deep(checked({.seed = 5})), other(checked({.seed = 6}));
@@ -128,7 +137,8 @@ TEST(Random, InsertingAParameterChangesNoOther) {
 }
 
 TEST(Random, TheStepOfAProgramRuns) {  // a state as step: every run another draw, resumed bit for bit
-  Tensor count = state("count", {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
+  Tensor count =
+      state("count", {.batch = {}, .input = Extents{}, .output = Extents{}, .init = zeros(), .dtype = DType::i64});
   Tensor noise = uniform("noise", {.output = {3}, .step = count});
   Context ctx(checked({.seed = 1}));
   Routine r = ctx.compile(assign(count, count + 1) & observe(noise));
@@ -158,7 +168,9 @@ TEST(Uniform, MomentsBinsAndRange) {
 
 TEST(Uniform, NeighboursKeysAndStepsAreUncorrelated) {
   Index step("step");
-  auto stream = [&](const char* name, uint64_t seed, int64_t at) { return draw(uniform(name, {.output = {kMany}, .step = step}), seed, {{step, at}}); };
+  auto stream = [&](const char* name, uint64_t seed, int64_t at) {
+    return draw(uniform(name, {.output = {kMany}, .step = step}), seed, {{step, at}});
+  };
   Values u = stream("u", 1, 0);
   for (size_t lag : {1, 2, 3, 4, 7, 64}) EXPECT_NEAR(correlation(u, u, lag), 0, four_sigma(kMany)) << "lag " << lag;
   EXPECT_NEAR(correlation(u, stream("v", 1, 0)), 0, four_sigma(kMany));
@@ -194,7 +206,8 @@ TEST(Bernoulli, HasItsProbability) {
   EXPECT_NEAR(mean_of(draw(b)), 0.3, four_sigma(kMany) * std::sqrt(0.3 * 0.7));
   EXPECT_EQ(mean_of(draw(bernoulli("b", 0.0, {.output = {1000}, .step = 0}))), 0);
   EXPECT_EQ(mean_of(draw(bernoulli("b", 1.0, {.output = {1000}, .step = 0}))), 1);
-  Values two = draw(bernoulli("b", tensor({0.0, 1.0}), {.batch = {50}, .output = {2}, .step = 0}));  // a probability per element
+  Values two =
+      draw(bernoulli("b", tensor({0.0, 1.0}), {.batch = {50}, .output = {2}, .step = 0}));  // a probability per element
   for (size_t i = 0; i < two.size(); ++i) EXPECT_EQ(two[i], double(i % 2));
 }
 
@@ -240,8 +253,12 @@ TEST(Init, DeviationsUseTheFanOverAllInputAxes) {  // input 5,5,8: fan in 200; o
 TEST(Init, EveryElementIsItsFormulaOnAnyNumberOfThreads) {
   const uint64_t seed = 7, stream = hash_name("w");
   const double in = 200, out = 300;
-  auto u = [&](uint64_t e, double low, double high) { return low + (high - low) * unit_uniform(random_words(seed, stream, 0, e)[0]); };
-  auto n = [&](uint64_t e) { return unit_normal(random_words(seed, stream, 0, e)[0], random_words(seed, stream, 0, e)[1]); };
+  auto u = [&](uint64_t e, double low, double high) {
+    return low + (high - low) * unit_uniform(random_words(seed, stream, 0, e)[0]);
+  };
+  auto n = [&](uint64_t e) {
+    return unit_normal(random_words(seed, stream, 0, e)[0], random_words(seed, stream, 0, e)[1]);
+  };
   struct {
     Init init;
     std::function<double(uint64_t)> element;
@@ -262,7 +279,8 @@ TEST(Init, EveryElementIsItsFormulaOnAnyNumberOfThreads) {
         ctx.compile(observe(sum(w)));
         const Array drawn = ctx.read(w);
         for (int64_t e = 0; e < drawn.size(); ++e)
-          ASSERT_EQ(drawn.at(e), convert(dtype, row.element(uint64_t(e)))) << int(row.init.kind) << ", element " << e << " of " << name(dtype) << ", " << threads << " threads";
+          ASSERT_EQ(drawn.at(e), convert(dtype, row.element(uint64_t(e))))
+              << int(row.init.kind) << ", element " << e << " of " << name(dtype) << ", " << threads << " threads";
       }
 }
 
@@ -275,11 +293,13 @@ TEST(Init, AKernelIsDrawnOverAllItsAxes) {
   EXPECT_EQ(to_string(k.shape()), "3,3,2->4");
   std::vector<double> all = k.values();
   std::sort(all.begin(), all.end());
-  EXPECT_EQ(std::unique(all.begin(), all.end()) - all.begin(), k.size()) << "not constant over space, channels or anything";
+  EXPECT_EQ(std::unique(all.begin(), all.end()) - all.begin(), k.size())
+      << "not constant over space, channels or anything";
 }
 
 TEST(Init, DefaultsAndTheContextsOverride) {
-  Tensor w = param("w", {.input = {3}, .output = {4}}), b = param("b", {.output = {4}}), g = param("g", {.output = {4}, .init = ones()});
+  Tensor w = param("w", {.input = {3}, .output = {4}}), b = param("b", {.output = {4}}),
+         g = param("g", {.output = {4}, .init = ones()});
   Context plain(checked()), other(checked({.init = constant(0.5)}));
   auto all = [&](Context& ctx) { return ctx.eval({w, b, g}); };
   std::vector<Array> p = all(plain), o = all(other);

@@ -32,9 +32,11 @@ class Recipes : public Command {
     const string folder = cache_ + "/digits" + std::to_string(train);
     std::filesystem::create_directories(folder);
     const data::Digits drawn = data::drawn_digits(train, test, 5);
-    data::write_idx(folder + "/train-images-idx3-ubyte", drawn.train.images.reshaped(parse_shape(std::to_string(train) + "|28,28")));
+    data::write_idx(folder + "/train-images-idx3-ubyte",
+                    drawn.train.images.reshaped(parse_shape(std::to_string(train) + "|28,28")));
     data::write_idx(folder + "/train-labels-idx1-ubyte", drawn.train.labels);
-    data::write_idx(folder + "/t10k-images-idx3-ubyte", drawn.test.images.reshaped(parse_shape(std::to_string(test) + "|28,28")));
+    data::write_idx(folder + "/t10k-images-idx3-ubyte",
+                    drawn.test.images.reshaped(parse_shape(std::to_string(test) + "|28,28")));
     data::write_idx(folder + "/t10k-labels-idx1-ubyte", drawn.test.labels);
     return folder;
   }
@@ -57,7 +59,8 @@ class Recipes : public Command {
   }
   string file(const string& name) const { return content(folder_ + "/" + name); }
   // Whole, and stopped at each of the steps.
-  void expect_continued(const string& recipe, const Arguments& more, const Arguments& stops, const string& steps) const {
+  void expect_continued(const string& recipe, const Arguments& more, const Arguments& stops,
+                        const string& steps) const {
     auto with = [&](Arguments rest) {
       rest.insert(rest.end(), {"--quiet", "--json"});
       return rest;
@@ -75,7 +78,8 @@ class Recipes : public Command {
     }
     const Outcome ended = good(train(recipe, with({"--resume", "part", "--save", "part"})));
     EXPECT_EQ(file("part"), file("whole")) << recipe << joined(more) << " is not the same after a stop";
-    for (const char* key : {"loss", "epoch_loss", "ewma_loss", "test_accuracy", "mean_absolute_error", "steps", "epoch_accuracies"})
+    for (const char* key :
+         {"loss", "epoch_loss", "ewma_loss", "test_accuracy", "mean_absolute_error", "steps", "epoch_accuracies"})
       EXPECT_EQ(field(ended.out, key), field(expected.out, key)) << recipe << " " << key;
   }
 
@@ -89,7 +93,8 @@ TEST_F(Recipes, EachRunsWithNoDataAtAll) {
     EXPECT_EQ(field(o.last_line(), "steps"), "3");
     EXPECT_CONTAINS(o.out, "moving average");
     if (!needs_data(recipe)) continue;
-    EXPECT_EQ(o.err, "caravan: mnist is not here, so drawn digits stand in for it; `caravan data get mnist` fetches it.\n");
+    EXPECT_EQ(o.err,
+              "caravan: mnist is not here, so drawn digits stand in for it; `caravan data get mnist` fetches it.\n");
     EXPECT_EQ(field(o.last_line(), "stand_in"), "true");
     EXPECT_CONTAINS(o.out, "recall");
     EXPECT_CONTAINS(o.out, "truth ");
@@ -99,8 +104,8 @@ TEST_F(Recipes, EachRunsWithNoDataAtAll) {
 TEST_F(Recipes, GoingOnIsNeverHavingStopped) {
   for (const string& recipe : kRecipes) {
     const bool conv = recipe == "mnist-conv";
-    expect_continued(recipe, conv ? Arguments{"--batch", "7"} : Arguments{}, conv ? Arguments{"1", "44"} : Arguments{"1", "44", "170"},
-                     conv ? "50" : "403");
+    expect_continued(recipe, conv ? Arguments{"--batch", "7"} : Arguments{},
+                     conv ? Arguments{"1", "44"} : Arguments{"1", "44", "170"}, conv ? "50" : "403");
   }
 }
 
@@ -154,7 +159,8 @@ TEST_F(Recipes, EvaluatingGivesWhatTrainingGave) {
     if (needs_data(recipe)) evaluate.insert(evaluate.end(), {"--data", data_});
     const Outcome o = good(evaluate);
     EXPECT_CONTAINS(o.out, recipe + ", 40 of 40 steps");
-    for (const char* key : keys) EXPECT_EQ(field(o.last_line(), key), field(trained.last_line(), key)) << recipe << " " << key;
+    for (const char* key : keys)
+      EXPECT_EQ(field(o.last_line(), key), field(trained.last_line(), key)) << recipe << " " << key;
   }
 }
 
@@ -195,7 +201,8 @@ TEST_F(Recipes, ARunOnDrawnDigitsGoesOnWithThem) {
 }
 
 TEST_F(Recipes, EveryPartIsExported) {
-  const std::map<string, Arguments> parts = {{"mnist-autoencoder", {"classifier", "encoder", "decoder", "autoencoder"}}};
+  const std::map<string, Arguments> parts = {
+      {"mnist-autoencoder", {"classifier", "encoder", "decoder", "autoencoder"}}};
   for (const string& recipe : kRecipes) {
     good(train(recipe, {"--steps", "1", "--save", "model", "--quiet"}));
     const auto named = parts.find(recipe);
@@ -225,9 +232,11 @@ TEST_F(Recipes, DrawsWhatItFinds) {
       {"mnist-autoencoder", {"samples.png", "interpolation.png", "reconstructions.png", "imagined.png"}}};
   for (const auto& [recipe, files] : pictures) {
     good(train(recipe, {"--steps", "2", "--quiet", "--plot", "pictures"}));
-    for (const char* common : {"loss.svg", "log_loss.svg", "learning_rate.svg"}) EXPECT_TRUE(exists(folder_ + "/pictures/" + common));
+    for (const char* common : {"loss.svg", "log_loss.svg", "learning_rate.svg"})
+      EXPECT_TRUE(exists(folder_ + "/pictures/" + common));
     for (const string& name : files)
-      EXPECT_TRUE(file("pictures/" + name).starts_with(name.ends_with("png") ? "\x89PNG\r\n" : "<svg")) << recipe << " " << name;
+      EXPECT_TRUE(file("pictures/" + name).starts_with(name.ends_with("png") ? "\x89PNG\r\n" : "<svg"))
+          << recipe << " " << name;
   }
 }
 
@@ -239,12 +248,14 @@ TEST_F(Recipes, LearnInSeconds) {
 
 TEST_F(Recipes, RefuseWhatDoesNotFit) {
   good(train("moons", {"--steps", "10", "--save", "moons", "--quiet"}));
-  expect_refused(train("linear", {"--resume", "moons"}), "moons is of the recipe moons: `caravan train moons --resume moons` continues it");
+  expect_refused(train("linear", {"--resume", "moons"}),
+                 "moons is of the recipe moons: `caravan train moons --resume moons` continues it");
   expect_refused(train("moons", {"--resume", "moons", "--batch", "20"}), "was begun with --batch 10");
   expect_refused(train("moons", {"--resume", "moons", "--lr", "3"}), "was begun with --lr 0.1");
   expect_refused(train("moons", {"--resume", "moons", "--seed", "3"}), "was begun with --seed 1");
   expect_refused(train("moons", {"--resume", "moons", "--optimizer", "adam"}), "was begun with --optimizer sgd");
-  expect_refused(train("moons", {"--resume", "moons", "--until", "5"}), "--until is 5; it must be a step from 10 to 10");
+  expect_refused(train("moons", {"--resume", "moons", "--until", "5"}),
+                 "--until is 5; it must be a step from 10 to 10");
   expect_refused(train("moons", {"--resume", "none"}), "none");
   expect_refused(train("moons", {"--optimizer", "magic"}), "no optimizer `magic`; there are: sgd, momentum");
   expect_refused(train("moons", {"--save", "/dev/null/x"}), "--save");
@@ -252,7 +263,8 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
   expect_refused({"train", "mnist-mlp", "--data", folder_}, "mnist");
   expect_refused(train("moons", {"--save", "a", "--trace", "./a"}), "`./a` cannot be two files at once");
   expect_refused(train("moons", {"--resume", ""}), "--resume: it is empty");
-  expect_refused(train("mnist-mlp", {"--paper", "--batch", "64"}), "--paper is one image at a time, sgd and the rate 0.0001");
+  expect_refused(train("mnist-mlp", {"--paper", "--batch", "64"}),
+                 "--paper is one image at a time, sgd and the rate 0.0001");
   expect_refused(train("mnist-mlp", {"--paper", "--lr", "0.1"}), "leave out --batch, --lr and --optimizer");
   good(train("mnist-mlp", {"--steps", "2", "--save", "digits", "--quiet"}));
   expect_refused({"train", "mnist-mlp", "--resume", "digits", "--data", digits(301, 120)},

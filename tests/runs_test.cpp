@@ -1,5 +1,5 @@
-// Runs that meet trouble: signals, disks that fail, numbers that are not finite, files that are something else. What was
-// computed is kept, what is said is true, and a good file is never replaced by a worse one.
+// Runs that meet trouble: signals, disks that fail, numbers that are not finite, files that are something else. What
+// was computed is kept, what is said is true, and a good file is never replaced by a worse one.
 #include <gtest/gtest.h>
 
 #ifdef CARAVAN_COMMAND
@@ -77,7 +77,9 @@ class Runs : public Command {
     tensors.metadata["sha256"] = data::sha256(data::safetensors_content(tensors));
     data::write_safetensors(at(to), tensors);
   }
-  data::StoredType type_of(const string& name, const string& state) const { return data::read_safetensors(at(name)).find(state)->type; }
+  data::StoredType type_of(const string& name, const string& state) const {
+    return data::read_safetensors(at(name)).find(state)->type;
+  }
 };
 
 // No file of the process can grow beyond this: a full disk that needs no rights.
@@ -111,7 +113,8 @@ TEST_F(Runs, OneWishToStopMayComeAsSeveralSignals) {
 
 TEST_F(Runs, ASecondCtrlCEndsAtOnce) {
   // One step of this takes the interpreter far longer than the test waits.
-  const pid_t child = started({"train", "mnist-conv", "--batch", "5000", "--device", "interp", "--quiet", "--save", "model"});
+  const pid_t child =
+      started({"train", "mnist-conv", "--batch", "5000", "--device", "interp", "--quiet", "--save", "model"});
   kill(child, SIGINT);
   usleep(1'000'000);
   EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "the first one waits for the end of a step";
@@ -122,7 +125,8 @@ TEST_F(Runs, ASecondCtrlCEndsAtOnce) {
 }
 
 TEST_F(Runs, NohupIsHeeded) {
-  const pid_t child = start(Arguments{"/usr/bin/env", "nohup", CARAVAN_COMMAND} + kEndless + Arguments{"--save", "model"});
+  const pid_t child =
+      start(Arguments{"/usr/bin/env", "nohup", CARAVAN_COMMAND} + kEndless + Arguments{"--save", "model"});
   wait_until_caught(child, SIGINT);
   kill(child, SIGHUP);
   usleep(500'000);
@@ -173,7 +177,8 @@ TEST_F(Runs, AFolderThatIsGoneCostsNothing) {
     EXPECT_CONTAINS(o.err, "`gone/model` cannot be written: No such file or directory.");
     EXPECT_CONTAINS(o.err, "the run is kept in " + path + " instead");
     EXPECT_CONTAINS(o.err, "to go on: caravan train moons --resume " + path + " --save " + path + "\n");
-    EXPECT_EQ(std::filesystem::status(std::filesystem::path(path).parent_path()).permissions(), std::filesystem::perms(0700));
+    EXPECT_EQ(std::filesystem::status(std::filesystem::path(path).parent_path()).permissions(),
+              std::filesystem::perms(0700));
     EXPECT_EQ(field(o.last_line(), "saved"), "\"" + path + "\"");
     const string step = data::read_safetensors(path).metadata.at("step");
     EXPECT_EQ(field(o.last_line(), "steps"), step);
@@ -202,9 +207,11 @@ TEST_F(Runs, ASaveThatFailsMeanwhileIsToldOnceAndMadeUpFor) {
   const string path = rescued();
   EXPECT_CONTAINS(file("stderr"), "caravan: a copy is kept in " + path + "\n");
   const int64_t step = std::stoll(data::read_safetensors(path).metadata.at("step"));
-  EXPECT_TRUE(comes_true([&] { return std::stoll(data::read_safetensors(path).metadata.at("step")) > step; })) << "the copy is kept up";
+  EXPECT_TRUE(comes_true([&] { return std::stoll(data::read_safetensors(path).metadata.at("step")) > step; }))
+      << "the copy is kept up";
   std::filesystem::create_directory(at("gone"));
-  EXPECT_TRUE(comes_true([&] { return exists(at("gone/model")) && !exists(path); })) << "the copy goes when it is not needed";
+  EXPECT_TRUE(comes_true([&] { return exists(at("gone/model")) && !exists(path); }))
+      << "the copy goes when it is not needed";
   const Outcome o = stopped(child, SIGINT);
   EXPECT_EQ(o.code, 130) << o.err;
   EXPECT_GT(step_of("gone/model"), step);
@@ -214,7 +221,8 @@ TEST_F(Runs, ASaveThatFailsMeanwhileIsToldOnceAndMadeUpFor) {
 TEST_F(Runs, WithoutAHomeTheRescueIsTemporary) {
   std::filesystem::create_directory(at("temporary"));
   for (const bool there : {true, false}) {
-    const pid_t child = started(kEndless + Arguments{"--save", "gone/model"}, {"HOME=", "TMPDIR=" + at(there ? "temporary" : "absent")});
+    const pid_t child = started(kEndless + Arguments{"--save", "gone/model"},
+                                {"HOME=", "TMPDIR=" + at(there ? "temporary" : "absent")});
     std::filesystem::remove_all(at("gone"));
     const Outcome o = stopped(child, SIGINT);
     EXPECT_EQ(o.code, 3);
@@ -228,11 +236,13 @@ TEST_F(Runs, WithoutAHomeTheRescueIsTemporary) {
 }
 
 TEST_F(Runs, EveryErrorIsToldAndTheResultsAreShown) {
-  const pid_t child = started({"train", "moons", "--epochs", "5000", "--quiet", "--json", "--save", "model", "--plot", "pictures"});
+  const pid_t child =
+      started({"train", "moons", "--epochs", "5000", "--quiet", "--json", "--save", "model", "--plot", "pictures"});
   limit_files(child, kLessThanAModel);
   const Outcome o = ended(child);
   EXPECT_EQ(o.code, 3);
-  for (const char* name : {"`model`", "`pictures/learning_rate.svg`"}) EXPECT_CONTAINS(o.err, string(name) + " could not be written: File too large.");
+  for (const char* name : {"`model`", "`pictures/learning_rate.svg`"})
+    EXPECT_CONTAINS(o.err, string(name) + " could not be written: File too large.");
   EXPECT_EQ(field(o.out, "steps"), "400000");
   EXPECT_EQ(field(o.out, "saved"), "null");
   EXPECT_GT(number(o.out, "train_accuracy"), 0.9);
@@ -242,9 +252,12 @@ TEST_F(Runs, AFullFilesystemIsMetBeforeTheRunOrTheRunIsKeptElsewhere) {
   std::filesystem::create_directory(at("small"));
   const string prelude = "mount -t tmpfs -o size=64k none small && touch mounted && ";
   auto on_small = [&](const Arguments& arguments) {
-    return start(Arguments{"/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", prelude + "exec \"$@\"", "sh", CARAVAN_COMMAND} + arguments);
+    return start(
+        Arguments{"/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", prelude + "exec \"$@\"", "sh", CARAVAN_COMMAND} +
+        arguments);
   };
-  const Outcome early = ended(on_small({"train", "mnist-mlp", "--steps", "3", "--device", "interp", "--quiet", "--save", "small/model"}));
+  const Outcome early =
+      ended(on_small({"train", "mnist-mlp", "--steps", "3", "--device", "interp", "--quiet", "--save", "small/model"}));
   if (!exists(at("mounted"))) GTEST_SKIP() << "only root may mount a small filesystem";
   EXPECT_EQ(early.code, 2) << early.err;
   EXPECT_CONTAINS(early.err, "--save: `small/model` cannot be written: No space left on device (");
@@ -267,7 +280,8 @@ TEST_F(Runs, AFileThatCannotBeIsRefusedBeforeTheRun) {
   expect_refused(train + Arguments{string(256, 'a')}, "File name too long");
   expect_refused(train + Arguments{"/proc/model"}, "--save: `/proc/model` cannot be written: ");
   expect_refused(train + Arguments{"/dev/null"}, "--save `/dev/null` is not a file that can be replaced");
-  const Outcome small = run_program({"/bin/bash", "-c", string("ulimit -f 1; exec ") + CARAVAN_COMMAND + joined(train) + " model"});
+  const Outcome small =
+      run_program({"/bin/bash", "-c", string("ulimit -f 1; exec ") + CARAVAN_COMMAND + joined(train) + " model"});
   EXPECT_EQ(small.code, 2) << small.err;
   EXPECT_CONTAINS(small.err, "--save: `model` cannot be written: File too large (");
   EXPECT_FALSE(exists(at("pictures")));
@@ -275,7 +289,9 @@ TEST_F(Runs, AFileThatCannotBeIsRefusedBeforeTheRun) {
 }
 
 TEST_F(Runs, WhatDivergedIsNeitherSavedNorSaidToBe) {
-  auto diverging = [&] { return started({"train", "linear", "--lr", "1e9", "--steps", "1000000000", "--quiet", "--save", "model"}); };
+  auto diverging = [&] {
+    return started({"train", "linear", "--lr", "1e9", "--steps", "1000000000", "--quiet", "--save", "model"});
+  };
   auto wait = [&] { usleep(300'000); };
   pid_t child = diverging();
   wait();
@@ -318,7 +334,8 @@ TEST_F(Runs, AModelThatIsNotFiniteIsToldApart) {
   });
   const Outcome o = run({"eval", "nan", "--json"});
   EXPECT_EQ(o.code, 1);
-  EXPECT_EQ(o.err, "caravan: nan is of a model that diverged: the state `w2` has nan, so these results mean nothing.\n");
+  EXPECT_EQ(o.err,
+            "caravan: nan is of a model that diverged: the state `w2` has nan, so these results mean nothing.\n");
   EXPECT_EQ(field(o.last_line(), "steps"), "20");
   expect_refused({"train", "moons", "--resume", "nan"}, "nan cannot be continued: the state `w2` has nan.");
 }
@@ -328,12 +345,16 @@ TEST_F(Runs, GoOnWithTheDeviceTheyWereBegunWith) {
   const string before = file("cpu");
   const Arguments going_on = {"train", "moons", "--resume", "cpu", "--save", "cpu", "--quiet"};
   std::filesystem::create_directory(at("empty"));
-  expect_refused(going_on, "cpu was computed on cpu, and here the run would be interpreted because ", {"PATH=/nowhere", "CARAVAN_CACHE=" + at("empty")});
-  expect_refused(going_on, "cpu was computed on cpu, and CARAVAN_DEVICE asks for interp: another device rounds differently", {"CARAVAN_DEVICE=interp"});
+  expect_refused(going_on, "cpu was computed on cpu, and here the run would be interpreted because ",
+                 {"PATH=/nowhere", "CARAVAN_CACHE=" + at("empty")});
+  expect_refused(going_on,
+                 "cpu was computed on cpu, and CARAVAN_DEVICE asks for interp: another device rounds differently",
+                 {"CARAVAN_DEVICE=interp"});
   EXPECT_EQ(file("cpu"), before);
 
   forge("cpu", "old", [](data::Tensors& t) { t.metadata.erase("device"), t.metadata.erase("precision"); });
-  EXPECT_EQ(run({"train", "moons", "--resume", "old", "--quiet"}, {"CARAVAN_DEVICE=interp"}).code, 0) << "files had no device once";
+  EXPECT_EQ(run({"train", "moons", "--resume", "old", "--quiet"}, {"CARAVAN_DEVICE=interp"}).code, 0)
+      << "files had no device once";
 
   good(going_on + Arguments{"--device", "interp"});
   EXPECT_EQ(data::read_safetensors(at("cpu")).metadata.at("device"), "interp");
@@ -344,9 +365,13 @@ TEST_F(Runs, GoOnWithTheDeviceTheyWereBegunWith) {
   EXPECT_EQ(type_of("part", "w1"), data::StoredType::f64);
   const Outcome o = good({"train", "moons", "--resume", "part", "--save", "part", "--quiet", "--json"});
   EXPECT_EQ(field(o.out, "device"), "\"interp\"");
-  EXPECT_CONTAINS(o.err, "part was computed by the interpreter, so the run goes on with it; --device cpu changes that.");
+  EXPECT_CONTAINS(o.err,
+                  "part was computed by the interpreter, so the run goes on with it; --device cpu changes that.");
   EXPECT_EQ(file("part"), file("whole"));
-  EXPECT_EQ(field(good({"train", "moons", "--resume", "part", "--steps", "70", "--quiet", "--json", "--device", "cpu"}).out, "device"), "\"cpu\"");
+  EXPECT_EQ(
+      field(good({"train", "moons", "--resume", "part", "--steps", "70", "--quiet", "--json", "--device", "cpu"}).out,
+            "device"),
+      "\"cpu\"");
 }
 
 TEST_F(Runs, NamesFromFilesReachNoTerminal) {
@@ -373,7 +398,8 @@ TEST_F(Runs, NamesFromFilesReachNoTerminal) {
 
 TEST_F(Runs, WhatIsNoFileIsNotWaitedFor) {
   ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
-  for (const Arguments& use : {Arguments{"eval"}, Arguments{"train", "moons", "--resume"}, Arguments{"export", "--c", "out.c"}, Arguments{"parity"}, Arguments{"serve"}}) {
+  for (const Arguments& use : {Arguments{"eval"}, Arguments{"train", "moons", "--resume"},
+                               Arguments{"export", "--c", "out.c"}, Arguments{"parity"}, Arguments{"serve"}}) {
     expect_refused(use + Arguments{"pipe"}, "`pipe` cannot be read: it is a FIFO, not a regular file.");
     expect_refused(use + Arguments{"/dev/zero"}, "`/dev/zero` cannot be read: it is a device, not a regular file.");
     expect_refused(use + Arguments{"."}, "`.` cannot be read: it is a folder, not a regular file.");

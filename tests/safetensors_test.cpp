@@ -132,7 +132,11 @@ TEST(Safetensors, DamagedFilesAreRefusedWithAReason) {
       {file(R"({"\ud800":1})"), "not valid JSON at byte"},
       {file(R"({"a":1e999})"), "not valid JSON"},
       {file("{" + a + "," + a + "}", eight), "has the name `a` twice"},
-      {file("{" + a + "," R"("\u0061":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", sixteen), "`a` twice"},
+      {file("{" + a +
+                ","
+                R"("\u0061":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})",
+            sixteen),
+       "`a` twice"},
       {file(R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", eight), "`dtype` twice"},
       {file(R"({"__metadata__":{"k":"1","k":"2"}})"), "`k` twice"},
       {file(R"({"__metadata__":{},"__metadata__":{}})"), "`__metadata__` twice"},
@@ -158,7 +162,8 @@ TEST(Safetensors, DamagedFilesAreRefusedWithAReason) {
       {described(R"("dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,8])"), "must have whole numbers"},
       {described(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8])"), "than can be counted"},
       {described(R"("dtype":"F32","shape":[4611686018427387906],"data_offsets":[0,8])"), "than can be counted"},
-      {described(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"), "`a`, F32 of shape [3], needs 12 bytes but has 8"},
+      {described(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"),
+       "`a`, F32 of shape [3], needs 12 bytes but has 8"},
       {described(R"("dtype":"F32","shape":[],"data_offsets":[0,8])"), "needs 4 bytes but has 8"},
       {described(R"("dtype":"F32","shape":[2],"data_offsets":[0])"), "must be two numbers"},
       {described(R"("dtype":"F32","shape":[2],"data_offsets":[0,8,16])"), "must be two numbers"},

@@ -42,7 +42,11 @@ TEST(Scale, TheGradientOfAMillionNodesToo) {
 
 TEST(Scale, ChainsOfCustomGradientsAndOfShapesAreDroppedToo) {
   Tensor x = param("x", {1, 2}), custom = x, like = x;
-  auto constant = custom_gradient([](const Tensor&) { return tensor({3, 4}); }, [](const Tensor& g, const Tensor&) { return g; });
+  auto constant = custom_gradient(
+      [](const Tensor&) {
+        return tensor({3, 4});
+      },
+      [](const Tensor& g, const Tensor&) { return g; });
   for (int i = 0; i < kDeep / 4; ++i) custom = constant(custom), like = ones_like(like);
   EXPECT_TRUE(custom.defined() && like.defined());
 }
@@ -85,7 +89,8 @@ int64_t points(const ir::Program& program) {
 }
 
 TEST(Scale, SlicesAndStacksCostWhatTheirTensorCosts) {
-  const plan::Plan small = plan::make_plan(to_ir(unrolled(12)), host()), large = plan::make_plan(to_ir(unrolled(48)), host());
+  const plan::Plan small = plan::make_plan(to_ir(unrolled(12)), host()),
+                   large = plan::make_plan(to_ir(unrolled(48)), host());
   const double memory = double(large.memory.bytes) / double(small.memory.bytes);
   const double computed = double(points(large.optimized)) / double(points(small.optimized));
   EXPECT_LT(memory, 4.8) << "linear is 4, a square 16";
@@ -130,7 +135,11 @@ TEST(Scale, CostGrowsWithTheSizeOfTheGraph) {
       {"build and differentiate", [](int layers) { network(layers); }},
       {"infer", [&](int layers) { print_shapes(out, network(layers)); }},
       {"solve and print", [&](int layers) { print_assignments(out, network(layers)); }},
-      {"compile and run", [](int layers) { Context ctx(kInDouble); ctx.run(network(layers)); }},
+      {"compile and run",
+       [](int layers) {
+         Context ctx(kInDouble);
+         ctx.run(network(layers));
+       }},
   };
   constexpr double kMost = 7;  // linear is 4, and up to 6 where the larger one leaves the cache; a square is 16
   for (const Stage& stage : stages) {
@@ -140,7 +149,8 @@ TEST(Scale, CostGrowsWithTheSizeOfTheGraph) {
       large = std::min(large, seconds([&] { stage.run(960); }));
     }
     RecordProperty(stage.name, std::to_string(large / small));
-    EXPECT_LT(large / small, kMost) << stage.name << ": four times the nodes took " << large << " s after " << small << " s";
+    EXPECT_LT(large / small, kMost) << stage.name << ": four times the nodes took " << large << " s after " << small
+                                    << " s";
   }
 }
 

@@ -1,4 +1,6 @@
 // Work in progress on disk, who may change a folder, and files that are replaced as a whole.
+#include "caravan/base/scratch.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -11,7 +13,6 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/folders.h"
-#include "caravan/base/scratch.h"
 #include "caravan/data/atomic_file.h"
 #include "equal_pids.h"
 #include "temporary_folder.h"
@@ -71,7 +72,8 @@ TEST(Scratch, AFolderIsPrivateWhateverTheUmaskAndGoes) {
   umask(before);
   EXPECT_TRUE(path.starts_with(folder.path + "/build.")) << path;
   EXPECT_FALSE(fs::exists(path));
-  EXPECT_CONTAINS(message_of([] { ScratchFolder("/nowhere", "build."); }), "no folder can be made in `/nowhere`: No such file");
+  EXPECT_CONTAINS(message_of([] { ScratchFolder("/nowhere", "build."); }),
+                  "no folder can be made in `/nowhere`: No such file");
 }
 TEST(Scratch, AChildOfForkLeavesTheFolderToItsParent) {
   const TemporaryFolder folder;
@@ -96,13 +98,15 @@ TEST(Scratch, FoldersOfKilledProcessesAreRemovedAndNoOthers) {
   });
   fs::create_directory(in + "/build.abcdef");  // whose lock is not there yet
   fs::create_directory(in + "/build.zyxwvu"), age(in + "/build.zyxwvu", 2 * 86'400);
-  fs::create_directory(in + "/build.long-ago-but-of-another-name"), age(in + "/build.long-ago-but-of-another-name", 2 * 86'400);
+  fs::create_directory(in + "/build.long-ago-but-of-another-name"),
+      age(in + "/build.long-ago-but-of-another-name", 2 * 86'400);
   fs::create_directory(in + "/other.abcdef"), age(in + "/other.abcdef", 2 * 86'400);
   age(used.path(), 2 * 86'400);
   std::ofstream(in + "/build.aafile") << "a file", age(in + "/build.aafile", 2 * 86'400);
   EXPECT_EQ(names_in(in).size(), 7u);
   EXPECT_EQ(remove_abandoned_folders(in, "build."), 2);
-  EXPECT_EQ(names_in(in), (std::set<string>{fs::path(used.path()).filename(), "build.abcdef", "build.long-ago-but-of-another-name", "other.abcdef", "build.aafile"}));
+  EXPECT_EQ(names_in(in), (std::set<string>{fs::path(used.path()).filename(), "build.abcdef",
+                                            "build.long-ago-but-of-another-name", "other.abcdef", "build.aafile"}));
   EXPECT_EQ(remove_abandoned_folders(in, "build."), 0);
 }
 TEST(Scratch, FilesOfKilledProcessesAreRemovedWhenTheFileIsWrittenNext) {
@@ -114,13 +118,17 @@ TEST(Scratch, FilesOfKilledProcessesAreRemovedWhenTheFileIsWrittenNext) {
   std::set<string> parts = names_in(folder.path);
   EXPECT_EQ(parts.size(), 3u);
   for (const string& part : parts) EXPECT_TRUE(part.starts_with("model.") && part.ends_with(".part")) << part;
-  const string young = folder.path + "/" + *std::find_if(parts.begin(), parts.end(), [&](const string& p) { return !used.path.ends_with(p); });
+  const string young = folder.path + "/" + *std::find_if(parts.begin(), parts.end(), [&](const string& p) {
+                         return !used.path.ends_with(p);
+                       });
   for (const string& part : parts)
     if (folder.path + "/" + part != young) age(folder.path + "/" + part, 120);
   const string mine = "model.mine.part", other = "other.0123456789abcdef.part";
-  for (const string& name : {mine, other}) std::ofstream(folder.path + "/" + name) << "", age(folder.path + "/" + name, 120);
+  for (const string& name : {mine, other})
+    std::ofstream(folder.path + "/" + name) << "", age(folder.path + "/" + name, 120);
   data::write_file(path, "content");
-  EXPECT_EQ(names_in(folder.path), (std::set<string>{"model", fs::path(young).filename(), fs::path(used.path).filename(), mine, other}))
+  EXPECT_EQ(names_in(folder.path),
+            (std::set<string>{"model", fs::path(young).filename(), fs::path(used.path).filename(), mine, other}))
       << "one of this minute may be in the making, one is locked, and others are none of its business";
 }
 TEST(Scratch, NamesDiffer) {
@@ -154,7 +162,8 @@ TEST(WriteFile, LinksStayWhatTheyAre) {
   fs::create_symlink("b", folder.path + "/a"), fs::create_symlink("a", folder.path + "/b");
   EXPECT_CONTAINS(message_of([&] { data::write_file(folder.path + "/a", ""); }), "its links lead in a circle");
   fs::create_symlink("none/file", folder.path + "/nowhere");
-  EXPECT_CONTAINS(message_of([&] { data::write_file(folder.path + "/nowhere", ""); }), "cannot be written: No such file");
+  EXPECT_CONTAINS(message_of([&] { data::write_file(folder.path + "/nowhere", ""); }),
+                  "cannot be written: No such file");
 }
 TEST(WriteFile, ALongNameHasRoomForItsPart) {
   const TemporaryFolder folder;
@@ -171,7 +180,8 @@ TEST(WriteFile, AnothersLinkInAFolderForAllIsNotFollowed) {
   fs::create_symlink("victim", link);
   data::write_file(link, "mine too");
   ASSERT_EQ(lchown(link.c_str(), 65534, 65534), 0);
-  EXPECT_CONTAINS(message_of([&] { data::write_file(link, "overwritten"); }), "a link that another user has put into a folder which everybody may write");
+  EXPECT_CONTAINS(message_of([&] { data::write_file(link, "overwritten"); }),
+                  "a link that another user has put into a folder which everybody may write");
   EXPECT_EQ(data::read_file(folder.path + "/victim"), "mine too");
   fs::permissions(folder.path, fs::perms(0755));  // in a folder of their own, people may have the links they want
   data::write_file(link, "mine again");
@@ -258,7 +268,8 @@ TEST(Folders, OfTheUserComeFromAbsolutePathsAlone) {
     const char *xdg, *home, *expected;
   };
   const Row rows[] = {
-      {"/x", "/h", "/x/caravan"}, {"", "/h", "/h/.cache/caravan"}, {"x", "/h", "/h/.cache/caravan"}, {nullptr, ".", ""}, {nullptr, "", ""}, {nullptr, nullptr, ""},
+      {"/x", "/h", "/x/caravan"}, {"", "/h", "/h/.cache/caravan"}, {"x", "/h", "/h/.cache/caravan"}, {nullptr, ".", ""},
+      {nullptr, "", ""},          {nullptr, nullptr, ""},
   };
   auto set = [](const char* name, const char* value) { value ? setenv(name, value, 1) : unsetenv(name); };
   for (const Row& row : rows) {

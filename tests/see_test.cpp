@@ -21,7 +21,8 @@ std::string text_of(Print print) {
   return out.str();
 }
 void expect_phrases(const std::string& text, std::initializer_list<const char*> phrases) {
-  for (const char* phrase : phrases) EXPECT_NE(text.find(phrase), std::string::npos) << "\"" << phrase << "\" is not in:\n" << text;
+  for (const char* phrase : phrases)
+    EXPECT_NE(text.find(phrase), std::string::npos) << "\"" << phrase << "\" is not in:\n" << text;
 }
 int lines(const std::string& text) { return int(std::count(text.begin(), text.end(), '\n')); }
 
@@ -45,7 +46,8 @@ TEST(See, TheGraphWithoutValuesNeedsNoShapes) {
   Model m;
   std::string text = text_of([&](auto& out) { print_graph(out, m.loss); });
   EXPECT_EQ(lines(text), 7);
-  expect_phrases(text, {"[1] w <- []\n", "apply <- [1; 2]", "w(data)", "add <- [3; 4]", "square(add(..))", "sum <- [6]"});
+  expect_phrases(text,
+                 {"[1] w <- []\n", "apply <- [1; 2]", "w(data)", "add <- [3; 4]", "square(add(..))", "sum <- [6]"});
 }
 
 TEST(See, IntegersHaveNoGradientToShow) {
@@ -84,15 +86,22 @@ TEST(See, Graphviz) {
 }
 
 TEST(See, TheTraceKeepsLabelsAndTheNamesOfAxes) {
-  Tensor x = input("the \"input\"", {.batch = {2}, .input = Extents{}, .output = {3}}), w = param("w", {.output = {4, 3}, .init = ones()});
-  Tensor scores = einsum("batch | feature; head, feature => batch | head", x, w).named("scores"), loss = sum(log(scores));
+  Tensor x = input("the \"input\"", {.batch = {2}, .input = Extents{}, .output = {3}}),
+         w = param("w", {.output = {4, 3}, .init = ones()});
+  Tensor scores = einsum("batch | feature; head, feature => batch | head", x, w).named("scores"),
+         loss = sum(log(scores));
   Context ctx(kInDouble);
   ctx.write(x, Array(parse_shape("2|3"), {1, 2, 3, -1, -2, -3}));
   const std::string text = text_of([&](auto& out) { write_trace(out, train_step(loss, sgd({.lr = 0.1})), ctx); });
-  expect_phrases(text, {"\"name\": \"feature\",\n        \"size\": 3", "\"name\": \"head\",\n        \"size\": 4", "\"label\": \"the \\\"input\\\"\"", "batch | feature; head, feature => batch | head",
-                        "\"line\": \"see_test.cpp:", "\"name\": \"feature\",\n            \"size\": 3,\n            \"reduced\": true", "\"shape\": \"2|4\""});
+  expect_phrases(
+      text, {"\"name\": \"feature\",\n        \"size\": 3", "\"name\": \"head\",\n        \"size\": 4",
+             "\"label\": \"the \\\"input\\\"\"", "batch | feature; head, feature => batch | head",
+             "\"line\": \"see_test.cpp:",
+             "\"name\": \"feature\",\n            \"size\": 3,\n            \"reduced\": true", "\"shape\": \"2|4\""});
   const nlohmann::json values = nlohmann::json::parse(text)["values"];
-  auto value = [&](const std::string& label) { return *std::find_if(values.begin(), values.end(), [&](const auto& v) { return v["label"] == label; }); };
+  auto value = [&](const std::string& label) {
+    return *std::find_if(values.begin(), values.end(), [&](const auto& v) { return v["label"] == label; });
+  };
   EXPECT_EQ(value("scores")["first"], (std::vector<double>{6, 6, 6, 6, -6, -6, -6, -6}));
   EXPECT_EQ(value("scores")["min"], -6);
   EXPECT_EQ(value("scores")["max"], 6);
@@ -118,9 +127,12 @@ TEST(GradientCheck, ShowsBothSidesAndPasses) {
 }
 
 TEST(GradientCheck, CatchesAWrongRule) {
-  auto wrong = custom_gradient([](const Tensor& x) { return square(x); }, [](const Tensor& g, const Tensor& x) { return g * 2.001 * x; });
-  auto forgotten = custom_gradient([](const Tensor& x) { return square(x); }, [](const Tensor&, const Tensor&) { return Tensor(); });
-  auto nan = custom_gradient([](const Tensor& x) { return square(x); }, [](const Tensor& g, const Tensor&) { return g / 0.0 * 0.0; });
+  auto wrong = custom_gradient([](const Tensor& x) { return square(x); },
+                               [](const Tensor& g, const Tensor& x) { return g * 2.001 * x; });
+  auto forgotten =
+      custom_gradient([](const Tensor& x) { return square(x); }, [](const Tensor&, const Tensor&) { return Tensor(); });
+  auto nan = custom_gradient([](const Tensor& x) { return square(x); },
+                             [](const Tensor& g, const Tensor&) { return g / 0.0 * 0.0; });
   Tensor x = param("x", {1, 2});
   Context ctx(kInDouble);
   EXPECT_FALSE(check_gradients(sum(wrong(x)), {x}, ctx).passed());
@@ -136,15 +148,20 @@ class Breaks : public backend::Device {
  public:
   explicit Breaks(int after) : left_(std::make_shared<int>(after)) {}
   std::string name() const override { return "breaks"; }
-  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override { return std::make_unique<Run>(device_->prepare(std::move(plan)), left_); }
+  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
+    return std::make_unique<Run>(device_->prepare(std::move(plan)), left_);
+  }
   bool has(const std::string& state) const override { return device_->has(state); }
   Array read(const std::string& state) const override { return device_->read(state); }
-  void write(const std::string& state, const Array& value, DType dtype) override { device_->write(state, value, dtype); }
+  void write(const std::string& state, const Array& value, DType dtype) override {
+    device_->write(state, value, dtype);
+  }
   std::vector<std::string> names() const override { return device_->names(); }
 
  private:
   struct Run : backend::Executable {
-    Run(std::unique_ptr<backend::Executable> run, std::shared_ptr<int> left) : run_(std::move(run)), left_(std::move(left)) {}
+    Run(std::unique_ptr<backend::Executable> run, std::shared_ptr<int> left)
+        : run_(std::move(run)), left_(std::move(left)) {}
     void run(const std::vector<int64_t>& symbols) override {
       if ((*left_)-- == 0) throw BackendError("out of order");
       run_->run(symbols);
@@ -172,7 +189,8 @@ TEST(GradientCheck, PutsParametersBackWhenItFails) {
 
 TEST(GradientCheck, SpreadsOverALargeParameterAndBindsIndices) {
   Index i("i");
-  Tensor w = param("w", {.output = {1000}, .init = normal_init()}), x = normal("x", {.batch = {3}, .output = {1000}, .step = 0})[i];
+  Tensor w = param("w", {.output = {1000}, .init = normal_init()}),
+         x = normal("x", {.batch = {3}, .output = {1000}, .step = 0})[i];
   Context ctx(kInDouble);
   GradientCheck check = check_gradients(sum(sin(w * x)), {w}, ctx, {.max_per_parameter = 10, .indices = {{i, 2}}});
   EXPECT_TRUE(check.passed()) << check;

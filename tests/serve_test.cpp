@@ -34,7 +34,9 @@ using namespace caravan::serve;
 using Json = nlohmann::json;
 using std::string;
 
-double milliseconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(); }
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
 
 // A convolution, a hidden layer and ten probabilities, with random weights.
 DigitModel random_model() {
@@ -42,7 +44,8 @@ DigitModel random_model() {
   nn::Conv2d conv("conv", {.channels = 4, .kernel = 3, .stride = 2});
   nn::Linear hidden("hidden", {.output = {20}}), last("last", {.output = {10}});
   Tensor c = relu(conv(pixels)), h = relu(hidden(nn::Flatten()(c)));
-  return compiled_model("random weights", Context({.seed = 7, .threads = 1}), pixels, {{"conv", c}, {"hidden", h}, {"probabilities", nn::softmax(last(h))}});
+  return compiled_model("random weights", Context({.seed = 7, .threads = 1}), pixels,
+                        {{"conv", c}, {"hidden", h}, {"probabilities", nn::softmax(last(h))}});
 }
 
 string gzipped(const string& text) {
@@ -67,7 +70,9 @@ string repeated(const string& text, size_t n) {
 
 // What a page elsewhere can have a browser send: a form with any bytes in it.
 string form(const string& path, const string& body) {
-  return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  return "POST " + path +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: " +
+         std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
 std::vector<float> stroke(int column) {
@@ -93,7 +98,9 @@ class Serve : public testing::Test {
   }
   Reply get(const string& path) const { return raw(get_request(path)); }
   Reply post(const string& path, const string& body) const { return raw(post_request(path, body)); }
-  Json predicted(int column) const { return Json::parse(post("/api/predict", Json{{"pixels", stroke(column)}}.dump()).body); }
+  Json predicted(int column) const {
+    return Json::parse(post("/api/predict", Json{{"pixels", stroke(column)}}.dump()).body);
+  }
   Json played(Json request) const {
     if (!request.contains("session")) request["session"] = "a-session";
     const Reply reply = post("/api/playground", request.dump());
@@ -147,14 +154,16 @@ TEST_F(Serve, PredictsWithEveryLayer) {
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(answer["layers"][i]["name"], expected[i].name);
     ASSERT_EQ(answer["layers"][i]["values"].size(), expected[i].values.size());
-    for (size_t j = 0; j < expected[i].values.size(); ++j) EXPECT_NEAR(answer["layers"][i]["values"][j].get<double>(), expected[i].values[j], 0.5001e-4);
+    for (size_t j = 0; j < expected[i].values.size(); ++j)
+      EXPECT_NEAR(answer["layers"][i]["values"][j].get<double>(), expected[i].values[j], 0.5001e-4);
   }
   const auto probabilities = answer["probabilities"].get<std::vector<float>>();
   EXPECT_EQ(probabilities, expected.back().values);
   double total = 0;
   for (float p : probabilities) total += p;
   EXPECT_NEAR(total, 1, 1e-6);
-  EXPECT_EQ(answer["digit"].get<int64_t>(), std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin());
+  EXPECT_EQ(answer["digit"].get<int64_t>(),
+            std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin());
   EXPECT_NE(predicted(9)["probabilities"], predicted(18)["probabilities"]);
 }
 
@@ -190,12 +199,15 @@ TEST_F(Serve, TrainsOnEveryDataSetWithEveryActivation) {
     EXPECT_EQ(before["points"].size(), 400u);
     EXPECT_EQ(before["field"]["values"].size(), size_t(kFieldSide * kFieldSide));
     Json after;
-    while ((after = played({{"data", data}, {"steps", 500}, {"rate", 0.03}, {"noise", 0.05}, {"width", 16}}))["steps"] < 3000) {}
+    while ((after = played({{"data", data}, {"steps", 500}, {"rate", 0.03}, {"noise", 0.05}, {"width", 16}}))["steps"] <
+           3000) {
+    }
     EXPECT_LT(after["loss"].get<double>(), 0.3 * before["loss"].get<double>()) << data;
     EXPECT_GT(after["accuracy"].get<double>(), 0.9) << data;
   }
   for (const string& activation : activation_names()) {
-    const Json before = played({{"activation", activation}}), after = played({{"activation", activation}, {"steps", 100}});
+    const Json before = played({{"activation", activation}}),
+               after = played({{"activation", activation}, {"steps", 100}});
     EXPECT_LT(after["loss"].get<double>(), before["loss"].get<double>()) << activation;
   }
 }
@@ -203,12 +215,14 @@ TEST_F(Serve, TrainsOnEveryDataSetWithEveryActivation) {
 // What the page's square and field mean: the field's probability at a point's cell says its label, once all are learnt.
 TEST_F(Serve, TheFieldLiesUnderThePoints) {
   Json view;
-  while ((view = played({{"steps", 500}, {"rate", 0.03}, {"noise", 0}}))["steps"] < 3000) {}
+  while ((view = played({{"steps", 500}, {"rate", 0.03}, {"noise", 0}}))["steps"] < 3000) {
+  }
   ASSERT_EQ(view["accuracy"], 1.0);
   const double left = view["square"]["left"], top = view["square"]["top"], size = view["square"]["size"];
   int right = 0;
   for (const Json& point : view["points"]) {
-    const auto column = int64_t((point[0].get<double>() - left) / size * kFieldSide), row = int64_t((top - point[1].get<double>()) / size * kFieldSide);
+    const auto column = int64_t((point[0].get<double>() - left) / size * kFieldSide),
+               row = int64_t((top - point[1].get<double>()) / size * kFieldSide);
     const double p = view["field"]["values"][size_t(row * kFieldSide + column)];
     right += (p > 0.5) == (point[2] == 1);
   }
@@ -267,10 +281,12 @@ TEST_F(Serve, RefusesWhatIsWrongWithOneSentence) {
     if (!fields.contains("session")) fields["session"] = "a-session";
     return fields.dump();
   };
-  const string get_head = " HTTP/1.1\r\nHost: localhost\r\n", json_head = get_head + "Content-Type: application/json\r\n";
+  const string get_head = " HTTP/1.1\r\nHost: localhost\r\n",
+               json_head = get_head + "Content-Type: application/json\r\n";
   auto packed = [&](const string& body) {
     const string content = gzipped(body);
-    return "POST /api/predict" + json_head + "Content-Encoding: gzip\r\nContent-Length: " + std::to_string(content.size()) + "\r\n\r\n" + content;
+    return "POST /api/predict" + json_head +
+           "Content-Encoding: gzip\r\nContent-Length: " + std::to_string(content.size()) + "\r\n\r\n" + content;
   };
   struct {
     string request;
@@ -290,7 +306,8 @@ TEST_F(Serve, RefusesWhatIsWrongWithOneSentence) {
       {"BREW /" + get_head + "\r\n", 400, "not one that this server understands"},
       {"hello\r\n\r\n", 400, "not one that this server understands"},
       {get_request("/" + string(20000, 'x')), 414, "the address is longer than 8192 bytes"},
-      {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + string(20000, 'x') + "\r\n\r\n", 431, "the headers are longer than 16384 bytes"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + string(20000, 'x') + "\r\n\r\n", 431,
+       "the headers are longer than 16384 bytes"},
       {"GET / HTTP/1.1\r\n" + repeated("X: y\r\n", 101) + "\r\n", 431, "more than 100 headers"},
       {"GET /  HTTP/1.1\r\n\r\n", 400, "not one that this server understands"},
       {"GET / HTTP/2\r\n\r\n", 400, "not one that this server understands"},
@@ -300,30 +317,43 @@ TEST_F(Serve, RefusesWhatIsWrongWithOneSentence) {
       {"GET /" + get_head + "X: folded\r\n into two lines\r\n\r\n", 400, "not one that this server understands"},
       {"GET /" + get_head + "X: bare\nline end\r\n\r\n", 400, "not one that this server understands"},
       {"GET /" + get_head + string("X: zero\0byte\r\n\r\n", 17), 400, "not one that this server understands"},
-      {"POST /api/predict" + json_head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400, "not one that this server understands"},
+      {"POST /api/predict" + json_head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400,
+       "not one that this server understands"},
       {"POST /api/predict" + json_head + "Content-Length: 2, 2\r\n\r\n{}", 400, "not one that this server understands"},
       {"POST /api/predict" + json_head + "Content-Length: +2\r\n\r\n{}", 400, "not one that this server understands"},
-      {"POST /api/predict" + json_head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 411, "how long its body is"},
-      {"POST /api/predict" + json_head + "Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", 415, "packed with gzip, and with nothing else"},
-      {"POST /api/predict" + json_head + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 400, "the body is not gzip"},
+      {"POST /api/predict" + json_head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+       411, "how long its body is"},
+      {"POST /api/predict" + json_head + "Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", 415,
+       "packed with gzip, and with nothing else"},
+      {"POST /api/predict" + json_head + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 400,
+       "the body is not gzip"},
       {"POST /api/predict" + get_head + "Content-Length: 2\r\n\r\n{}", 415, "must be JSON"},
       {"POST /api/predict" + get_head + "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", 415, "must be JSON"},
-      {form("/api/predict", "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--x--\r\n"), 415, "must be JSON"},
-      {"POST /api/predict" + get_head + "Content-Type: application/jsonx\r\nContent-Length: 2\r\n\r\n{}", 415, "must be JSON"},
-      {"POST /api/predict" + get_head + "Content-Type: application/json, text/plain\r\nContent-Length: 2\r\n\r\n{}", 415, "must be JSON"},
-      {"POST /api/predict" + get_head + "Content-Type: APPLICATION/JSON\r\nContent-Length: 2\r\n\r\n{}", 400, "`pixels` must be a list"},
-      {"POST /api/predict" + get_head + "Content-Type: Application/json ; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}", 400, "`pixels` must be a list"},
+      {form("/api/predict", "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--x--\r\n"), 415,
+       "must be JSON"},
+      {"POST /api/predict" + get_head + "Content-Type: application/jsonx\r\nContent-Length: 2\r\n\r\n{}", 415,
+       "must be JSON"},
+      {"POST /api/predict" + get_head + "Content-Type: application/json, text/plain\r\nContent-Length: 2\r\n\r\n{}",
+       415, "must be JSON"},
+      {"POST /api/predict" + get_head + "Content-Type: APPLICATION/JSON\r\nContent-Length: 2\r\n\r\n{}", 400,
+       "`pixels` must be a list"},
+      {"POST /api/predict" + get_head + "Content-Type: Application/json ; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}",
+       400, "`pixels` must be a list"},
       {"GET /" + get_head + "Host: localhost\r\n\r\n", 400, "more than one header Host"},
       {"GET /" + get_head + "Host: example.test\r\n\r\n", 400, "more than one header Host"},
       {form("/api/predict", "no form at all"), 415, "must be JSON"},
       {"POST /api/predict" + json_head + "\r\n", 411, "how long its body is"},
       {post_request("/api/predict", string(64 * 1024 + 1, ' ')), 413, "longer than 65536 bytes"},
-      {"POST /api/predict" + json_head + "Content-Length: 99999999999999999999\r\n\r\n{}", 413, "longer than 65536 bytes"},
-      {"POST /api/predict" + json_head + "Transfer-Encoding: chunked\r\n\r\n20000\r\n" + string(0x20000, ' ') + "\r\n0\r\n\r\n", 411, "how long its body is"},
+      {"POST /api/predict" + json_head + "Content-Length: 99999999999999999999\r\n\r\n{}", 413,
+       "longer than 65536 bytes"},
+      {"POST /api/predict" + json_head + "Transfer-Encoding: chunked\r\n\r\n20000\r\n" + string(0x20000, ' ') +
+           "\r\n0\r\n\r\n",
+       411, "how long its body is"},
       {packed(string(10'000'000, ' ')), 413, "longer than 65536 bytes"},
       {packed("{}"), 400, "`pixels` must be a list"},
       {post_request("/api/predict", ""), 400, "the body is not JSON (it is empty)"},
-      {post_request("/api/predict", "{\"pixels\": [1, 2"), 400, "the body is not JSON (its 16 bytes end in the middle)"},
+      {post_request("/api/predict", "{\"pixels\": [1, 2"), 400,
+       "the body is not JSON (its 16 bytes end in the middle)"},
       {post_request("/api/predict", "{\"pixels\": [1 2]}"), 400, "the body is not JSON (at byte 15 of 17)"},
       {post_request("/api/predict", "\xff\xfe"), 400, "the body is not JSON"},
       {post_request("/api/predict", "{\"pixels\": [NaN]}"), 400, "the body is not JSON"},
@@ -338,7 +368,8 @@ TEST_F(Serve, RefusesWhatIsWrongWithOneSentence) {
       {post_request("/api/predict", pixels(nullptr)), 400, "`pixels[0]` must be a number, not null"},
       {post_request("/api/predict", pixels(1.5)), 400, "`pixels[0]` is 1.5; it must be from 0 to 1"},
       {post_request("/api/predict", pixels(-1)), 400, "`pixels[0]` is -1; it must be from 0 to 1"},
-      {post_request("/api/predict", "{\"pixel\": [], \"pixels\":" + Json(std::vector<float>(784)).dump() + "}"), 400, "there is no field `pixel`; there are: pixels"},
+      {post_request("/api/predict", "{\"pixel\": [], \"pixels\":" + Json(std::vector<float>(784)).dump() + "}"), 400,
+       "there is no field `pixel`; there are: pixels"},
       {post_request("/api/playground", "{}"), 400, "`session` must be text of 8 to 64"},
       {post_request("/api/playground", play({{"session", "short"}})), 400, "`session` must be text"},
       {post_request("/api/playground", play({{"session", "../../etc/passwd"}})), 400, "`session` must be text"},
@@ -354,7 +385,8 @@ TEST_F(Serve, RefusesWhatIsWrongWithOneSentence) {
       {post_request("/api/playground", play({{"noise", 0.6}})), 400, "`noise` is 0.6; it must be from 0 to 0.5"},
       {post_request("/api/playground", play({{"seed", -1}})), 400, "`seed` is -1"},
       {post_request("/api/playground", play({{"reset", 1}})), 400, "`reset` must be true or false, not number"},
-      {post_request("/api/playground", play({{"data", "cubes"}})), 400, "`data` must be one of moons, circles, spirals"},
+      {post_request("/api/playground", play({{"data", "cubes"}})), 400,
+       "`data` must be one of moons, circles, spirals"},
       {post_request("/api/playground", play({{"data", 1}})), 400, "`data` must be one of moons"},
       {post_request("/api/playground", play({{"activation", "step"}})), 400, "`activation` must be one of tanh"},
       {post_request("/api/playground", play({{"speed", 1}})), 400, "there is no field `speed`"},
@@ -371,9 +403,15 @@ TEST_F(Serve, RefusesWhatIsWrongWithOneSentence) {
 }
 
 TEST_F(Serve, AnswersForLoopbackNamesAlone) {
-  auto status = [&](const string& host) { return raw("GET /api/status HTTP/1.1\r\nHost: " + host + "\r\n\r\n").status; };
-  for (const string host : {"localhost", "127.0.0.1", "[::1]", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "127.0.0.2"}) EXPECT_EQ(status(host), 200) << host;
-  for (const string host : {"example.test", "example.test:8080", "localhost.example.test", "127.0.0.1.example.test", "1.2.3.4", "", "[::2]:80", "10.0.0.1:8080"}) EXPECT_EQ(status(host), 421) << host;
+  auto status = [&](const string& host) {
+    return raw("GET /api/status HTTP/1.1\r\nHost: " + host + "\r\n\r\n").status;
+  };
+  for (const string host :
+       {"localhost", "127.0.0.1", "[::1]", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "127.0.0.2"})
+    EXPECT_EQ(status(host), 200) << host;
+  for (const string host : {"example.test", "example.test:8080", "localhost.example.test", "127.0.0.1.example.test",
+                            "1.2.3.4", "", "[::2]:80", "10.0.0.1:8080"})
+    EXPECT_EQ(status(host), 421) << host;
   EXPECT_EQ(raw("GET /api/status HTTP/1.1\r\n\r\n").status, 421);
 }
 
@@ -403,7 +441,8 @@ TEST_F(Serve, AConnectionIsUsedAgainAfterARefusal) {
     EXPECT_EQ(connection.receive().status, 404);
     connection.send("POST /api/predict HTTP/1.1\r\nHost: example.test\r\nContent-Length: 5\r\n\r\nhello");
     EXPECT_EQ(connection.receive().status, 421);
-    connection.send(form("/api/predict", string(20'000, ' ') + post_request("/api/playground", "{\"session\": \"smuggled\"}")));
+    connection.send(
+        form("/api/predict", string(20'000, ' ') + post_request("/api/playground", "{\"session\": \"smuggled\"}")));
     EXPECT_EQ(connection.receive().status, 415);
     connection.send(post_request("/api/predict", Json{{"pixels", stroke(9)}}.dump()));
     EXPECT_EQ(connection.receive().status, 200);
@@ -425,9 +464,14 @@ TEST_F(Serve, EightClientsGetTheAnswersThatOneWouldGet) {
         connection.send(request);
         return Json::parse(connection.receive().body);
       };
-      for (int round = 0; round < 20; ++round) wrong[size_t(i)] += asked(post_request("/api/predict", Json{{"pixels", stroke(6 + i)}}.dump()))["probabilities"] != alone[size_t(i)];
+      for (int round = 0; round < 20; ++round)
+        wrong[size_t(i)] +=
+            asked(post_request("/api/predict", Json{{"pixels", stroke(6 + i)}}.dump()))["probabilities"] !=
+            alone[size_t(i)];
       Json view;
-      for (int step = 0; step < 4; ++step) view = asked(post_request("/api/playground", Json{{"session", "client-" + std::to_string(i)}, {"steps", 1}}.dump()));
+      for (int step = 0; step < 4; ++step)
+        view = asked(
+            post_request("/api/playground", Json{{"session", "client-" + std::to_string(i)}, {"steps", 1}}.dump()));
       wrong[size_t(i)] += view["field"] != trained;
     });
   for (std::thread& client : clients) client.join();
@@ -438,7 +482,9 @@ TEST_F(Serve, ClientsThatStopInTheMiddleHinderNobody) {
   std::vector<std::unique_ptr<Connection>> half;
   for (int i = 0; i < 16; ++i) {
     half.push_back(std::make_unique<Connection>(port()));
-    half.back()->send(i % 2 ? "GET / HT" : "POST /api/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{");
+    half.back()->send(i % 2 ? "GET / HT"
+                            : "POST /api/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                              "application/json\r\nContent-Length: 100\r\n\r\n{");
   }
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(get("/api/status").status, 200);
@@ -452,7 +498,9 @@ TEST_F(Serve, SlowClientsAreSentAway) {
   std::vector<std::unique_ptr<Connection>> slow;
   for (int i = 0; i < 64; ++i) {
     slow.push_back(std::make_unique<Connection>(port));
-    slow.back()->send("POST /api/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n");
+    slow.back()->send(
+        "POST /api/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+        "1000\r\n\r\n");
   }
   std::atomic<bool> done = false;
   std::thread dripping([&] {
@@ -560,7 +608,8 @@ TEST_F(Serve, EndlessHeadersEnd) {
 TEST_F(Serve, RangesAreIgnored) {
   with_model();
   const string whole = get("/api/examples").body;
-  for (const string& range : {string("bytes=0-9"), "bytes=0-" + repeated(",0-", 2599), string("bytes=9-0"), string("lines=1")}) {
+  for (const string& range :
+       {string("bytes=0-9"), "bytes=0-" + repeated(",0-", 2599), string("bytes=9-0"), string("lines=1")}) {
     const Reply reply = raw("GET /api/examples HTTP/1.1\r\nHost: localhost\r\nRange: " + range + "\r\n\r\n");
     EXPECT_EQ(reply.status, 200);
     EXPECT_EQ(reply.body, whole);
@@ -569,7 +618,8 @@ TEST_F(Serve, RangesAreIgnored) {
 
 TEST_F(Serve, SpeaksAsMuchHttpAsClientsNeed) {
   Connection several(port());  // sent at once, answered in order
-  several.send("\r\n" + get_request("/api/status") + get_request("/nothing") + "HEAD /style.css HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  several.send("\r\n" + get_request("/api/status") + get_request("/nothing") +
+               "HEAD /style.css HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(several.receive().status, 200);
   EXPECT_EQ(several.receive().status, 404);
   const Reply head = several.receive_head();
@@ -577,7 +627,8 @@ TEST_F(Serve, SpeaksAsMuchHttpAsClientsNeed) {
   several.send(get_request("/api/status?again=1"));
   EXPECT_EQ(several.receive().status, 200) << "HEAD has no body, so the next answer begins where it should";
 
-  for (const string last : {"GET /api/status HTTP/1.0\r\nHost: localhost\r\n\r\n", "GET /api/status HTTP/1.1\r\nHost: localhost\r\nConnection: Close\r\n\r\n"}) {
+  for (const string last : {"GET /api/status HTTP/1.0\r\nHost: localhost\r\n\r\n",
+                            "GET /api/status HTTP/1.1\r\nHost: localhost\r\nConnection: Close\r\n\r\n"}) {
     Connection once(port());
     once.send(last);
     const Reply reply = once.receive();
@@ -589,16 +640,22 @@ TEST_F(Serve, SpeaksAsMuchHttpAsClientsNeed) {
   with_model();
   Connection waits(port());
   const string body = Json{{"pixels", stroke(9)}}.dump();
-  waits.send("POST /api/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n");
+  waits.send(
+      "POST /api/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: "
+      "100-continue\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n");
   EXPECT_EQ(waits.receive_head().status, 100);
   waits.send(body);
   EXPECT_EQ(waits.receive().status, 200);
 }
 
 TEST(Http, ConnectionsBeyondTheMostDisplaceThoseThatWaitLongest) {
-  const HttpServer server({.idle_seconds = 60, .head_seconds = 60, .most_connections = 8},
-                          [](const HttpRequest&, const std::atomic<bool>&) { return HttpAnswer{200, "text/plain", "here"}; },
-                          [](const HttpRequest&) { return false; });
+  const HttpServer server(
+      {.idle_seconds = 60, .head_seconds = 60, .most_connections = 8},
+      [](const HttpRequest&, const std::atomic<bool>&) {
+        return HttpAnswer{200, "text/plain", "here"};
+      },
+      [](const HttpRequest&) { return false; });
   std::vector<std::unique_ptr<Connection>> silent;
   for (int i = 0; i < 30; ++i) {
     silent.push_back(std::make_unique<Connection>(server.port()));
@@ -613,14 +670,16 @@ TEST(Http, ConnectionsBeyondTheMostDisplaceThoseThatWaitLongest) {
 TEST(Http, TellsThatAClientLeftBeforeItsAnswer) {
   std::atomic<int> heard = 0;
   std::atomic<bool> begun = false;
-  const HttpServer server({},
-                          [&](const HttpRequest& request, const std::atomic<bool>& left) {
-                            begun = true;
-                            for (int i = 0; i < 500 && request.path == "/wait" && !left; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-                            heard += left;
-                            return HttpAnswer{200, "text/plain", "here"};
-                          },
-                          [](const HttpRequest& request) { return request.path == "/wait"; });
+  const HttpServer server(
+      {},
+      [&](const HttpRequest& request, const std::atomic<bool>& left) {
+        begun = true;
+        for (int i = 0; i < 500 && request.path == "/wait" && !left; ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        heard += left;
+        return HttpAnswer{200, "text/plain", "here"};
+      },
+      [](const HttpRequest& request) { return request.path == "/wait"; });
   {
     Connection leaves(server.port());
     leaves.send(get_request("/wait"));
@@ -638,12 +697,13 @@ TEST(Http, TellsThatAClientLeftBeforeItsAnswer) {
 TEST(Http, WhatIsQuickNeverWaitsForWhatTakesLong) {
   std::atomic<bool> done = false;
   {
-    const HttpServer server({.threads = 1, .long_threads = 2},
-                            [&](const HttpRequest& request, const std::atomic<bool>& left) {
-                              while (request.path == "/long" && !done && !left) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-                              return HttpAnswer{200, "text/plain", request.path};
-                            },
-                            [](const HttpRequest& request) { return request.path == "/long"; });
+    const HttpServer server(
+        {.threads = 1, .long_threads = 2},
+        [&](const HttpRequest& request, const std::atomic<bool>& left) {
+          while (request.path == "/long" && !done && !left) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          return HttpAnswer{200, "text/plain", request.path};
+        },
+        [](const HttpRequest& request) { return request.path == "/long"; });
     std::vector<std::unique_ptr<Connection>> waiting;
     for (int i = 0; i < 20; ++i) {
       waiting.push_back(std::make_unique<Connection>(server.port()));
@@ -717,7 +777,8 @@ int shut_down_listening(int port, bool with_rival = false) {
 TEST_F(Serve, SaysThatItCannotListenAgain) {
   EXPECT_TRUE(server_.listens());
   ASSERT_EQ(shut_down_listening(port(), true), 1);
-  for (int tries = 0; tries < 500 && server_.listens(); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int tries = 0; tries < 500 && server_.listens(); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_FALSE(server_.listens());
 }
 
@@ -739,7 +800,9 @@ TEST_F(Serve, APortThatIsTakenIsTheMachinesFault) {
     const Server second({.port = port()}, digits_, playground_);
     FAIL() << "two servers on one port";
   } catch (const BackendError& error) {
-    EXPECT_EQ(string(error.what()), "cannot listen on 127.0.0.1:" + std::to_string(port()) + ": the port is taken or the address is not of this machine; --port 0 takes a port that is free.");
+    EXPECT_EQ(string(error.what()),
+              "cannot listen on 127.0.0.1:" + std::to_string(port()) +
+                  ": the port is taken or the address is not of this machine; --port 0 takes a port that is free.");
   }
   EXPECT_THROW(Server({.host = "", .port = 0}, digits_, playground_), ConfigError);
   EXPECT_THROW(Server({.host = "no.such.host.invalid", .port = 0}, digits_, playground_), BackendError);
@@ -801,7 +864,8 @@ TEST(ServeCommand, StopsCleanlyWhenTold) {
     kill(child.pid, signal);
     EXPECT_EQ(child.exit_code(), 0);
     if (!kSanitized) {
-      EXPECT_LT(milliseconds_since(start), 60'000);  // a kernel that is being compiled is waited for, the training is not
+      EXPECT_LT(milliseconds_since(start),
+                60'000);  // a kernel that is being compiled is waited for, the training is not
     }
   }
 }
@@ -825,9 +889,11 @@ TEST(ServeCommand, StopsAtOnceThoughAClientIsSlow) {
 // A compiler that would take a minute, with a process of its own.
 TEST(ServeCommand, StopsAtOnceThoughACompilerIsAtWork) {
   const TemporaryFolder folder;
-  const string compiler = folder.path + "/cc", pids = folder.path + "/pids", path = getenv("PATH"), real = cc::path_of("cc");
+  const string compiler = folder.path + "/cc", pids = folder.path + "/pids", path = getenv("PATH"),
+               real = cc::path_of("cc");
   if (real.empty()) GTEST_SKIP() << "there is no C compiler";
-  std::ofstream(compiler) << "#!/bin/sh\ncase \"$*\" in *-version*) exec " << real << " \"$@\";; esac\nsleep 60 & echo $! >> " << pids << "\necho $$ >> " << pids << "\nwait\n";
+  std::ofstream(compiler) << "#!/bin/sh\ncase \"$*\" in *-version*) exec " << real
+                          << " \"$@\";; esac\nsleep 60 & echo $! >> " << pids << "\necho $$ >> " << pids << "\nwait\n";
   chmod(compiler.c_str(), 0755);
   setenv("PATH", (folder.path + ":" + path).c_str(), 1);
   const string cache = getenv("CARAVAN_CACHE") ? getenv("CARAVAN_CACHE") : "";
@@ -840,7 +906,8 @@ TEST(ServeCommand, StopsAtOnceThoughACompilerIsAtWork) {
     std::ifstream file(pids);
     return std::vector<pid_t>(std::istream_iterator<pid_t>(file), {});
   };
-  for (int tries = 0; tries < 1000 && started().size() < 2; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int tries = 0; tries < 1000 && started().size() < 2; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ASSERT_GE(started().size(), 2u);
   const auto start = std::chrono::steady_clock::now();
   kill(child.pid, SIGINT);
@@ -848,7 +915,8 @@ TEST(ServeCommand, StopsAtOnceThoughACompilerIsAtWork) {
   EXPECT_LT(milliseconds_since(start), 30'000);
   for (const pid_t process : started()) {
     string state = "R";
-    for (int tries = 0; tries < 200 && state != "Z" && !state.empty(); ++tries, std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
+    for (int tries = 0; tries < 200 && state != "Z" && !state.empty();
+         ++tries, std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
       std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
       string number, name;
       state.clear();
@@ -891,7 +959,8 @@ TEST(ServeCommand, EndsWhereItCannotListenAgain) {
     if (fd >= 0) close(fd);
   close(process);
   if (ended == 0) GTEST_SKIP() << "the child's socket cannot be had here";
-  EXPECT_EQ(child.line(), "caravan: cannot listen on http://127.0.0.1:" + std::to_string(port) + " any more; start the page again.");
+  EXPECT_EQ(child.line(),
+            "caravan: cannot listen on http://127.0.0.1:" + std::to_string(port) + " any more; start the page again.");
   EXPECT_EQ(child.exit_code(), 3);
 #else
   GTEST_SKIP() << "the child's socket cannot be had here";
@@ -929,7 +998,10 @@ TEST(ServeCommand, ServesAModelThatWasSaved) {
 TEST(ServeCommand, RefusesAModelThatDoesNotReadDigits) {
   const string file = saved("moons");
   Child child({CARAVAN_COMMAND, "serve", "--port", "0", file});
-  EXPECT_EQ(child.line(), "caravan: " + file + " holds moons, which does not read digits; `caravan train mnist-mlp --save FILE` makes a model that does.");
+  EXPECT_EQ(
+      child.line(),
+      "caravan: " + file +
+          " holds moons, which does not read digits; `caravan train mnist-mlp --save FILE` makes a model that does.");
   EXPECT_EQ(child.exit_code(), 2);
   unlink(file.c_str());
 }

@@ -39,14 +39,20 @@ class Model {
   }
   T number() { return known("number", {}, Role::number); }
   // Rows that are not given (nullptr) are open; of a parameter the batch row is empty.
-  T param(const char* input = nullptr, const char* output = nullptr, const char* batch = "") { return leaf(Owner::parameter, batch, input, output); }
-  T state(const char* batch = nullptr, const char* input = nullptr, const char* output = nullptr) { return leaf(Owner::state, batch, input, output); }
+  T param(const char* input = nullptr, const char* output = nullptr, const char* batch = "") {
+    return leaf(Owner::parameter, batch, input, output);
+  }
+  T state(const char* batch = nullptr, const char* input = nullptr, const char* output = nullptr) {
+    return leaf(Owner::state, batch, input, output);
+  }
 
   T point(const std::vector<T>& operands) {
     Role role = Role::number;
     for (const T& t : operands) {
-      if (t.role == Role::other || role == Role::other) role = Role::other;
-      else if (t.role == Role::image || (t.role == Role::leaf && role == Role::number)) role = t.role;
+      if (t.role == Role::other || role == Role::other)
+        role = Role::other;
+      else if (t.role == Role::image || (t.role == Role::leaf && role == Role::number))
+        role = t.role;
     }
     return use("pointwise", pointwise_relation(int(operands.size())), operands, role);
   }
@@ -60,16 +66,22 @@ class Model {
   T slice(const T& t, int64_t range) {
     return use("slice", slice_relation(std::make_shared<const Symbol>(Symbol{"i", range, {}})), {t}, Role::other);
   }
-  T stack(const std::vector<T>& operands, RowKind kind) { return use("stack", stack_relation(int(operands.size()), kind), operands, Role::other); }
+  T stack(const std::vector<T>& operands, RowKind kind) {
+    return use("stack", stack_relation(int(operands.size()), kind), operands, Role::other);
+  }
   T gather(const T& table, const T& ids) { return use("gather", gather_relation(0), {table, ids}, Role::other); }
-  T same(const std::vector<T>& operands) { return use("same", same_relation(int(operands.size())), operands, Role::other); }
+  T same(const std::vector<T>& operands) {
+    return use("same", same_relation(int(operands.size())), operands, Role::other);
+  }
   void assign(const T& state, const T& value) {
     const OriginId origin = system.add_origin("assignment", {});
     for (size_t k = 0; k < 3; ++k) system.equate(state.rows[k], value.rows[k], origin);
   }
   // What models are made of.
   T kept_mean(const T& x) { return point({einsum("...|...->... => ...|...->0", {x}), number()}); }
-  T layer(const T& x, const char* output = nullptr) { return point({point({apply(param(nullptr, output), x), param()}), number()}); }
+  T layer(const T& x, const char* output = nullptr) {
+    return point({point({apply(param(nullptr, output), x), param()}), number()});
+  }
 
  private:
   T known(const std::string& text, const Shape& shape, Role role) {
@@ -127,7 +139,8 @@ Shuffled shuffled(const System& from, std::mt19937_64& random) {
     row(e.row), row(e.variable), row(e.second);
     for (AxisId& a : e.before) axis(a);
     for (AxisId& a : e.after) axis(a);
-    if (e.before.empty() && e.after.empty() && e.variable >= 0 && e.second < 0 && random() % 2) std::swap(e.row, e.variable);
+    if (e.before.empty() && e.after.empty() && e.variable >= 0 && e.second < 0 && random() % 2)
+      std::swap(e.row, e.variable);
   }
   for (KnownRow& k : s.known) row(k.row);
   for (JoinConstraint& j : s.joins) {
@@ -159,7 +172,8 @@ Shuffled shuffled(const System& from, std::mt19937_64& random) {
 std::string text_of(const Solution& solution, const std::vector<int>& rows, const std::vector<int>& axes) {
   std::string out;
   for (int r : rows) {
-    for (const Axis& axis : solution.row(r)) out += std::to_string(axis.size) + axis.basis + (axis.broadcastable ? "~" : "") + ",";
+    for (const Axis& axis : solution.row(r))
+      out += std::to_string(axis.size) + axis.basis + (axis.broadcastable ? "~" : "") + ",";
     out += ";";
   }
   out += "|";
@@ -171,7 +185,8 @@ std::vector<int> in_order(size_t n) {
   for (size_t i = 0; i < n; ++i) out[i] = int(i);
   return out;
 }
-std::optional<std::string> solved(const System& system, const std::vector<int>& rows, const std::vector<int>& axes, std::string* why = nullptr) {
+std::optional<std::string> solved(const System& system, const std::vector<int>& rows, const std::vector<int>& axes,
+                                  std::string* why = nullptr) {
   try {
     return text_of(solve(system), rows, axes);
   } catch (const ShapeError& error) {
@@ -189,8 +204,9 @@ bool expect_order_free(const System& system, const std::string& what, int shuffl
     const Shuffled other = shuffled(system, random);
     std::string other_why;
     const auto got = solved(other.system, other.rows, other.axes, &other_why);
-    EXPECT_EQ(got, expected) << what << ", shuffle " << i << ": order changes the result.\nfirst: " << why << "\nshuffled: " << other_why
-                             << "\n" << to_string(system);
+    EXPECT_EQ(got, expected) << what << ", shuffle " << i << ": order changes the result.\nfirst: " << why
+                             << "\nshuffled: " << other_why << "\n"
+                             << to_string(system);
     if (got != expected) break;
   }
   return expected.has_value();
@@ -203,114 +219,190 @@ struct Named {
 
 const std::vector<Named>& solvable() {
   static const std::vector<Named> kModels = {
-      {"one layer", [](Model& m) { m.point({m.apply(m.param(), m.data("5|3")), m.data("2")}); }},
-      {"perceptron with a hinge loss", [](Model& m) {
+      {"one layer",
+       [](Model& m) {
+         m.point({m.apply(m.param(), m.data("5|3")), m.data("2")});
+       }},
+      {"perceptron with a hinge loss",
+       [](Model& m) {
          T y = m.layer(m.layer(m.layer(m.data("10|2"), "16"), "16"), "1");
          m.einsum("...|...->... => ", {m.point({m.number(), m.point({m.data("10|1"), y})})});
        }},
-      {"target sizes the last layer", [](Model& m) { m.point({m.layer(m.layer(m.data("10|2"), "16")), m.data("10|3")}); }},
-      {"thirty layers", [](Model& m) {
+      {"target sizes the last layer",
+       [](Model& m) {
+         m.point({m.layer(m.layer(m.data("10|2"), "16")), m.data("10|3")});
+       }},
+      {"thirty layers",
+       [](Model& m) {
          T x = m.data("4|8");
          for (int i = 0; i < 30; ++i) x = m.layer(x, "8");
        }},
-      {"residual", [](Model& m) {
+      {"residual",
+       [](Model& m) {
          T x = m.data("4|8");
          for (int i = 0; i < 4; ++i) x = m.point({x, m.apply(m.param(), m.layer(x, "16"))});
        }},
-      {"tied autoencoder", [](Model& m) {
+      {"tied autoencoder",
+       [](Model& m) {
          T w = m.param(nullptr, "4"), x = m.data("5|9");
          m.point({m.apply(m.einsum("...->... => ...->...", {w}), x), m.param()});
          m.point({m.einsum("i->o; b|o => b|i", {w, m.apply(w, x)}), x});
        }},
-      {"gate", [](Model& m) {
+      {"gate",
+       [](Model& m) {
          T x = m.data("4|8");
          m.point({m.point({m.point({m.apply(m.param(), x), m.param()}), m.layer(x, "5")}), m.param()});
        }},
-      {"softmax", [](Model& m) {
+      {"softmax",
+       [](Model& m) {
          T x = m.layer(m.data("4|8"), "5"), e = m.point({x, m.einsum("...|...->... => ...|...->0", {x})});
          m.point({e, m.einsum("...|...->... => ...|...->0", {e})});
        }},
-      {"layer norm with gain and bias", [](Model& m) {
+      {"layer norm with gain and bias",
+       [](Model& m) {
          T x = m.data("4|8"), c = m.point({x, m.kept_mean(x)});
          m.point({m.point({m.point({c, m.kept_mean(m.point({c, c}))}), m.param()}), m.param()});
        }},
-      {"running mean of a kept reduction", [](Model& m) {
+      {"running mean of a kept reduction",
+       [](Model& m) {
          T s = m.state(), x = m.data("10|8"), mean = m.einsum("...|...->... => 0|...->...", {x});
          m.assign(s, m.point({m.point({s, m.number()}), m.point({mean, m.number()})}));
          m.point({x, s});
        }},
-      {"momentum of a parameter", [](Model& m) {
+      {"momentum of a parameter",
+       [](Model& m) {
          T w = m.param(nullptr, "3"), v = m.state();
          T g = m.same({w});
          m.point({m.apply(w, m.data("5|2")), m.param()});
          m.assign(v, m.point({m.point({v, m.number()}), g}));
          m.assign(w, m.point({w, m.point({v, m.number()})}));
        }},
-      {"wq(x) + bq", [](Model& m) { m.point({m.apply(m.param("100", "4,16"), m.data("5|100")), m.param()}); }},
-      {"bias of a convolution", [](Model& m) {
-         m.point({m.einsum("... | oh=+kh, ow=+kw, ..ic..; kh, kw, ..ic.. -> ..oc.. => ... | oh, ow, ..oc..", {m.data("2|8,8,3"), m.param("3,3,3", "16")}), m.param()});
+      {"wq(x) + bq",
+       [](Model& m) {
+         m.point({m.apply(m.param("100", "4,16"), m.data("5|100")), m.param()});
        }},
-      {"convolution, pool, linear", [](Model& m) {
-         T c = m.einsum("... | 2*oh<1+kh, ow=+2*kw, ic; kh, kw, ic -> oc => ... | oh, ow, oc", {m.data("2|9,8,3"), m.param("3,3,3", "4")});
-         T p = m.einsum("... | 2*y+ky, 2*x+kx, c => ... | y, x, c", {m.point({c, m.param()})}, {{"ky", int64_t(2)}, {"kx", int64_t(2)}});
+      {"bias of a convolution",
+       [](Model& m) {
+         m.point({m.einsum("... | oh=+kh, ow=+kw, ..ic..; kh, kw, ..ic.. -> ..oc.. => ... | oh, ow, ..oc..",
+                           {m.data("2|8,8,3"), m.param("3,3,3", "16")}),
+                  m.param()});
+       }},
+      {"convolution, pool, linear",
+       [](Model& m) {
+         T c = m.einsum("... | 2*oh<1+kh, ow=+2*kw, ic; kh, kw, ic -> oc => ... | oh, ow, oc",
+                        {m.data("2|9,8,3"), m.param("3,3,3", "4")});
+         T p = m.einsum("... | 2*y+ky, 2*x+kx, c => ... | y, x, c", {m.point({c, m.param()})},
+                        {{"ky", int64_t(2)}, {"kx", int64_t(2)}});
          m.layer(p, "10");
        }},
-      {"kernel found by stride 1", [](Model& m) { m.point({m.einsum("o+k; k => o", {m.data("9"), m.param("")}), m.data("7")}); }},
-      {"input found by stride 1", [](Model& m) { m.einsum("o+k; k => o", {m.param(""), m.data("3")}, {{"o", int64_t(5)}}); }},
-      {"transposed convolution compared with 10", [](Model& m) { m.point({m.einsum("o; k => 2*o+k", {m.data("4"), m.data("3")}), m.data("10")}); }},
-      {"two transposed convolutions in a row", [](Model& m) {
+      {"kernel found by stride 1",
+       [](Model& m) {
+         m.point({m.einsum("o+k; k => o", {m.data("9"), m.param("")}), m.data("7")});
+       }},
+      {"input found by stride 1",
+       [](Model& m) {
+         m.einsum("o+k; k => o", {m.param(""), m.data("3")}, {{"o", int64_t(5)}});
+       }},
+      {"transposed convolution compared with 10",
+       [](Model& m) {
+         m.point({m.einsum("o; k => 2*o+k", {m.data("4"), m.data("3")}), m.data("10")});
+       }},
+      {"two transposed convolutions in a row",
+       [](Model& m) {
          m.einsum("o; k => 2*o+k", {m.einsum("o; k => 2*o+k", {m.data("4"), m.data("3")}), m.data("3")});
        }},
       {"i=>i0 read by i2=>i", [](Model& m) { m.einsum("i2=>i", {m.einsum("i=>i0", {m.data("4")})}); }},
-      {"third part of a concatenation", [](Model& m) { m.point({m.concat("a; b; c => a^b^c", {m.data("2"), m.data("3"), m.param("")}), m.data("7")}); }},
-      {"parts of parts", [](Model& m) {
+      {"third part of a concatenation",
+       [](Model& m) {
+         m.point({m.concat("a; b; c => a^b^c", {m.data("2"), m.data("3"), m.param("")}), m.data("7")});
+       }},
+      {"parts of parts",
+       [](Model& m) {
          T ab = m.concat("a; b => a^b", {m.data("2"), m.param("")});
          m.point({m.concat("a; b => 1^a^b", {ab, m.data("4")}), m.data("9")});
        }},
-      {"split into heads and back", [](Model& m) {
+      {"split into heads and back",
+       [](Model& m) {
          T h = m.einsum("b | h&d => b, h | d", {m.layer(m.data("5|8"), "12")}, {{"h", int64_t(3)}});
          m.layer(m.einsum("b, h | d => b | h&d", {h}), "8");
        }},
-      {"attention", [](Model& m) {
-         T x = m.data("2,6|8"), q = m.apply(m.param(nullptr, "2,4"), x), k = m.apply(m.param(nullptr, "2,4"), x), v = m.apply(m.param(nullptr, "2,4"), x);
+      {"attention",
+       [](Model& m) {
+         T x = m.data("2,6|8"), q = m.apply(m.param(nullptr, "2,4"), x), k = m.apply(m.param(nullptr, "2,4"), x),
+           v = m.apply(m.param(nullptr, "2,4"), x);
          T scores = m.einsum("... s | h d; ... t | h d => ... s | t -> h", {q, k});
-         m.point({m.apply(m.param(nullptr, "8"), m.einsum("... s | t -> h; ... t | h d => ... s | h d", {scores, v})), x});
+         m.point(
+             {m.apply(m.param(nullptr, "8"), m.einsum("... s | t -> h; ... t | h d => ... s | h d", {scores, v})), x});
        }},
-      {"a factor", [](Model& m) { m.einsum("c->f; b|c => b|f", {m.param(), m.data("5|3")}, {{"f", Multiple{4, "c"}}}); }},
-      {"a factor, backwards", [](Model& m) { m.einsum("c->f => f", {m.param(nullptr, "12")}, {{"f", Multiple{4, "c"}}}); }},
-      {"a captured size used elsewhere", [](Model& m) {
+      {"a factor",
+       [](Model& m) {
+         m.einsum("c->f; b|c => b|f", {m.param(), m.data("5|3")}, {{"f", Multiple{4, "c"}}});
+       }},
+      {"a factor, backwards",
+       [](Model& m) {
+         m.einsum("c->f => f", {m.param(nullptr, "12")}, {{"f", Multiple{4, "c"}}});
+       }},
+      {"a captured size used elsewhere",
+       [](Model& m) {
          auto dim = std::make_shared<const DimVariable>();
          m.einsum("b|i => b|i", {m.data("5|3")}, {{"i", dim}});
          m.einsum("i->o => o", {m.param()}, {{"o", Multiple{2, dim}}, {"i", SameAs{"o"}}});
        }},
-      {"a row variable's product", [](Model& m) { m.einsum("..r..; n => n", {m.data("2,3"), m.param("")}, {{"n", SameAs{"r"}}}); }},
-      {"a slice sized by its range", [](Model& m) { m.point({m.slice(m.state(nullptr, "", "3"), 8), m.data("2|3")}); }},
-      {"a slice's range is no size where arithmetic gives one", [](Model& m) { m.slice(m.concat("a|x; b|x => a^b|x", {m.data("3|2"), m.data("5|2")}), 4); }},
-      {"a slice's range asks more of a written window", [](Model& m) { m.slice(m.einsum("o; k => 2*o+k|", {m.data("4"), m.data("3")}), 10); }},
+      {"a row variable's product",
+       [](Model& m) {
+         m.einsum("..r..; n => n", {m.data("2,3"), m.param("")}, {{"n", SameAs{"r"}}});
+       }},
+      {"a slice sized by its range",
+       [](Model& m) {
+         m.point({m.slice(m.state(nullptr, "", "3"), 8), m.data("2|3")});
+       }},
+      {"a slice's range is no size where arithmetic gives one",
+       [](Model& m) {
+         m.slice(m.concat("a|x; b|x => a^b|x", {m.data("3|2"), m.data("5|2")}), 4);
+       }},
+      {"a slice's range asks more of a written window",
+       [](Model& m) {
+         m.slice(m.einsum("o; k => 2*o+k|", {m.data("4"), m.data("3")}), 10);
+       }},
       {"a slice of a slice", [](Model& m) { m.slice(m.slice(m.data("4,5,6|3"), 4), 2); }},
-      {"an embedding with positions", [](Model& m) {
+      {"an embedding with positions",
+       [](Model& m) {
          m.point({m.gather(m.param("10"), m.data("2,6|")), m.point({m.param(nullptr, "8"), m.number()})});
        }},
-      {"gather of gathered ids", [](Model& m) { m.gather(m.param("10", "4"), m.gather(m.param("5", "3"), m.data("2|"))); }},
-      {"stack of a parameter", [](Model& m) { m.stack({m.data("4"), m.param(), m.data("4")}, RowKind::batch); }},
-      {"stack of kept means, stretched", [](Model& m) {
+      {"gather of gathered ids",
+       [](Model& m) { m.gather(m.param("10", "4"), m.gather(m.param("5", "3"), m.data("2|"))); }},
+      {"stack of a parameter",
+       [](Model& m) {
+         m.stack({m.data("4"), m.param(), m.data("4")}, RowKind::batch);
+       }},
+      {"stack of kept means, stretched",
+       [](Model& m) {
          T mean = m.kept_mean(m.data("4|8"));
          m.point({m.stack({mean, mean}, RowKind::batch), m.data("2,4|8")});
        }},
-      {"an axis that stretches, alone in one sum and stretched in the next", [](Model& m) {
+      {"an axis that stretches, alone in one sum and stretched in the next",
+       [](Model& m) {
          T kept = m.stretching("1,3"), alone = m.point({kept, m.data("3")});
          m.point({kept, m.data("3")});
          m.point({kept, kept, m.data("3")});
          m.point({alone, m.data("5,3")});
        }},
-      {"gain of a leaf-like", [](Model& m) { m.point({m.data("5|4,3"), m.point({m.param(), m.number()})}); }},
-      {"sum of leaves", [](Model& m) { m.point({m.data("5|4,3"), m.point({m.param(), m.point({m.param(), m.param()})})}); }},
-      {"leaf used twice, the longest counts", [](Model& m) {
+      {"gain of a leaf-like",
+       [](Model& m) {
+         m.point({m.data("5|4,3"), m.point({m.param(), m.number()})});
+       }},
+      {"sum of leaves",
+       [](Model& m) {
+         m.point({m.data("5|4,3"), m.point({m.param(), m.point({m.param(), m.param()})})});
+       }},
+      {"leaf used twice, the longest counts",
+       [](Model& m) {
          T b = m.param();
          m.point({m.apply(m.param("3", "4,5"), m.data("2|3")), b});
          m.point({m.data("2|4,5"), b});
        }},
-      {"a chain of leaves through einsums", [](Model& m) {
+      {"a chain of leaves through einsums",
+       [](Model& m) {
          T x = m.data("4|3");
          for (int i = 0; i < 8; ++i) {
            T p = m.param("");
@@ -318,14 +410,31 @@ const std::vector<Named>& solvable() {
            x = m.einsum("... => ...", {p});
          }
        }},
-      {"named row variables across kinds", [](Model& m) { m.einsum("..a..|..b..->..c.. => ..c..|..a..->..b..", {m.data("2,3|4->5,6")}); }},
+      {"named row variables across kinds",
+       [](Model& m) { m.einsum("..a..|..b..->..c.. => ..c..|..a..->..b..", {m.data("2,3|4->5,6")}); }},
       {"a map of maps", [](Model& m) { m.apply(m.param(nullptr, "2"), m.param("5", "3")); }},
-      {"basis tags", [](Model& m) { m.point({m.apply(m.param(nullptr, "2out"), m.data("5|3rgb")), m.data("2out")}); }},
-      {"given 1 against a kept 1", [](Model& m) { m.point({m.kept_mean(m.data("4|8")), m.data("4|1")}); }},
-      {"broadcast of three", [](Model& m) { m.point({m.data("3|2"), m.data("4,3|2"), m.data("2")}); }},
-      {"an open state is a scalar", [](Model& m) { m.point({m.state(), m.number()}); }},
-      {"diagonals", [](Model& m) { m.einsum("ii; i => ii", {m.param("", "3,3"), m.param("")}); }},
-      {"recurrence through a state", [](Model& m) {
+      {"basis tags",
+       [](Model& m) {
+         m.point({m.apply(m.param(nullptr, "2out"), m.data("5|3rgb")), m.data("2out")});
+       }},
+      {"given 1 against a kept 1",
+       [](Model& m) {
+         m.point({m.kept_mean(m.data("4|8")), m.data("4|1")});
+       }},
+      {"broadcast of three",
+       [](Model& m) {
+         m.point({m.data("3|2"), m.data("4,3|2"), m.data("2")});
+       }},
+      {"an open state is a scalar",
+       [](Model& m) {
+         m.point({m.state(), m.number()});
+       }},
+      {"diagonals",
+       [](Model& m) {
+         m.einsum("ii; i => ii", {m.param("", "3,3"), m.param("")});
+       }},
+      {"recurrence through a state",
+       [](Model& m) {
          T h = m.state(nullptr, nullptr, "6"), x = m.data("4|3");
          m.assign(h, m.point({m.point({m.apply(m.param(), h), m.apply(m.param(), x)}), m.param()}));
        }},
@@ -335,50 +444,100 @@ const std::vector<Named>& solvable() {
 
 const std::vector<Named>& refused() {
   static const std::vector<Named> kModels = {
-      {"two sizes", [](Model& m) { m.einsum("ij;jk=>ik", {m.data("3,4"), m.data("5,6")}); }},
-      {"a given 1 against 5", [](Model& m) { m.point({m.data("1"), m.data("5")}); }},
-      {"a kept mean equated with 3", [](Model& m) { m.einsum("b|i; i => b", {m.kept_mean(m.data("10|4")), m.data("3")}); }},
-      {"two bases", [](Model& m) { m.point({m.data("3rgb"), m.data("3heads")}); }},
+      {"two sizes",
+       [](Model& m) {
+         m.einsum("ij;jk=>ik", {m.data("3,4"), m.data("5,6")});
+       }},
+      {"a given 1 against 5",
+       [](Model& m) {
+         m.point({m.data("1"), m.data("5")});
+       }},
+      {"a kept mean equated with 3",
+       [](Model& m) {
+         m.einsum("b|i; i => b", {m.kept_mean(m.data("10|4")), m.data("3")});
+       }},
+      {"two bases",
+       [](Model& m) {
+         m.point({m.data("3rgb"), m.data("3heads")});
+       }},
       {"different ranks", [](Model& m) { m.einsum("ij => i", {m.data("3")}); }},
-      {"an infinite row, directly", [](Model& m) { T s = m.state(); m.einsum("..r..; i, ..r.. => ", {s, s}); }},
-      {"an infinite row through a state", [](Model& m) { T s = m.state(); m.assign(s, m.stack({s, s}, RowKind::output)); }},
-      {"an infinite row through joins", [](Model& m) {
+      {"an infinite row, directly",
+       [](Model& m) {
+         T s = m.state();
+         m.einsum("..r..; i, ..r.. => ", {s, s});
+       }},
+      {"an infinite row through a state",
+       [](Model& m) {
+         T s = m.state();
+         m.assign(s, m.stack({s, s}, RowKind::output));
+       }},
+      {"an infinite row through joins",
+       [](Model& m) {
          T s = m.state(), t = m.state();
          m.assign(s, m.point({m.stack({t}, RowKind::output), m.number()}));
          m.assign(t, m.point({s, m.number()}));
        }},
-      {"an infinite row through a cycle of three", [](Model& m) {
+      {"an infinite row through a cycle of three",
+       [](Model& m) {
          T a = m.state(), b = m.state(), c = m.state();
          m.assign(a, m.einsum("..r.. => ..r.., 0", {b}));
          m.assign(b, m.point({c, m.data("3")}));
          m.assign(c, m.point({a, a}));
        }},
       {"undetermined parameters", [](Model& m) { m.apply(m.param(), m.param()); }},
-      {"w2(z) + b against 28,28", [](Model& m) { m.point({m.layer(m.data("10|5")), m.data("10|28,28")}); }},
-      {"the open kernel", [](Model& m) {
-         m.point({m.einsum("... | oh+kh, ow+kw, ..ic..; kh, kw, ..ic.. -> ..oc.. => ... | oh, ow, ..oc..", {m.data("2|8,8,3"), m.param()}), m.param("", "16")});
+      {"w2(z) + b against 28,28",
+       [](Model& m) {
+         m.point({m.layer(m.data("10|5")), m.data("10|28,28")});
        }},
-      {"W * m without .input", [](Model& m) { m.point({m.data("3->4"), m.param()}); }},
-      {"a factor that does not divide", [](Model& m) { m.einsum("f; c => f", {m.data("10"), m.param("")}, {{"f", Multiple{4, "c"}}}); }},
-      {"parts longer than the whole", [](Model& m) { m.point({m.concat("a; b => a^b", {m.data("5"), m.param("")}), m.data("4")}); }},
+      {"the open kernel",
+       [](Model& m) {
+         m.point({m.einsum("... | oh+kh, ow+kw, ..ic..; kh, kw, ..ic.. -> ..oc.. => ... | oh, ow, ..oc..",
+                           {m.data("2|8,8,3"), m.param()}),
+                  m.param("", "16")});
+       }},
+      {"W * m without .input",
+       [](Model& m) {
+         m.point({m.data("3->4"), m.param()});
+       }},
+      {"a factor that does not divide",
+       [](Model& m) {
+         m.einsum("f; c => f", {m.data("10"), m.param("")}, {{"f", Multiple{4, "c"}}});
+       }},
+      {"parts longer than the whole",
+       [](Model& m) {
+         m.point({m.concat("a; b => a^b", {m.data("5"), m.param("")}), m.data("4")});
+       }},
       {"an index beyond the axis", [](Model& m) { m.einsum("i3 => i", {m.data("4,3")}); }},
-      {"a written index against another size", [](Model& m) { m.point({m.einsum("i => i2", {m.data("4")}), m.data("4,4")}); }},
-      {"a window that does not fit", [](Model& m) { m.einsum("o+k; k => o", {m.data("3"), m.data("4")}); }},
-      {"a window smaller than nothing", [](Model& m) { m.einsum("o<5+k; k => o", {m.param(""), m.data("3")}, {{"o", int64_t(2)}}); }},
-      {"a parameter equated with kept ones does not stretch", [](Model& m) {
+      {"a written index against another size",
+       [](Model& m) {
+         m.point({m.einsum("i => i2", {m.data("4")}), m.data("4,4")});
+       }},
+      {"a window that does not fit",
+       [](Model& m) {
+         m.einsum("o+k; k => o", {m.data("3"), m.data("4")});
+       }},
+      {"a window smaller than nothing",
+       [](Model& m) {
+         m.einsum("o<5+k; k => o", {m.param(""), m.data("3")}, {{"o", int64_t(2)}});
+       }},
+      {"a parameter equated with kept ones does not stretch",
+       [](Model& m) {
          T kept = m.kept_mean(m.data("4|8")), sum = m.point({m.param(), kept});
          m.point({m.stack({sum, kept}, RowKind::batch), m.data("5")});
        }},
-      {"a parameter is never guessed to be a kept 1", [](Model& m) {
+      {"a parameter is never guessed to be a kept 1",
+       [](Model& m) {
          T w = m.param("");
          m.assign(w, m.point({w, m.kept_mean(m.data("8"))}));
        }},
       {"a slice beyond the axis", [](Model& m) { m.slice(m.data("4|3"), 5); }},
       {"a name without a size", [](Model& m) { m.einsum("i => ij", {m.data("3")}); }},
-      {"a factor of itself", [](Model& m) { m.einsum("a => a", {m.data("3")}, {{"a", Multiple{2, "a"}}}); }},
-      {"a product that overflows", [](Model& m) {
-         m.einsum("a, b, c, d => a&b&c&d", {m.param("", "1000000000,1000000000,1000000000,16")});
+      {"a factor of itself",
+       [](Model& m) {
+         m.einsum("a => a", {m.data("3")}, {{"a", Multiple{2, "a"}}});
        }},
+      {"a product that overflows",
+       [](Model& m) { m.einsum("a, b, c, d => a&b&c&d", {m.param("", "1000000000,1000000000,1000000000,16")}); }},
   };
   return kModels;
 }
@@ -388,7 +547,8 @@ TEST(Solver, OrderMeansNothing) {
     Model model;
     named.build(model);
     std::string why;
-    const auto direct = solved(model.system, in_order(model.system.rows.size()), in_order(model.system.axes.size()), &why);
+    const auto direct =
+        solved(model.system, in_order(model.system.rows.size()), in_order(model.system.axes.size()), &why);
     EXPECT_TRUE(direct.has_value()) << named.what << ": " << why;
     expect_order_free(model.system, named.what, 60, 1);
   }
@@ -406,8 +566,9 @@ TEST(Solver, RefusedInEveryOrder) {
 void random_program(Model& m, std::mt19937_64& random) {
   auto roll = [&](int n) { return int(random() % uint64_t(n)); };
   const bool tame = roll(4) > 0;  // shapes that go together, and no operations that need others
-  const std::vector<const char*> shapes = tame ? std::vector<const char*>{"3", "2|3", "3", "2|3", "4,2|3", "2|4,3"}
-                                               : std::vector<const char*>{"", "3", "2|3", "1", "3->2", "2|1", "2,3", "4|2,3", "5|3->2"};
+  const std::vector<const char*> shapes =
+      tame ? std::vector<const char*>{"3", "2|3", "3", "2|3", "4,2|3", "2|4,3"}
+           : std::vector<const char*>{"", "3", "2|3", "1", "3->2", "2|1", "2,3", "4|2,3", "5|3->2"};
   std::vector<T> made;
   auto any = [&]() -> const T& { return made[size_t(roll(int(made.size())))]; };
   std::vector<T> states;
@@ -424,12 +585,17 @@ void random_program(Model& m, std::mt19937_64& random) {
       case 5: made.push_back(m.point({any(), m.param(), m.number()})); break;
       case 6: made.push_back(m.kept_mean(any())); break;
       case 7: made.push_back(m.einsum("...|...->... => 0,...|...->...", {any()})); break;
-      case 8: made.push_back(tame && roll(2) ? m.stack({any(), m.point({any(), any()})}, RowKind::batch) : m.einsum("...|...->... => ...|...", {any()})); break;
+      case 8:
+        made.push_back(tame && roll(2) ? m.stack({any(), m.point({any(), any()})}, RowKind::batch)
+                                       : m.einsum("...|...->... => ...|...", {any()}));
+        break;
       case 14: made.push_back(m.apply(any(), any())); break;
       case 9: made.push_back(m.einsum("...|i->...; ...|... => ...|i->...", {any(), any()})); break;
       case 10: made.push_back(m.stack({any(), any()}, RowKind(roll(3)))); break;
       case 11: made.push_back(m.same({any(), any()})); break;
-      case 12: made.push_back(m.einsum("... | ..., a&b => ... | ..., a, b", {any()}, {{"a", int64_t(1 + roll(3))}})); break;
+      case 12:
+        made.push_back(m.einsum("... | ..., a&b => ... | ..., a, b", {any()}, {{"a", int64_t(1 + roll(3))}}));
+        break;
       case 13: made.push_back(m.gather(m.param("5"), any())); break;
     }
   }
@@ -438,7 +604,9 @@ void random_program(Model& m, std::mt19937_64& random) {
 
 TEST(Solver, OrderMeansNothingForRandomPrograms) {
   int accepted = 0;
-  const uint64_t programs = getenv("CARAVAN_RANDOM_PROGRAMS") ? std::stoull(getenv("CARAVAN_RANDOM_PROGRAMS")) : kSanitized ? 1'000 : 3'000;
+  const uint64_t programs = getenv("CARAVAN_RANDOM_PROGRAMS") ? std::stoull(getenv("CARAVAN_RANDOM_PROGRAMS"))
+                            : kSanitized                      ? 1'000
+                                                              : 3'000;
   for (uint64_t seed = 0; seed < programs && !HasFailure(); ++seed) {
     std::mt19937_64 random(seed);
     Model model;
@@ -586,7 +754,9 @@ TEST(Solver, CostIsCloseToLinear) {
         }
       });
     };
-    const int small = kSanitized ? 2'000 : 5'000;  // quadratic cost would be sixteen times as much; caches alone make it five to seven
+    const int small = kSanitized
+                          ? 2'000
+                          : 5'000;  // quadratic cost would be sixteen times as much; caches alone make it five to seven
     double ratio = 100, before = 100, after = 100;
     for (int attempt = 0; attempt < 5 && ratio >= 10; ++attempt) {
       before = std::min(before, cost(small)), after = std::min(after, cost(4 * small));
@@ -604,7 +774,8 @@ TEST(Solver, TenThousandLayersInASecond) {
   for (int i = 0; i < 10'000; ++i) x = model.point({model.apply(model.param(nullptr, "8"), x), model.param()});
   const double limit = kSanitized ? 10 : 1;
   double best = 100;
-  for (int attempt = 0; attempt < 3 && best >= limit; ++attempt) best = std::min(best, seconds([&] { solve(model.system); }));
+  for (int attempt = 0; attempt < 3 && best >= limit; ++attempt)
+    best = std::min(best, seconds([&] { solve(model.system); }));
   EXPECT_LT(best, limit);
 }
 

@@ -1,4 +1,5 @@
-// Long sums of floats: how exact they are, that their bits depend on nothing but the sum, and the passes that order them.
+// Long sums of floats: how exact they are, that their bits depend on nothing but the sum, and the passes that order
+// them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,10 +16,10 @@
 #include "caravan/jit/jit.h"
 #include "caravan/lower/lower.h"
 #include "caravan/optimize/copy_leaves.h"
-#include "caravan/plan/plan.h"
 #include "caravan/optimize/remove_unused.h"
-#include "caravan/schedule/split_loops.h"
 #include "caravan/optimize/split_sums.h"
+#include "caravan/plan/plan.h"
+#include "caravan/schedule/split_loops.h"
 #include "caravan/schedule/vectorize.h"
 #include "programs.h"
 
@@ -33,7 +34,8 @@ Tensor filled(const std::string& name, const std::string& shape, double value) {
 }
 Tensor leaf(const std::string& name, const std::string& shape) { return filled(name, shape, 0); }
 bool same_bits(const Array& a, const Array& b) {
-  return a.dtype() == b.dtype() && a.size() == b.size() && std::memcmp(a.data(), b.data(), size_t(a.size() * bytes(a.dtype()))) == 0;
+  return a.dtype() == b.dtype() && a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), size_t(a.size() * bytes(a.dtype()))) == 0;
 }
 
 // ---------------------------------------------------------------- how exact
@@ -52,20 +54,31 @@ TEST(LongSums, AreOffByAFewRoundings) {
       {"of a prime number of them", [] { return mean(filled("x", "999983", 0.1)); }, tenth},
       {"of a matrix", [] { return mean(filled("x", "1000,1000", 0.1)); }, tenth},
       {"of a matrix whose rows lanes do not divide", [] { return mean(filled("x", "1001,1003", 0.1)); }, tenth},
-      {"of 40 million products", [] { return einsum("i; j => ", filled("x", "5000", 0.1), filled("y", "8000", 1)) / 4e7; }, tenth},
-      {"the mean square error of a million", [] { return nn::mse(filled("x", "1000|1000", 0.1), filled("y", "1000|1000", 0)); }, tenth * tenth},
+      {"of 40 million products",
+       [] { return einsum("i; j => ", filled("x", "5000", 0.1), filled("y", "8000", 1)) / 4e7; }, tenth},
+      {"the mean square error of a million",
+       [] { return nn::mse(filled("x", "1000|1000", 0.1), filled("y", "1000|1000", 0)); }, tenth * tenth},
       {"means of columns", [] { return einsum("b,c => c", filled("x", "100000,16", 0.1)) / 1e5; }, tenth},
-      {"of columns of a prime number of rows", [] { return einsum("b,c => c", filled("x", "99991,16", 0.1)) / 99991; }, tenth},
-      {"of columns that do not lie side by side", [] { return einsum("b,c,h => b,h", filled("x", "3,50000,2", 0.1)) / 5e4; }, tenth},
-      {"the gradient of a bias", [] {
+      {"of columns of a prime number of rows", [] { return einsum("b,c => c", filled("x", "99991,16", 0.1)) / 99991; },
+       tenth},
+      {"of columns that do not lie side by side",
+       [] { return einsum("b,c,h => b,h", filled("x", "3,50000,2", 0.1)) / 5e4; }, tenth},
+      {"the gradient of a bias",
+       [] {
          const Tensor bias = filled("bias", "8", 0);
          return grad(mean(filled("x", "100000|8", 1) * (filled("y", "100000|8", 0.1) + bias)), bias) * 8;
-       }, 1},
-      {"over many short axes", [] { return einsum("b,h,w,c => c", filled("x", "64,28,28,8", 0.1)) / (64 * 28 * 28); }, tenth},
-      {"over short axes around the channels", [] { return einsum("b,c,h,w => c", filled("x", "64,8,28,28", 0.1)) / (64 * 28 * 28); }, tenth},
-      {"a product with a long inner axis", [] { return einsum("i,k; k,j => i,j", filled("x", "3,20000", 0.1), filled("y", "20000,16", 1)) / 2e4; }, tenth},
-      {"a product along rows", [] { return einsum("i,k; j,k => i,j", filled("x", "3,20000", 0.1), filled("y", "16,20000", 1)) / 2e4; }, tenth},
-      {"in bf16, which is summed in f32", [] { return cast(mean(cast(filled("x", "1000000", 0.125), DType::bf16)), DType::f32); }, 0.125},
+       },
+       1},
+      {"over many short axes", [] { return einsum("b,h,w,c => c", filled("x", "64,28,28,8", 0.1)) / (64 * 28 * 28); },
+       tenth},
+      {"over short axes around the channels",
+       [] { return einsum("b,c,h,w => c", filled("x", "64,8,28,28", 0.1)) / (64 * 28 * 28); }, tenth},
+      {"a product with a long inner axis",
+       [] { return einsum("i,k; k,j => i,j", filled("x", "3,20000", 0.1), filled("y", "20000,16", 1)) / 2e4; }, tenth},
+      {"a product along rows",
+       [] { return einsum("i,k; j,k => i,j", filled("x", "3,20000", 0.1), filled("y", "16,20000", 1)) / 2e4; }, tenth},
+      {"in bf16, which is summed in f32",
+       [] { return cast(mean(cast(filled("x", "1000000", 0.125), DType::bf16)), DType::f32); }, 0.125},
   };
   for (const Row& row : rows) {
     Context ctx({.device = "cpu"});
@@ -96,7 +109,8 @@ class Generator {
     if (two && second.size() > 1 && one_in(2)) second.pop_back();  // what it lacks, the first one has
     const Tensor x = operand(name + ".x", first, extents), y = operand(name + ".y", second, extents);
     spec = listed(first) + (two ? "; " + listed(second) : "") + " => " + listed(shuffled(kept));
-    const Tensor out = two ? einsum(caravan::spec(spec, Source::here()), x, y) : einsum(caravan::spec(spec, Source::here()), x);
+    const Tensor out =
+        two ? einsum(caravan::spec(spec, Source::here()), x, y) : einsum(caravan::spec(spec, Source::here()), x);
     return out.named(name + " " + spec);
   }
 
@@ -104,7 +118,8 @@ class Generator {
   int pick(int n) { return int(random_() % uint32_t(n)); }
   bool one_in(int n) { return pick(n) == 0; }
   int64_t extent(int64_t around) {
-    static constexpr int64_t kExtents[] = {2, 5, 16, 28, 33, 64, 65, 250, 257, 300, 512, 1000, 1023, 2048, 2051, 4099, 16385, 40000};
+    static constexpr int64_t kExtents[] = {2,   5,   16,   28,   33,   64,   65,   250,   257,
+                                           300, 512, 1000, 1023, 2048, 2051, 4099, 16385, 40000};
     const int64_t e = kExtents[pick(std::size(kExtents))];
     return e * around <= 300'000 ? e : 1;
   }
@@ -132,7 +147,8 @@ constexpr int kSums = 24;
 std::vector<Tensor> random_sums() {
   const char* seed = std::getenv("CARAVAN_TEST_SEED");
   std::vector<Tensor> out;
-  for (int k = 0; k < kSums; ++k) out.push_back(Generator(uint32_t((seed ? std::atoi(seed) : 0) + k)).sum("s" + std::to_string(k)));
+  for (int k = 0; k < kSums; ++k)
+    out.push_back(Generator(uint32_t((seed ? std::atoi(seed) : 0) + k)).sum("s" + std::to_string(k)));
   return out;
 }
 Program observed(const std::vector<Tensor>& tensors) {
@@ -157,9 +173,11 @@ Program in_company(const std::vector<Tensor>& sums) {
 
 TEST(LongSums, RandomOnesAreNearTheInterpreter) {
   const std::vector<Tensor> sums = random_sums();
-  const std::vector<Array> compiled = results(sums, observed(sums), {.device = "cpu"}), exact = results(sums, observed(sums), {.device = "interp"});
+  const std::vector<Array> compiled = results(sums, observed(sums), {.device = "cpu"}),
+                           exact = results(sums, observed(sums), {.device = "interp"});
   for (size_t k = 0; k < sums.size(); ++k)
-    for (int64_t i = 0; i < exact[k].size(); ++i) ASSERT_NEAR(compiled[k].at(i) / exact[k].at(i), 1, 1.5e-6) << "sum " << k << ", element " << i;
+    for (int64_t i = 0; i < exact[k].size(); ++i)
+      ASSERT_NEAR(compiled[k].at(i) / exact[k].at(i), 1, 1.5e-6) << "sum " << k << ", element " << i;
 }
 TEST(LongSums, HaveTheSameBitsOnAnyNumberOfThreadsWithoutEachPassAndInCompany) {
   const std::vector<Tensor> sums = random_sums();
@@ -167,18 +185,24 @@ TEST(LongSums, HaveTheSameBitsOnAnyNumberOfThreadsWithoutEachPassAndInCompany) {
   auto expect_same = [&](const std::vector<Array>& other, const std::string& what) {
     for (size_t k = 0; k < sums.size(); ++k) EXPECT_TRUE(same_bits(all[k], other[k])) << "sum " << k << " " << what;
   };
-  for (int threads : {1, 2, 7}) expect_same(results(sums, observed(sums), {.device = "cpu", .threads = threads}), "on " + std::to_string(threads) + " threads");
+  for (int threads : {1, 2, 7})
+    expect_same(results(sums, observed(sums), {.device = "cpu", .threads = threads}),
+                "on " + std::to_string(threads) + " threads");
   std::vector<std::string> passes = plan::pass_names();
   std::erase(passes, "solve_writes");  // it alone may sum in another order
   for (const std::string& pass : passes)
-    expect_same(results(sums, observed(sums), {.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {pass}}), "without " + pass);
-  expect_same(results(sums, observed(sums), {.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = passes}), "without passes");
+    expect_same(results(sums, observed(sums), {.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {pass}}),
+                "without " + pass);
+  expect_same(results(sums, observed(sums), {.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = passes}),
+              "without passes");
   expect_same(results(sums, in_company(sums), {.device = "cpu"}), "with functions of them");
-  for (size_t k = 0; k < sums.size(); k += 8) expect_same({[&] {
-      std::vector<Array> one = all;
-      one[k] = results({sums[k]}, observe(sums[k]), {.device = "cpu"})[0];
-      return one;
-    }()}, "alone");
+  for (size_t k = 0; k < sums.size(); k += 8)
+    expect_same({[&] {
+                  std::vector<Array> one = all;
+                  one[k] = results({sums[k]}, observe(sums[k]), {.device = "cpu"})[0];
+                  return one;
+                }()},
+                "alone");
 }
 
 TEST(LongSums, OfTheTextInterfaceAndOfExportedFilesHaveThem) {
@@ -207,7 +231,9 @@ TEST(LongSums, OfTheTextInterfaceAndOfExportedFilesHaveThem) {
     in.precision(9);
     for (float v : memory) in << v << "\n";
     in.close();
-    const std::string command = "cd " + path + " && cc -O2 -std=c99 -ffp-contract=off -DMODEL_MAIN model.c -o model -lm && ./model < input > output";
+    const std::string command =
+        "cd " + path +
+        " && cc -O2 -std=c99 -ffp-contract=off -DMODEL_MAIN model.c -o model -lm && ./model < input > output";
     ASSERT_EQ(std::system(command.c_str()), 0);
     std::ifstream out(path + "output");
     for (int64_t i = 0; i < expected.size(); ++i) {
@@ -233,7 +259,9 @@ TEST(LongSums, ThatAreScatteredHaveNoStatedOrder) {
 // ---------------------------------------------------------------- the passes
 
 std::string trimmed(const std::string& text) { return text.substr(text.starts_with('\n')); }
-ir::Program ordered(const Program& program) { return optimize::split_sums(optimize::remove_unused(optimize::copy_leaves(to_ir(program))), host()); }
+ir::Program ordered(const Program& program) {
+  return optimize::split_sums(optimize::remove_unused(optimize::copy_leaves(to_ir(program))), host());
+}
 
 TEST(SplitSums, StatesBlocks) {
   struct Row {
@@ -244,17 +272,28 @@ TEST(SplitSums, StatesBlocks) {
   const Row rows[] = {
       {"a chain of 256 is short enough", [] { return einsum("b,c => c", leaf("x", "256,64")); }, ""},
       {"one of 257 is not", [] { return einsum("b,c => c", leaf("x", "257,64")); }, "summed in blocks of 64 b"},
-      {"blocks that leave nothing over", [] { return einsum("b,c => c", leaf("x", "1000,64")); }, "summed in blocks of 50 b"},
-      {"blocks of blocks", [] { return einsum("b,c => c", leaf("x", "100000,64")); }, "summed in blocks of 50 b, 1250 b, 25000 b"},
+      {"blocks that leave nothing over", [] { return einsum("b,c => c", leaf("x", "1000,64")); },
+       "summed in blocks of 50 b"},
+      {"blocks of blocks", [] { return einsum("b,c => c", leaf("x", "100000,64")); },
+       "summed in blocks of 50 b, 1250 b, 25000 b"},
       {"lanes are eight chains", [] { return einsum("i => ", leaf("x", "2048")); }, ""},
-      {"each of which has blocks", [] { return einsum("i => ", leaf("x", "2056")); }, "summed in 8 lanes of i, blocks of 512 i"},
-      {"a million", [] { return einsum("i => ", leaf("x", "1000000")); }, "summed in 8 lanes of i, blocks of 400 i, 10000 i, 250000 i"},
-      {"several iterators are one chain", [] { return einsum("b,h,w,c => c", leaf("x", "8,28,28,32")); }, "summed in blocks of 2 h, 2 b"},
+      {"each of which has blocks", [] { return einsum("i => ", leaf("x", "2056")); },
+       "summed in 8 lanes of i, blocks of 512 i"},
+      {"a million", [] { return einsum("i => ", leaf("x", "1000000")); },
+       "summed in 8 lanes of i, blocks of 400 i, 10000 i, 250000 i"},
+      {"several iterators are one chain", [] { return einsum("b,h,w,c => c", leaf("x", "8,28,28,32")); },
+       "summed in blocks of 2 h, 2 b"},
       {"each row is a block", [] { return einsum("b,h,c => c", leaf("x", "10,100,32")); }, "summed in blocks of 1 b"},
-      {"lanes with something left over are added for each row", [] { return einsum("i,j => ", leaf("x", "100,33")); }, "summed in 8 lanes of j, blocks of 5 i"},
+      {"lanes with something left over are added for each row", [] { return einsum("i,j => ", leaf("x", "100,33")); },
+       "summed in 8 lanes of j, blocks of 5 i"},
       {"a maximum", [] { return einmax("b,c => c", leaf("x", "1000,64")); }, ""},
       {"integers", [] { return einsum("b,c => c", cast(leaf("x", "1000,64"), DType::i32)); }, ""},
-      {"written through an index tensor", [] { return scatter_add(leaf("v", "1000|8"), tensor(Array(parse_shape("1000|"), std::vector<double>(1000, 1), DType::i32)), 3); }, ""},
+      {"written through an index tensor",
+       [] {
+         return scatter_add(leaf("v", "1000|8"),
+                            tensor(Array(parse_shape("1000|"), std::vector<double>(1000, 1), DType::i32)), 3);
+       },
+       ""},
   };
   for (const Row& row : rows) {
     const ir::Program p = ordered(observe(row.tensor()));
@@ -270,7 +309,8 @@ TEST(SumOrder, MustRefuse) {
     const char* reason;
     SumOrder order;
   };
-  const Row rows[] = {  // of y[i] += a[i, j, k] over i < 4, j < 100, k < 640
+  const Row rows[] = {
+      // of y[i] += a[i, j, k] over i < 4, j < 100, k < 640
       {"a written iterator", {-1, 0, {{0, 2}}}},
       {"an iterator that does not exist", {-1, 0, {{3, 2}}}},
       {"no iterator", {-1, 0, {{-1, 2}}}},
@@ -292,11 +332,13 @@ TEST(SumOrder, MustRefuse) {
     p.accumulations.back().order = row.order;
     EXPECT_THROW(ir::verify(p), InternalError) << row.reason;
   }
-  for (const SumOrder& order : {SumOrder{2, 8, {{2, 64}, {1, 1}, {1, 10}}}, SumOrder{-1, 0, {{2, 10}, {2, 100}, {1, 5}}}, SumOrder{1, 8, {{1, 16}, {2, 4}}}}) {
+  for (const SumOrder& order : {SumOrder{2, 8, {{2, 64}, {1, 1}, {1, 10}}},
+                                SumOrder{-1, 0, {{2, 10}, {2, 100}, {1, 5}}}, SumOrder{1, 8, {{1, 16}, {2, 4}}}}) {
     ir::Program p = program;
     p.accumulations.back().order = order;
     EXPECT_NO_THROW(ir::verify(p));
-    EXPECT_FALSE(ir::equal(p, p.accumulations.back(), program, program.accumulations.back())) << "another order is another sum";
+    EXPECT_FALSE(ir::equal(p, p.accumulations.back(), program, program.accumulations.back()))
+        << "another order is another sum";
     EXPECT_NE(ir::hash(p, p.accumulations.back()), ir::hash(program, program.accumulations.back()));
   }
   ir::Program largest = to_ir(observe(einmax("i,j => i", leaf("a", "4,640"))));
@@ -314,7 +356,8 @@ std::string loops(const loop::Module& module) { return joined(lines_of(loop::to_
 
 TEST(SplitLoops, Blocks) {
   const LoopRow rows[] = {
-      {"blocks with a sum of their own", [] { return observe(einsum("b,c => c", leaf("x", "1000,64")).named("y")); }, R"(
+      {"blocks with a sum of their own", [] { return observe(einsum("b,c => c", leaf("x", "1000,64")).named("y")); },
+       R"(
 kernel y
   for c < 64:
     r1:f32 := 0
@@ -413,7 +456,8 @@ kernel y
       r1 += r2
     y[c] = r1
 )"},
-      {"lanes for each row, rows in blocks", [] { return observe(einsum("i,j => ", leaf("x", "100,33")).named("y")); }, R"(
+      {"lanes for each row, rows in blocks", [] { return observe(einsum("i,j => ", leaf("x", "100,33")).named("y")); },
+       R"(
 kernel y
   r1:f32 := 0
   for i < 100 in blocks of 5:

@@ -54,7 +54,8 @@ TEST(Threads, ChunksRunOnceEachWhateverTheThreads) {
       const int64_t chunks = 1 + (round * 37) % 1000;
       for (auto& c : counts) c = 0;
       pool.run([](const codegen::Step*, int64_t chunk) { ++counts[size_t(chunk)]; }, nullptr, chunks);
-      for (int64_t c = 0; c < 1000; ++c) ASSERT_EQ(counts[size_t(c)], c < chunks ? 1 : 0) << threads << " threads, round " << round;
+      for (int64_t c = 0; c < 1000; ++c)
+        ASSERT_EQ(counts[size_t(c)], c < chunks ? 1 : 0) << threads << " threads, round " << round;
       if (round % 100 == 50) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until the workers sleep
     }
   }
@@ -79,7 +80,9 @@ TEST(Threads, GiveTheSameBits) {
     for (int64_t i = 0; i < value.size(); ++i) ASSERT_NEAR(value.at(i), oracle.read(name).at(i), 1e-4) << name;
 
   const loop::Module module = plan::make_plan(to_ir(Model().step), host()).scheduled;
-  EXPECT_GE(std::count_if(module.kernels.begin(), module.kernels.end(), [](const loop::Kernel& k) { return loop::parallel_loop(k); }), 3);
+  EXPECT_GE(std::count_if(module.kernels.begin(), module.kernels.end(),
+                          [](const loop::Kernel& k) { return loop::parallel_loop(k); }),
+            3);
   for (size_t other : {1u, 2u}) {
     EXPECT_EQ(losses[0], losses[other]);
     for (const auto& [name, value] : states[0]) EXPECT_EQ(value.values(), states[other].at(name).values()) << name;
@@ -180,7 +183,8 @@ TEST(Threads, AChildOfForkComputesTheSameBitsAndEnds) {
 
 Tensor deep(int layers) {
   Tensor h = tensor(numbers("4|8"));
-  for (int k = 0; k < layers; ++k) h = tanh(param("layer" + std::to_string(k) + ".w", {.output = {8}})(h) + param("layer" + std::to_string(k) + ".b"));
+  for (int k = 0; k < layers; ++k)
+    h = tanh(param("layer" + std::to_string(k) + ".w", {.output = {8}})(h) + param("layer" + std::to_string(k) + ".b"));
   return sum(square(h));
 }
 size_t functions_in(const std::vector<std::string>& units) {
@@ -193,7 +197,9 @@ size_t functions_in(const std::vector<std::string>& units) {
 }
 
 TEST(Units, EqualKernelsAreOneFunction) {
-  auto module = [](int layers) { return plan::make_plan(to_ir(train_step(deep(layers), sgd({.lr = 0.1}))), host()).scheduled; };
+  auto module = [](int layers) {
+    return plan::make_plan(to_ir(train_step(deep(layers), sgd({.lr = 0.1}))), host()).scheduled;
+  };
   const loop::Module twelve = module(12), six = module(6);
   EXPECT_GE(twelve.kernels.size(), six.kernels.size() + 6);
   EXPECT_EQ(functions_in({codegen::to_c(twelve)}), functions_in({codegen::to_c(six)})) << codegen::to_c(twelve);
@@ -203,7 +209,9 @@ TEST(Units, EqualKernelsAreOneFunction) {
 TEST(Units, ALargeProgramIsCompiledInPartsAndSaysHowFarItIs) {
   auto program = [] {  // kernels of different sizes, so that none is equal to another
     Tensor total = number(0, DType::f32);
-    for (int k = 0; k < 20; ++k) total = total + sum(exp(einsum("ij;jk=>ik", tensor(numbers(std::to_string(3 + k) + ",4")), param("w" + std::to_string(k), Array(parse_shape("4,5"))))));
+    for (int k = 0; k < 20; ++k)
+      total = total + sum(exp(einsum("ij;jk=>ik", tensor(numbers(std::to_string(3 + k) + ",4")),
+                                     param("w" + std::to_string(k), Array(parse_shape("4,5"))))));
     return total;
   };
   const TemporaryFolder folder;
@@ -223,7 +231,8 @@ TEST(Units, ALargeProgramIsCompiledInPartsAndSaysHowFarItIs) {
   routine.run(), expected.run();
   EXPECT_NEAR(routine.read(loss).item(), expected.read(loss).item(), 1e-3);
   for (const std::string& name : ctx.names())
-    for (int64_t i = 0; i < ctx.read(name).size(); ++i) ASSERT_NEAR(ctx.read(name).at(i), oracle.read(name).at(i), 1e-4) << name;
+    for (int64_t i = 0; i < ctx.read(name).size(); ++i)
+      ASSERT_NEAR(ctx.read(name).at(i), oracle.read(name).at(i), 1e-4) << name;
 
   told.clear();
   EXPECT_TRUE(Context(options).compile(step).report().from_cache);

@@ -17,7 +17,8 @@ constexpr double kTolerance = 1e-12;
 constexpr int kSteps = 5;
 
 const Values kStart = {0.5, -1.25, 2.0, 0.0};
-const Values kLionStart = {-0.9, 1.2, -0.7, -0.7};  // near the minima, so that steps of 0.05 go beyond them and come back
+const Values kLionStart = {-0.9, 1.2, -0.7,
+                           -0.7};  // near the minima, so that steps of 0.05 go beyond them and come back
 constexpr int kLionSteps = 40;
 
 // The loss sum(w^4 / 4 + c w) and its gradient w^3 + c.
@@ -79,8 +80,10 @@ Update torch_sgd(double lr, double momentum, bool nesterov, double decay) {
 }
 Update torch_adam(double lr, double b1, double b2, double eps, double decay, bool decoupled) {
   return [=](double w, double g, int t, double& m, double& v) {
-    if (decoupled) w *= 1 - lr * decay;
-    else g += decay * w;
+    if (decoupled)
+      w *= 1 - lr * decay;
+    else
+      g += decay * w;
     m = b1 * m + (1 - b1) * g;
     v = b2 * v + (1 - b2) * g * g;
     double denominator = std::sqrt(v) / std::sqrt(1 - std::pow(b2, t)) + eps;
@@ -116,15 +119,19 @@ TEST(Optimizer, FollowsPyTorch) {
       {"sgd", sgd({.lr = 0.02}), torch_sgd(0.02, 0, false, 0)},
       {"weight decay", sgd({.lr = 0.02, .weight_decay = 0.1}), torch_sgd(0.02, 0, false, 0.1)},
       {"momentum", sgd({.lr = 0.02, .momentum = 0.9}), torch_sgd(0.02, 0.9, false, 0)},
-      {"nesterov", sgd({.lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01}), torch_sgd(0.02, 0.9, true, 0.01)},
+      {"nesterov", sgd({.lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01}),
+       torch_sgd(0.02, 0.9, true, 0.01)},
       {"adam", adam({.lr = 0.05}), torch_adam(0.05, 0.9, 0.999, 1e-8, 0, false)},
-      {"adam with decay", adam({.lr = 0.05, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1}), torch_adam(0.05, 0.8, 0.99, 1e-6, 0.1, false)},
+      {"adam with decay", adam({.lr = 0.05, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1}),
+       torch_adam(0.05, 0.8, 0.99, 1e-6, 0.1, false)},
       {"adam without memory", adam({.lr = 0.05, .beta1 = 0, .beta2 = 0}), torch_adam(0.05, 0, 0, 1e-8, 0, false)},
       {"adamw", adamw({.lr = 0.05, .weight_decay = 0.1}), torch_adam(0.05, 0.9, 0.999, 1e-8, 0.1, true)},
       {"rmsprop", rmsprop({.lr = 0.02}), torch_rmsprop(0.02, 0.99, 1e-8, 0, 0)},
-      {"rmsprop with momentum", rmsprop({.lr = 0.02, .decay = 0.9, .momentum = 0.5, .weight_decay = 0.1}), torch_rmsprop(0.02, 0.9, 1e-8, 0.5, 0.1)},
+      {"rmsprop with momentum", rmsprop({.lr = 0.02, .decay = 0.9, .momentum = 0.5, .weight_decay = 0.1}),
+       torch_rmsprop(0.02, 0.9, 1e-8, 0.5, 0.1)},
       {"lion", lion({.lr = 0.01}), lion_by_hand(0.01, 0.9, 0.99, 0)},
-      {"lion with decay", lion({.lr = 0.01, .beta1 = 0.95, .beta2 = 0.98, .weight_decay = 0.3}), lion_by_hand(0.01, 0.95, 0.98, 0.3)},
+      {"lion with decay", lion({.lr = 0.01, .beta1 = 0.95, .beta2 = 0.98, .weight_decay = 0.3}),
+       lion_by_hand(0.01, 0.95, 0.98, 0.3)},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
@@ -147,17 +154,20 @@ TEST(Optimizer, TheRateMayBeATensor) {
   Tensor w = weights();
   Routine r = ctx.compile(train_step(loss_of(w), sgd({.lr = 0.01 * (1 + step)})));
   for (int t = 0; t < kSteps; ++t) r.run({{step, t}});
-  expect_near(ctx.read(w).values(), by_hand([](double w, double g, int t, double&, double&) { return w - 0.01 * t * g; }));
+  expect_near(ctx.read(w).values(),
+              by_hand([](double w, double g, int t, double&, double&) { return w - 0.01 * t * g; }));
 }
 
 TEST(Optimizer, OneWrittenByTheUserEqualsOurs) {
   auto mine = [](const Gradients& gradients) {
     Program step;
-    Tensor count = state("t", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros()}), t = count + 1;
+    Tensor count = state("t", {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = zeros()}),
+           t = count + 1;
     for (auto& [p, g] : gradients) {
       Tensor m = state_like(p, "m", zeros()), v = state_like(p, "v", zeros());
       Tensor m2 = 0.9 * m + 0.1 * g, v2 = 0.999 * v + 0.001 * square(g);
-      step &= assign(m, m2) & assign(v, v2) & assign(p, p - 0.05 * (m2 / (1 - pow(0.9, t))) / (sqrt(v2 / (1 - pow(0.999, t))) + 1e-8));
+      step &= assign(m, m2) & assign(v, v2) &
+              assign(p, p - 0.05 * (m2 / (1 - pow(0.9, t))) / (sqrt(v2 / (1 - pow(0.999, t))) + 1e-8));
     }
     return step & assign(count, t);
   };
@@ -175,12 +185,14 @@ struct Game {
   // Of kSteps rounds, with or without the generator seeing the critic's new value; the generator moves `often` times a
   // round.
   static Values played(bool one_after_the_other, int often = 1) {
-    const Update critic = torch_adam(0.1, 0.9, 0.999, 1e-8, 0, false), generator = torch_adam(0.2, 0.5, 0.999, 1e-8, 0, false);
+    const Update critic = torch_adam(0.1, 0.9, 0.999, 1e-8, 0, false),
+                 generator = torch_adam(0.2, 0.5, 0.999, 1e-8, 0, false);
     double c = 0.5, g = 0.25, cm = 0, cv = 0, gm = 0, gv = 0;
     for (int t = 1; t <= kSteps; ++t) {
       const double old = c;
       c = critic(c, 2 * (c - 1) + g, t, cm, cv);
-      for (int k = 0; k < often; ++k) g = generator(g, 2 * g - (one_after_the_other ? c : old), (t - 1) * often + k + 1, gm, gv);
+      for (int k = 0; k < often; ++k)
+        g = generator(g, 2 * g - (one_after_the_other ? c : old), (t - 1) * often + k + 1, gm, gv);
     }
     return {c, g};
   }
@@ -240,23 +252,31 @@ TEST(Optimizer, ASecondOneForTheSameParameterIsRefused) {
     const Values after_one = ctx.read(w).values();
     for (bool accumulated : {false, true}) {
       Program second = accumulated ? accumulated_step(loss_of(w), 0, 1, make("")) : train_step(loss_of(w), make(""));
-      expect_refusal<StateError>([&] { ctx.compile(second); }, {"`w." + kind + ".", "`" + kind + "` made at train_test.cpp:", "one Optimizer for both", "the same .name", "another name", "reset(\"" + kind + "\")"});
+      expect_refusal<StateError>(
+          [&] { ctx.compile(second); },
+          {"`w." + kind + ".", "`" + kind + "` made at train_test.cpp:", "one Optimizer for both", "the same .name",
+           "another name", "reset(\"" + kind + "\")"});
     }
-    expect_refusal<StateError>([&] { then(train_step(loss_of(w), make("")), train_step(loss_of(w), make(""))); }, {"would change it too"});
-    expect_refusal<StateError>([&] { train_step(loss_of(w), make("")) & train_step(loss_of(w), make("")); }, {"would change it too"});
+    expect_refusal<StateError>([&] { then(train_step(loss_of(w), make("")), train_step(loss_of(w), make(""))); },
+                               {"would change it too"});
+    expect_refusal<StateError>([&] { train_step(loss_of(w), make("")) & train_step(loss_of(w), make("")); },
+                               {"would change it too"});
 
     // One Optimizer is one, wherever it is used; so are two of one name.
     Optimizer shared = make("");
     Context together(kInDouble), once(kInDouble), named(kInDouble);
-    Routine a = together.compile(train_step(loss_of(w), shared)), b = together.compile(train_step(loss_of(w) * 1.0, shared));
+    Routine a = together.compile(train_step(loss_of(w), shared)),
+            b = together.compile(train_step(loss_of(w) * 1.0, shared));
     a.run(), b.run();
     Routine twice = once.compile(train_step(loss_of(w), make("")));
     twice.run_steps(2);
     EXPECT_EQ(together.read(w).values(), once.read(w).values());
-    Routine c = named.compile(train_step(loss_of(w), make("mine"))), d = named.compile(train_step(loss_of(w), make("mine")));
+    Routine c = named.compile(train_step(loss_of(w), make("mine"))),
+            d = named.compile(train_step(loss_of(w), make("mine")));
     c.run(), d.run();
     EXPECT_EQ(named.read(w).values(), once.read(w).values());
-    expect_refusal<StateError>([&] { named.compile(train_step(loss_of(w), make("other"))), named.reset("adagrad"); }, {"no program", "`adagrad`", "mine", "other"});
+    expect_refusal<StateError>([&] { named.compile(train_step(loss_of(w), make("other"))), named.reset("adagrad"); },
+                               {"no program", "`adagrad`", "mine", "other"});
 
     // Reset: moments and counts are as at first, the weights stay; the first routine has lost its states to the second.
     ctx.reset(kind);
@@ -294,7 +314,8 @@ TEST(Optimizer, AccumulatedSumsBelongToTheOptimizer) {
   Tensor w = weights();
   Context ctx(kInDouble);
   ctx.compile(accumulated_step(loss_of(w), step, 4, sgd({.lr = 0.1})));
-  expect_refusal<StateError>([&] { ctx.compile(accumulated_step(loss_of(w), step, 4, sgd({.lr = 0.1}))); }, {"`w.accumulated`"});
+  expect_refusal<StateError>([&] { ctx.compile(accumulated_step(loss_of(w), step, 4, sgd({.lr = 0.1}))); },
+                             {"`w.accumulated`"});
   ctx.compile(accumulated_step(loss_of(w), step, 4, sgd({.lr = 0.1, .name = "mine"})));
   EXPECT_TRUE(ctx.has("w.mine.accumulated"));
 }
@@ -323,7 +344,8 @@ TEST(Optimizer, SignsChange) {
   for (int t = 1; t <= kLionSteps; ++t)
     for (size_t i = 0; i < w.size(); ++i) {
       double v = 0;
-      exchanged[i] = lion_by_hand(0.05, 0.99, 0.9, 0)(exchanged[i], exchanged[i] * exchanged[i] * exchanged[i] + kSlope[i], t, memory[i], v);
+      exchanged[i] = lion_by_hand(0.05, 0.99, 0.9, 0)(
+          exchanged[i], exchanged[i] * exchanged[i] * exchanged[i] + kSlope[i], t, memory[i], v);
     }
   EXPECT_NE(exchanged, w) << "the steps do not tell the rates apart";
 }
@@ -339,9 +361,11 @@ TEST(Schedule, AtChosenSteps) {
   const Row rows[] = {
       {"linear", linear_decay(s, 100, 0.1), [](double t) { return 0.1 * (1 - std::min(t / 100, 1.0)); }},
       {"linear to", linear_decay(s, 100, 0.1, 0.02), [](double t) { return 0.1 - 0.08 * std::min(t / 100, 1.0); }},
-      {"cosine", cosine_decay(s, 100, 0.1, 0.01), [&](double t) { return 0.01 + 0.045 * (1 + std::cos(pi * std::min(t / 100, 1.0))); }},
+      {"cosine", cosine_decay(s, 100, 0.1, 0.01),
+       [&](double t) { return 0.01 + 0.045 * (1 + std::cos(pi * std::min(t / 100, 1.0))); }},
       {"exponential", exponential_decay(s, 0.1, 0.9), [](double t) { return 0.1 * std::pow(0.9, t); }},
-      {"exponential every 10", exponential_decay(s, 0.1, 0.5, 10), [](double t) { return 0.1 * std::pow(0.5, t / 10); }},
+      {"exponential every 10", exponential_decay(s, 0.1, 0.5, 10),
+       [](double t) { return 0.1 * std::pow(0.5, t / 10); }},
       {"steps", step_decay(s, 0.1, 0.5, 30), [](double t) { return 0.1 * std::pow(0.5, std::floor(t / 30)); }},
       {"warmup", warmup(s, 10, 0.1), [](double t) { return 0.1 * std::min(1.0, (t + 1) / 10); }},
       {"warmup then cosine", warmup(s, 10, cosine_decay(s, 100, 0.1)),
@@ -354,7 +378,9 @@ TEST(Schedule, AtChosenSteps) {
 }
 
 TEST(Clipping, ByValueAndByGlobalNorm) {
-  auto clipped = [](double limit) { return by_hand([=](double w, double g, int, double&, double&) { return w - 0.02 * std::clamp(g, -limit, limit); }); };
+  auto clipped = [](double limit) {
+    return by_hand([=](double w, double g, int, double&, double&) { return w - 0.02 * std::clamp(g, -limit, limit); });
+  };
   expect_near(trained(sgd({.lr = 0.02}), clip_by_value(0.75)), clipped(0.75));
   // PyTorch's clip_grad_norm_: scale = min(1, limit / (norm + 1e-6)), the norm over all parameters together.
   Tensor a = param("a", {3, 0}), b = param("b", Array::matrix({{0, 4}}));
@@ -434,7 +460,8 @@ TEST(Averages, OfDifferentWeightsCountApartAndOfDifferentDecaysNeedNames) {
   EXPECT_EQ(ctx.read("a.average").item(), 4);
   EXPECT_EQ(ctx.read("b.average").item(), 6) << "its first value is the weight itself";
   ctx.compile(averages({a}, 1.0));  // the same average, built again
-  expect_refusal<StateError>([&] { ctx.compile(averages({a}, 0.5)); }, {"`a.average", "the same decay", "another name"});
+  expect_refusal<StateError>([&] { ctx.compile(averages({a}, 0.5)); },
+                             {"`a.average", "the same decay", "another name"});
   ctx.compile(averages({a}, 0.5, "fast")).run();
   EXPECT_EQ(ctx.read("a.fast").item(), 4);
   ctx.reset("average");
@@ -446,7 +473,9 @@ TEST(Loss, RegularisedByTheSumOfMagnitudes) {  // L1: the gradient gains sign(w)
   Tensor w = weights(), loss = loss_of(w) + 0.1 * sum(abs(w));
   Routine r = ctx.compile(train_step(loss, sgd({.lr = 0.02})));
   for (int t = 0; t < kSteps; ++t) r.run();
-  expect_near(ctx.read(w).values(), by_hand([](double w, double g, int, double&, double&) { return w - 0.02 * (g + 0.1 * ((w > 0) - (w < 0))); }));
+  expect_near(ctx.read(w).values(), by_hand([](double w, double g, int, double&, double&) {
+                return w - 0.02 * (g + 0.1 * ((w > 0) - (w < 0)));
+              }));
 }
 
 TEST(TrainStep, UpdatesEveryParameterAndObservesTheOldLoss) {
@@ -459,13 +488,15 @@ TEST(TrainStep, UpdatesEveryParameterAndObservesTheOldLoss) {
   EXPECT_EQ(r.read(loss).item(), 24);
   EXPECT_EQ(ctx.read(w).values(), (Values{0, 0}));
   EXPECT_EQ(ctx.read(frozen).values(), (Values{5, 5}));
-  Routine s = ctx.compile(train_step(loss, sgd({.lr = 0.5})));  // a parameter behind stop_gradient stays, without complaint
+  Routine s =
+      ctx.compile(train_step(loss, sgd({.lr = 0.5})));  // a parameter behind stop_gradient stays, without complaint
   s.run();
   EXPECT_EQ(ctx.read(frozen).values(), (Values{5, 5}));
   EXPECT_THROW(gradients(sum(tensor({1, 2}))), GradientError);
 }
 
-TEST(TrainStep, OneAfterTheOtherSharesStatesByName) {  // each optimiser made leaves of its own for the counter and the moments
+TEST(TrainStep,
+     OneAfterTheOtherSharesStatesByName) {  // each optimiser made leaves of its own for the counter and the moments
   Tensor x = param("x", 1.0), y = param("y", 2.0);
   Context ctx(kInDouble), twice(kInDouble);
   ctx.run(then(train_step(square(x), adam({})), train_step(square(y), adam({}))));
@@ -486,7 +517,8 @@ TEST(TrainStep, TheHiddenStateIsNamedAfterTheParameter) {
   Context ctx(kInDouble);
   Tensor w = param("block.w", {1, 2});
   ctx.run(train_step(sum(square(w)), adam({})));
-  EXPECT_EQ(ctx.names(), (std::vector<std::string>{"block.w", "block.w.adam.mean", "block.w.adam.square", "block.w.adam.step"}));
+  EXPECT_EQ(ctx.names(),
+            (std::vector<std::string>{"block.w", "block.w.adam.mean", "block.w.adam.square", "block.w.adam.step"}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A spec that is made at run time, on operands of any shapes: refused by a sentence, or inferred and turned into
-// accumulations that verify. The first line is the spec, `n=3` binds a name, `?i<j` is a condition, any other line a shape.
+// accumulations that verify. The first line is the spec, `n=3` binds a name, `?i<j` is a condition, any other line a
+// shape.
 #include <cstdlib>
 
 #include "caravan/base/error.h"

@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) try {
     HttpRequest request = parse_head(rest.substr(0, length));
     rest.remove_prefix(length);
     must(request.headers.size() <= kMostHeaders && request.body_bytes <= kMostBodyBytes && !request.path.empty());
-    for (const auto& [name, value] : request.headers) must(value.find_first_of("\r\n") == value.npos && request.count(name) > 0);
+    for (const auto& [name, value] : request.headers)
+      must(value.find_first_of("\r\n") == value.npos && request.count(name) > 0);
     if (rest.size() < request.body_bytes) return 0;
     request.body = rest.substr(0, request.body_bytes);
     rest.remove_prefix(request.body_bytes);
@@ -28,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) try {
 std::vector<std::string> seeds() {
   return {
       "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
-      "POST /api/predict?x=1 HTTP/1.1\r\nHost: [::1]:80\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}GET / HTTP/1.0\r\n\r\n",
+      "POST /api/predict?x=1 HTTP/1.1\r\nHost: [::1]:80\r\nContent-Type: application/json\r\nContent-Length: "
+      "2\r\n\r\n{}GET / HTTP/1.0\r\n\r\n",
       "POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 22\r\n\r\n" +
           std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\xab\xae\x05\0\x43\xbf\xa6\xa3\x02\0\0\0", 22),
       "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",

@@ -23,7 +23,7 @@ std::vector<std::string> seeds() {
     out.push_back(idx_content(Array(parse_shape("2|3,2"), dtype)));
     out.push_back(gzip(idx_content(Array(parse_shape("5|"), dtype))));
   }
-  out.push_back(std::string("\0\0\x09\1\0\0\0\2\1\2", 10));     // i8
-  out.push_back(std::string("\0\0\x0b\1\0\0\0\1\1\2", 10));     // i16
+  out.push_back(std::string("\0\0\x09\1\0\0\0\2\1\2", 10));  // i8
+  out.push_back(std::string("\0\0\x0b\1\0\0\0\1\1\2", 10));  // i16
   return out;
 }

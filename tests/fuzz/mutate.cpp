@@ -1,6 +1,5 @@
-// mutate [ROUNDS [NUMBER]]: damages the seeds of a fuzzer in ROUNDS ways, and runs it on each. The ways are the same every time;
-// another NUMBER gives others.
-// mutate --seeds DIR: writes them into a folder, for libFuzzer to begin with.
+// mutate [ROUNDS [NUMBER]]: damages the seeds of a fuzzer in ROUNDS ways, and runs it on each. The ways are the same
+// every time; another NUMBER gives others. mutate --seeds DIR: writes them into a folder, for libFuzzer to begin with.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

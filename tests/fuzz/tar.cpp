@@ -41,7 +41,8 @@ std::string entry(const std::string& name, char type, const std::string& content
 
 std::vector<std::string> seeds() {
   const std::string end(1024, '\0');
-  return {entry("a/b", '0', "content") + entry("c", '2', "") + end,
-          entry("pax", 'x', "19 path=long/name.x\n11 size=3\n") + entry("short", '0', "abc") + end,
-          entry("././@LongLink", 'L', "a/long/name") + entry("short", '0', "abc") + entry("g", 'g', "9 k=value\n") + end};
+  return {
+      entry("a/b", '0', "content") + entry("c", '2', "") + end,
+      entry("pax", 'x', "19 path=long/name.x\n11 size=3\n") + entry("short", '0', "abc") + end,
+      entry("././@LongLink", 'L', "a/long/name") + entry("short", '0', "abc") + entry("g", 'g', "9 k=value\n") + end};
 }
