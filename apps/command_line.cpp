@@ -8,6 +8,7 @@
 #include "apps/stages.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
+#include "caravan/runtime/devices.h"
 
 namespace caravan::app {
 
@@ -112,7 +113,8 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
 }
 
 void add_device_settings(CLI::App& command, Parsed& parsed) {
-  parsed.add_setting(command, "device", "NAME", "cpu, interp, or auto: cpu where a C compiler works [auto]");
+  parsed.add_setting(command, "device", "NAME",
+                     joined(device_names()) + ", or auto: cpu where a C compiler works [auto]");
   parsed.add_setting(command, "threads", "INT", "At most so many run a step; the results are the same [all]");
 }
 

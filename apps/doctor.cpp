@@ -4,11 +4,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "apps/c_compiler.h"
 #include "apps/cache_text.h"
 #include "apps/commands.h"
+#include "caravan/backend/cc/about_compiler.h"
 #include "caravan/base/folders.h"
 #include "caravan/base/processors.h"
+#include "caravan/runtime/devices.h"
+#include "caravan/target/target.h"
 
 namespace caravan::app {
 
@@ -19,20 +21,6 @@ constexpr const char* kCompiler = "Clang " __clang_version__;
 #else
 constexpr const char* kCompiler = "GCC " __VERSION__;
 #endif
-
-struct Device {
-  std::string name;
-  bool built, works;
-  std::string note;
-};
-
-std::string note_of(const CCompiler& c) {
-  if (!c.works()) return c.problem;
-  return fmt::format("compiled by {}, {}; ", c.path, c.version) +
-         (c.wrong == 0
-              ? fmt::format("its {} test loops are right", c.loops)
-              : fmt::format("called with {}, without which {} of {} test loops are wrong", c.added, c.wrong, c.loops));
-}
 
 std::string processors_text(const Processors& p) {
   std::string out = fmt::format("{} of {} may be used", p.usable(), p.online);
@@ -46,25 +34,30 @@ std::string processors_text(const Processors& p) {
 std::string version() { return CARAVAN_VERSION; }
 
 int doctor_command(const DoctorOptions& options, const Settings& settings) {
-  const CCompiler c = find_c_compiler();
+  const cc::CompilerFacts c = cc::about_compiler();
   const backend::KernelCache cache(settings.cache());
   const std::string temporary = temporary_folder_problem();
   const Processors here = processors();
-  const Device devices[] = {
-      {"interp", true, true, "the interpreter, in double precision, one thread"},
-      {"cpu", true, c.works(), note_of(c)},
-      {"cuda", false, false, "not built into this version"},
-  };
+  const std::vector<DeviceKind> kinds = device_kinds(c);
+  const Target target = host(int(settings.threads()));
   if (options.json) {
     using Json = nlohmann::ordered_json;
     Json out{{"version", version()}, {"compiler", kCompiler}, {"devices", Json::array()}};
-    for (const Device& d : devices)
+    for (const DeviceKind& d : kinds)
       out["devices"].push_back(Json{{"name", d.name}, {"built", d.built}, {"works", d.works}, {"note", d.note}});
     out["c_compiler"] =
         Json{{"path", c.path},        {"version", c.version},        {"works", c.works()},    {"problem", c.problem},
              {"test_loops", c.loops}, {"wrong_test_loops", c.wrong}, {"added_flags", c.added}};
     out["processors"] = Json{{"online", here.online}, {"allowed", here.allowed}, {"usable", here.usable()}};
     out["processors"]["quota"] = here.quota ? Json(*here.quota) : Json();
+    out["target"] = Json{{"processor", target.processor},
+                         {"threads", target.threads},
+                         {"vector_bytes", target.vector_bytes},
+                         {"vector_registers", target.vector_registers},
+                         {"fma", target.fma},
+                         {"l1", target.l1},
+                         {"l2", target.l2},
+                         {"l3", target.l3}};
     out["cache"] = cache_json(cache);
     out["temporary"] = Json{{"folder", temporary_folder()}, {"problem", temporary}};
     out["settings"] = Json::object();
@@ -74,8 +67,10 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
     return kDone;
   }
   std::cout << fmt::format("caravan  {}\ncompiler {}\n\ndevices\n", version(), kCompiler);
-  for (const Device& d : devices) std::cout << fmt::format("{:<8} {:<6} {}\n", d.name, d.works ? "yes" : "no", d.note);
-  std::cout << fmt::format("\ncores    {}\ncache    {}\n", processors_text(here), cache_text(cache));
+  for (const DeviceKind& d : kinds)
+    std::cout << fmt::format("{:<8} {:<6} {}\n", d.name, d.works ? "yes" : "no", d.note);
+  std::cout << fmt::format("\ntarget   {}\ncores    {}\ncache    {}\n", to_string(target), processors_text(here),
+                           cache_text(cache));
   if (!cache.problem().empty()) std::cout << fmt::format("         {}\n", cache_problem_text(cache));
   if (!temporary.empty()) std::cout << fmt::format("         {}; {} is used instead\n", temporary, temporary_folder());
   std::cout << "\nsettings\n" << settings.to_string();

@@ -16,7 +16,10 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
   const Recipe recipe = find_recipe(options.recipe).make({{}, settings.seed(), settings.data()});
   // Looking at stages and values needs no compilation: the interpreter's plan is that of this processor.
-  Context ctx({.seed = settings.seed(), .device = "interp", .threads = int(settings.threads()), .passes_off = options.passes_off});
+  Context ctx({.seed = settings.seed(),
+               .device = "interp",
+               .threads = int(settings.threads()),
+               .passes_off = options.passes_off});
   const std::shared_ptr<const plan::Plan> plan = ctx.plan(recipe.program);
   const Stages stages(recipe, *plan);
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);

@@ -678,7 +678,7 @@ TEST_F(Command, ParityRefusesUnusableFilesBeforeItRunsAny) {
 TEST_F(Command, DoctorSaysWhatIsThere) {
   const Outcome o = run({"doctor"});
   EXPECT_EQ(o.code, 0);
-  for (const char* phrase : {"compiler ", "interp ", "cuda ", "cache ", "threads ", "default"})
+  for (const char* phrase : {"compiler ", "interp ", "cuda ", "target ", "cache ", "threads ", "default"})
     EXPECT_CONTAINS(o.out, phrase);
   EXPECT_CONTAINS(run({"--version"}).out, "caravan ");
 }

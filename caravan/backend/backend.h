@@ -1,5 +1,5 @@
-// What a backend is: a device that keeps named state, says what it is made of, and runs plans. Kernels are generated, so
-// this is all.
+// What a backend is: a device that keeps named state, says what it is made of, and runs plans. Kernels are generated,
+// so this is all.
 #pragma once
 
 #include <functional>

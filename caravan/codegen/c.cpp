@@ -227,9 +227,7 @@ class KernelPrinter {
     return at;
   }
   void touch(BufferId id) { add_once(buffers_, id); }
-  const ir::RandomLeaf& random(BufferId id) const {
-    return std::get<ir::RandomLeaf>(module_.buffers[size_t(id)].kind);
-  }
+  const ir::RandomLeaf& random(BufferId id) const { return std::get<ir::RandomLeaf>(module_.buffers[size_t(id)].kind); }
   void count(const Block& block) {
     for (const Statement& s : block) std::visit([&](const auto& x) { count(x); }, s);
   }

@@ -177,8 +177,8 @@ class Writer {
     const Buffer* elsewhere = &output();
     for (const Pool& pool : kPools) {
       const std::string type = c_type(pool.dtype);
-      const plan::MemoryPlan plan =
-          plan::plan_memory(model_.module, plain_c(), [&](const Buffer& b) { return &b != elsewhere && type == c_type(b.dtype); });
+      const plan::MemoryPlan plan = plan::plan_memory(
+          model_.module, plain_c(), [&](const Buffer& b) { return &b != elsewhere && type == c_type(b.dtype); });
       if (plan.placements.empty()) continue;
       const int64_t size = std::max<int64_t>(plan.bytes / bytes(pool.dtype), 1);
       members_ += fmt::format("  {} {}[{}];\n", type, pool.member, size);

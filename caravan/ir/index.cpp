@@ -12,6 +12,11 @@ bool Term::has_load() const {
   return std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.kind == Part::Kind::load; });
 }
 
+bool Term::mentions(int iterator) const {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const Part& part) { return part.kind == Part::Kind::iterator && part.which == iterator; });
+}
+
 Term& Term::add(Part::Kind kind, int which, int64_t coefficient) {
   auto before = [](const Part& a, const Part& b) { return std::tie(a.kind, a.which) < std::tie(b.kind, b.which); };
   const Part part{kind, which, coefficient};

@@ -22,6 +22,7 @@ struct Term {
   bool operator==(const Term&) const = default;
   bool is_constant() const { return parts.empty(); }
   bool has_load() const;
+  bool mentions(int iterator) const;
   Term& add(Part::Kind kind, int which, int64_t coefficient);  // keeps the normal form
 
   static Term number(int64_t value) { return {value, {}}; }

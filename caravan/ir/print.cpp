@@ -13,6 +13,11 @@
 
 namespace caravan::ir {
 
+bool in_memory(const Buffer& buffer) {
+  return std::holds_alternative<StateLeaf>(buffer.kind) || std::holds_alternative<DataLeaf>(buffer.kind) ||
+         std::holds_alternative<Computed>(buffer.kind);
+}
+
 namespace {
 
 std::vector<std::string> symbol_names(const Program& program) {

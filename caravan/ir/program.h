@@ -62,6 +62,9 @@ struct Buffer {
   Source where;
 };
 
+bool in_memory(
+    const Buffer& buffer);  // and not computed where it is read: a state, data, or what an accumulation writes
+
 struct Operand {
   BufferId buffer = -1;
   std::vector<Term> map;  // one term per axis, in memory order
@@ -69,8 +72,8 @@ struct Operand {
 };
 
 // The order in which compiled code adds the terms of one element's floating-point sum: a choice of bits that depends on
-// the accumulation alone. optimize/split_sums makes it once, before any optimisation, so that no pass, number of threads
-// or observed tensor changes a bit.
+// the accumulation alone. optimize/split_sums makes it once, before any optimisation, so that no pass, number of
+// threads or observed tensor changes a bit.
 //
 // A sum of no stated order is one chain of additions: the reduced iterators are nested loops, the last one innermost.
 // The rounding error of a chain grows with its length, and so a long sum is cut into blocks. `y += x[k]` over k < 1000
@@ -83,9 +86,9 @@ struct Operand {
 // Values that are added into memory element by element (a write map that is not injective) have no stated order.
 struct SumOrder {
   // The terms of a lane are summed apart: of `width` lanes, those with index l, l + width, l + 2*width, ... of an
-  // iterator go to lane l, and at the end the lanes are added, the first one first. That iterator is the innermost loop.
-  // If its extent is a multiple of the width, a lane has the terms of all reduced iterators; if not, the lanes are added
-  // for each run of that iterator.
+  // iterator go to lane l, and at the end the lanes are added, the first one first. That iterator is the innermost
+  // loop. If its extent is a multiple of the width, a lane has the terms of all reduced iterators; if not, the lanes
+  // are added for each run of that iterator.
   int lanes = -1;     // the iterator; -1: no lanes
   int64_t width = 0;  // so many lanes
   // A run of `size` neighbours of the iterator, with all loops inside, has a sum of its own, which is then added to the

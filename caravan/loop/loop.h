@@ -120,8 +120,8 @@ struct For {
   LoopKind kind = LoopKind::serial;
   Block body;
   int64_t chunk = 0;  // of a parallel loop: so many iterations go to a thread at a time
-  // How the sum that the loop adds to is to be ordered (ir::SumOrder): in so many lanes along this loop; in blocks of so
-  // many iterations, each size a multiple of the one before. `split_loops` makes it so; after it no loop has either.
+  // How the sum that the loop adds to is to be ordered (ir::SumOrder): in so many lanes along this loop; in blocks of
+  // so many iterations, each size a multiple of the one before. `split_loops` makes it so; after it no loop has either.
   int64_t lanes = 0;
   std::vector<int64_t> blocks{};
 };

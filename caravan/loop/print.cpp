@@ -57,7 +57,7 @@ class Printer {
   std::string element(ir::BufferId id, const Term& t) const { return buffer(id) + "[" + term(t) + "]"; }
   std::string buffer(ir::BufferId id) const {
     return id >= 0 && size_t(id) < module_.buffers.size() ? module_.buffers[size_t(id)].name
-                                                                  : "buffer" + std::to_string(id);
+                                                          : "buffer" + std::to_string(id);
   }
   std::string variable(Variable v) const {
     return v >= 0 && size_t(v) < kernel_.variables.size() ? kernel_.variables[size_t(v)]
@@ -110,8 +110,8 @@ class Printer {
   std::string line(const For& s) const {
     return "for " + variable(s.variable) + " < " + std::to_string(s.extent) +
            (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
-           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") + (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) +
-           ":";
+           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
+           (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + ":";
   }
   std::string line(const If& s) const {
     std::string out;

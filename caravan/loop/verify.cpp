@@ -85,9 +85,7 @@ class Verifier {
   }
   const ir::Buffer& memory(ir::BufferId id, const char* verb) const {
     const ir::Buffer& b = buffer(id);
-    const bool in_memory = std::holds_alternative<ir::StateLeaf>(b.kind) ||
-                           std::holds_alternative<ir::DataLeaf>(b.kind) || std::holds_alternative<ir::Computed>(b.kind);
-    hold(in_memory, "`", b.name, "` is ", verb, " but is not in memory");
+    hold(ir::in_memory(b), "`", b.name, "` is ", verb, " but is not in memory");
     return b;
   }
   const ir::Buffer& stored(ir::BufferId id) const {

@@ -156,8 +156,11 @@ void for_each_access(const Block& block, const std::function<void(const Access&)
 }
 void for_each_inner_access(const Block& block, const std::function<void(const Access&)>& visit) {
   for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) for_each_access(f->body, visit);
-    if (auto* i = std::get_if<If>(&s)) for_each_inner_access(i->body, visit);
+    const Block* within = inside(s);
+    if (std::holds_alternative<For>(s))
+      for_each_access(*within, visit);
+    else if (within)
+      for_each_inner_access(*within, visit);
   }
 }
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit) {
@@ -210,10 +213,7 @@ void substitute(Block& block, Variable variable, const Term& term) {
 }
 
 bool has_loop(const Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
-    auto* i = std::get_if<If>(&s);
-    return std::holds_alternative<For>(s) || (i && has_loop(i->body));
-  });
+  return find(block, [](const Statement& s) { return std::holds_alternative<For>(s); });
 }
 
 void for_each_use(const Statement& statement, const std::function<void(Register)>& visit) {

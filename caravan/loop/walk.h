@@ -12,6 +12,17 @@ namespace caravan::loop {
 const Block* inside(const Statement& statement);
 Block* inside(Statement& statement);
 
+// The first statement, of the block or of what is inside its statements, of which it is true; null: of none.
+template <class Is>
+const Statement* find(const Block& block, Is is) {
+  for (const Statement& s : block) {
+    if (is(s)) return &s;
+    if (const Block* within = inside(s))
+      if (const Statement* found = find(*within, is)) return found;
+  }
+  return nullptr;
+}
+
 // One access to memory. A StoreCombine is a read and a write.
 struct Access {
   ir::BufferId buffer;

@@ -18,11 +18,6 @@ using Part = Term::Part;
 
 namespace {
 
-bool in_memory(const ir::Buffer& buffer) {
-  return std::holds_alternative<ir::StateLeaf>(buffer.kind) || std::holds_alternative<ir::DataLeaf>(buffer.kind) ||
-         std::holds_alternative<ir::Computed>(buffer.kind);
-}
-
 // An iterator with one value is 0 wherever it is mentioned, and needs no loop.
 Accumulation without_single(Accumulation a) {
   auto clear = [&](Term& term) {
@@ -81,7 +76,7 @@ class KernelLowering {
     std::vector<std::vector<Term>> within(iterators.size() + 1);  // guards by the number of loops around them
     for (const Term& guard : guards) {
       size_t depth = iterators.size();
-      while (depth > 0 && !mentions(guard, iterators[depth - 1])) --depth;
+      while (depth > 0 && !guard.mentions(int(iterators[depth - 1]))) --depth;
       within[depth].push_back(guard);
     }
     for (size_t k = iterators.size(); k-- > 0;) {
@@ -96,11 +91,6 @@ class KernelLowering {
       inner = std::move(outer);
     }
     return guarded(std::move(within[0]), std::move(inner));
-  }
-  static bool mentions(const Term& term, size_t iterator) {
-    return std::any_of(term.parts.begin(), term.parts.end(), [&](const Part& part) {
-      return part.kind == Part::Kind::iterator && size_t(part.which) == iterator;
-    });
   }
   static Block guarded(std::vector<Term> where, Block inner) {
     if (where.empty()) return inner;

@@ -22,11 +22,6 @@ bool has_loads(const Accumulation& a) {
   return any(a.where) || any(a.write) ||
          std::any_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) { return any(o.map); });
 }
-bool mentions(const Term& term, int iterator) {
-  return std::any_of(term.parts.begin(), term.parts.end(), [&](const Term::Part& part) {
-    return part.kind == Term::Part::Kind::iterator && part.which == iterator;
-  });
-}
 
 class Packer {
  public:
@@ -52,7 +47,7 @@ class Packer {
     int lane = -1;
     bool reduces = false;
     for (int k = 0; k < int(a.iterators.size()); ++k) {
-      const bool written = std::any_of(a.write.begin(), a.write.end(), [&](const Term& t) { return mentions(t, k); });
+      const bool written = std::any_of(a.write.begin(), a.write.end(), [&](const Term& t) { return t.mentions(k); });
       if (!written)
         reduces = true;
       else if (a.extents[size_t(k)] >= tuning_.least_lanes && stride(out_, a.target, a.write, k) == 1)
@@ -71,13 +66,11 @@ class Packer {
     int64_t points = 1;
     for (int64_t extent : a.extents) points *= extent;
     const ir::Buffer& buffer = out_.buffers[size_t(o.buffer)];
-    const auto mentioning = std::count_if(o.map.begin(), o.map.end(), [&](const Term& t) { return mentions(t, lane); });
+    const auto mentioning = std::count_if(o.map.begin(), o.map.end(), [&](const Term& t) { return t.mentions(lane); });
     const auto plain = std::find(o.map.begin(), o.map.end(), Term::iterator(lane));
-    const bool in_memory = std::holds_alternative<ir::StateLeaf>(buffer.kind) ||
-                           std::holds_alternative<ir::DataLeaf>(buffer.kind) ||
-                           std::holds_alternative<ir::Computed>(buffer.kind);
-    const bool possible = in_memory && mentioning == 1 && plain != o.map.end();
-    return possible && points / tuning_.least_packed_reads >= buffer.shape.elements() ? int(plain - o.map.begin()) : kNever;
+    const bool possible = ir::in_memory(buffer) && mentioning == 1 && plain != o.map.end();
+    return possible && points / tuning_.least_packed_reads >= buffer.shape.elements() ? int(plain - o.map.begin())
+                                                                                      : kNever;
   }
 
   // A copy with this axis last.

@@ -15,10 +15,7 @@ using Part = Term::Part;
 namespace {
 
 bool mentions(const std::vector<Term>& map, int iterator) {
-  return std::ranges::any_of(map, [&](const Term& term) {
-    return std::ranges::any_of(
-        term.parts, [&](const Part& part) { return part.kind == Part::Kind::iterator && part.which == iterator; });
-  });
+  return std::ranges::any_of(map, [&](const Term& term) { return term.mentions(iterator); });
 }
 
 // Every element of the target is one element of the operand, at the iterators of the write map.

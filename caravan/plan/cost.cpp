@@ -68,8 +68,7 @@ KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
   });
   KernelCost out;
   for (const auto& [key, t] : touched)
-    (key.second ? out.written_bytes : out.read_bytes) +=
-        t.elements * bytes(module.buffers[size_t(key.first)].dtype);
+    (key.second ? out.written_bytes : out.read_bytes) += t.elements * bytes(module.buffers[size_t(key.first)].dtype);
   out.flops = count_flops(kernel.body, kernel);
   return out;
 }

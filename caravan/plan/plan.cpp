@@ -51,14 +51,16 @@ struct Pass {
 };
 
 constexpr Pass<ir::Program> kProgramPasses[] = {
-    {"copy_leaves", optimize::copy_leaves, When::always},      // every root a buffer of its own: no special case for old values later
+    {"copy_leaves", optimize::copy_leaves,
+     When::always},  // every root a buffer of its own: no special case for old values later
     {"remove_unused", optimize::remove_unused, When::always},  // then what is not needed
-    {"solve_writes", optimize::solve_writes},          // before the order of sums is chosen
+    {"solve_writes", optimize::solve_writes},                  // before the order of sums is chosen
     {"run_forwards", optimize::run_forwards, When::always},    // likewise: it says in which direction a sum runs
-    {"split_sums", optimize::split_sums, When::always},        // that choice, before any optimisation, so that none changes a bit
-    {"join_parts", optimize::join_parts},              // before inlining, which would put the sum into its readers
-    {"simplify", optimize::simplify},                  // what is a copy after all is read in place, equals become equal
-    {"merge_equal", optimize::merge_equal},            // so that equal producers do not look like several readers
+    {"split_sums", optimize::split_sums,
+     When::always},                          // that choice, before any optimisation, so that none changes a bit
+    {"join_parts", optimize::join_parts},    // before inlining, which would put the sum into its readers
+    {"simplify", optimize::simplify},        // what is a copy after all is read in place, equals become equal
+    {"merge_equal", optimize::merge_equal},  // so that equal producers do not look like several readers
     {"inline_producers", optimize::inline_producers},  // before loops exist: composing index maps is easy here
     {"simplify", optimize::simplify},                  // a factor of 1 that was a tensor of ones is seen now
     {"merge_equal", optimize::merge_equal},            // inlining makes equal things out of different ones
@@ -71,10 +73,11 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"hoist", schedule::hoist},                      // no store that nobody reads holds a load back any more
     {"merge_values", schedule::merge_values},        // equal values of sibling loops stand in one block now
     {"update_in_place", schedule::update_in_place},  // after them: it needs to know who still reads the old state
-    {"split_loops", schedule::split_loops, When::always},    // what split_sums chose becomes loops; always, for it is a choice of bits
-    {"vectorize", schedule::vectorize, When::on_cpu},  // then loops have their final bodies
+    {"split_loops", schedule::split_loops,
+     When::always},  // what split_sums chose becomes loops; always, for it is a choice of bits
+    {"vectorize", schedule::vectorize, When::on_cpu},        // then loops have their final bodies
     {"lanes_inside", schedule::lanes_inside, When::on_c99},  // in its place, for a compiler that has no vectors of ours
-    {"parallelize", schedule::parallelize, When::on_cpu},  // last: no pass has to know about threads
+    {"parallelize", schedule::parallelize, When::on_cpu},    // last: no pass has to know about threads
 };
 
 // Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.

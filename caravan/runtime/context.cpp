@@ -58,7 +58,7 @@ struct Context::Impl {
 
 struct Routine::Impl {
   std::shared_ptr<Context::Impl> context;
-  std::shared_ptr<const plan::Plan> plan;  // what the device needs of it
+  std::shared_ptr<const plan::Plan> plan;   // what the device needs of it
   std::shared_ptr<const plan::Plan> shown;  // all of it, where the device does not need it and somebody asked
   std::unique_ptr<backend::Executable> executable;
   std::vector<Tensor> observed;
@@ -274,7 +274,8 @@ std::string Routine::to_string() const { return ir::to_string(impl_->plan->progr
 const plan::Plan& Routine::plan() const {
   if (impl_->context->device->target()) return *impl_->plan;
   if (!impl_->shown)
-    impl_->shown = backend::plan_for(*impl_->context->device, impl_->plan->program, {impl_->context->options.passes_off});
+    impl_->shown =
+        backend::plan_for(*impl_->context->device, impl_->plan->program, {impl_->context->options.passes_off});
   return *impl_->shown;
 }
 RoutineReport Routine::report() const {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "caravan/backend/cc/about_compiler.h"
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/self_test.h"
@@ -28,26 +29,46 @@ std::unique_ptr<backend::Device> make_interp(const ContextOptions& options) {
   return interp::make_device(options.seed);
 }
 
+// The one table of devices. A backend that is not built has no `make`.
 struct Kind {
   const char* name;
   int count;  // of devices here, numbered from 0
   std::unique_ptr<backend::Device> (*make)(const ContextOptions&);
+  const char* note;  // null: what is said of the compiler
 };
-// However many cores it has, a machine is one device that runs a step on all of them.
-constexpr Kind kKinds[] = {{"cpu", 1, make_cpu}, {"interp", 1, make_interp}};
+constexpr Kind kKinds[] = {
+    {"cpu", 1, make_cpu,
+     nullptr},  // however many cores it has, a machine is one device that runs a step on all of them
+    {"interp", 1, make_interp, "the interpreter, in double precision, one thread"},
+    {"cuda", 0, nullptr, "not built into this version"},
+};
 
 [[noreturn]] void refuse_kind(const std::string& kind) {
-  throw ConfigError("device kind `" + kind +
-                    "` is not built into this library; it has: " + joined(kKinds, ", ", &Kind::name) + ".");
+  throw ConfigError("device kind `" + kind + "` is not built into this library; it has: " + joined(device_names()) +
+                    ".");
 }
 [[noreturn]] void refuse_ordinal(const std::string& device) {
-  std::string there;
+  std::vector<std::string> there;
   for (const Kind& k : kKinds)
-    for (int n = 0; n < k.count; ++n) add_to_list(there, std::string(k.name) + ":" + std::to_string(n));
-  throw ConfigError("there is no `" + device + "`; this machine has " + there + ".");
+    for (int n = 0; n < k.count; ++n) there.push_back(std::string(k.name) + ":" + std::to_string(n));
+  throw ConfigError("there is no `" + device + "`; this machine has " + joined(there) + ".");
 }
 
 }  // namespace
+
+std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler) {
+  std::vector<DeviceKind> out;
+  for (const Kind& k : kKinds)
+    out.push_back({k.name, k.make != nullptr, k.count > 0 && (k.note || compiler.works()),
+                   k.note ? k.note : cc::to_string(compiler)});
+  return out;
+}
+std::vector<std::string> device_names() {
+  std::vector<std::string> out;
+  for (const Kind& k : kKinds)
+    if (k.make) out.emplace_back(k.name);
+  return out;
+}
 
 const AutomaticDevice& automatic_device(const std::string& cache) {
   static const AutomaticDevice chosen = [&]() -> AutomaticDevice {
@@ -80,7 +101,7 @@ std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
                         ":0`.");
   }
   for (const Kind& k : kKinds)
-    if (kind == k.name) return ordinal < k.count ? k.make(options) : (refuse_ordinal(name), nullptr);
+    if (k.make && kind == k.name) return ordinal < k.count ? k.make(options) : (refuse_ordinal(name), nullptr);
   refuse_kind(kind);
 }
 

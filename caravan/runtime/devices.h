@@ -8,13 +8,27 @@
 
 namespace caravan {
 
+namespace cc {
+struct CompilerFacts;
+}
+
+// Every kind of device that this library knows, whether it can be used here or not.
+struct DeviceKind {
+  std::string name;
+  bool built = false;  // into this library
+  bool works = false;  // here
+  std::string note;    // what it is, or why not
+};
+std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler);
+std::vector<std::string> device_names();  // of the kinds that are built
+
 // The device that the options name. ConfigError: a kind that is not built in, an ordinal that is not there.
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options);
 
 // What `auto` stands for: `cpu`, and `interp` only where there is no C compiler at all. A run does not become another
-// one because of a passing problem: a compiler that cannot be run now, or has no room to write, is a BackendError. Where
-// the compiler has gone but the cache remembers it, `auto` stays `cpu`: what is in the cache runs, and what is not is a
-// BackendError. Asked once a process.
+// one because of a passing problem: a compiler that cannot be run now, or has no room to write, is a BackendError.
+// Where the compiler has gone but the cache remembers it, `auto` stays `cpu`: what is in the cache runs, and what is
+// not is a BackendError. Asked once a process.
 struct AutomaticDevice {
   std::string name;
   std::string why_interpreted;  // one line without a full stop; empty: it is not

@@ -79,8 +79,7 @@ class Forwarder {
   static void forget_changed(Known& known, const Block& block) {
     if (known.empty()) return;
     for (const Statement& s : block) {
-      if (auto* f = std::get_if<For>(&s)) forget_changed(known, f->body);
-      if (auto* i = std::get_if<If>(&s)) forget_changed(known, i->body);
+      if (const Block* within = inside(s)) forget_changed(known, *within);
       if (auto* c = std::get_if<Combine>(&s)) forget_value(known, c->to);
       if (auto* c = std::get_if<CombineFirst>(&s)) forget_value(known, c->best), forget_value(known, c->position);
     }
@@ -191,9 +190,8 @@ void sweep(Block& block, size_t kernel, const Liveness& live) {
     if (auto* store = std::get_if<Store>(&s)) return !live.needs(store->buffer);
     if (auto* store = std::get_if<StoreCombine>(&s)) return !live.needs(store->buffer);
     if (auto* store = std::get_if<StoreFirst>(&s)) return !live.needs(store->positions);
-    if (auto* f = std::get_if<For>(&s)) return sweep(f->body, kernel, live), f->body.empty();
-    auto& i = std::get<If>(s);
-    return sweep(i.body, kernel, live), i.body.empty();
+    Block& within = *inside(s);
+    return sweep(within, kernel, live), within.empty();
   });
 }
 

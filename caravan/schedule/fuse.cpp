@@ -46,17 +46,16 @@ std::vector<const For*> last_loops(const Kernel& kernel) {
 size_t loop_depth(const Block& block) {
   size_t out = 0;
   for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) out = std::max(out, 1 + loop_depth(f->body));
-    if (auto* i = std::get_if<If>(&s)) out = std::max(out, loop_depth(i->body));
+    if (const Block* within = inside(s))
+      out = std::max(out, size_t(std::holds_alternative<For>(s)) + loop_depth(*within));
   }
   return out;
 }
 
 bool has_partial_sums(const Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
-    if (auto* i = std::get_if<If>(&s)) return has_partial_sums(i->body);
+  return find(block, [](const Statement& s) {
     auto* f = std::get_if<For>(&s);
-    return f && (f->lanes || has_partial_sums(f->body));
+    return f && f->lanes > 0;
   });
 }
 bool calls_function(const Block& block) {

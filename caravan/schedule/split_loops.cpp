@@ -41,20 +41,18 @@ class Splitter {
   static bool is_in_lanes(const For& loop) { return loop.lanes > 0; }
 
   // This loop or the first one inside of which it is true; null if there is none.
-  static const For* find(const For& loop, bool (*is)(const For&)) { return is(loop) ? &loop : find(loop.body, is); }
-  static const For* find(const Block& block, bool (*is)(const For&)) {
-    for (const Statement& s : block) {
-      const For* found = nullptr;
-      if (auto* i = std::get_if<If>(&s)) found = find(i->body, is);
-      if (auto* f = std::get_if<For>(&s)) found = find(*f, is);
-      if (found) return found;
-    }
-    return nullptr;
+  static const For* first(const For& loop, bool (*is)(const For&)) {
+    if (is(loop)) return &loop;
+    const Statement* found = find(loop.body, [&](const Statement& s) {
+      auto* f = std::get_if<For>(&s);
+      return f && is(*f);
+    });
+    return found ? std::get_if<For>(found) : nullptr;
   }
 
   // Is all of the loop one sum with a stated order? Its total must not be that of a loop inside.
   static bool is_one_sum(const For& loop) {
-    const For* ordered = find(loop, is_ordered);
+    const For* ordered = first(loop, is_ordered);
     if (!ordered) return false;
     bool own = false;
     const Register total = accumulated(ordered->body).to;
@@ -72,7 +70,7 @@ class Splitter {
   // along; else only around that loop, because what is left over is a condition on the lane, which must not stand in
   // the loops between.
   Block sum(For loop) {
-    const For* along = find(loop, is_in_lanes);
+    const For* along = first(loop, is_in_lanes);
     const Accumulated total = accumulated(loop.body);
     CARAVAN_CHECK(total.to >= 0, "`" + kernel_.name + "` has the order of a sum on a loop without one");
     if (!along || (along != &loop && along->extent % along->lanes != 0)) return cut(std::move(loop), total);

@@ -18,26 +18,26 @@ bool shares_reads(const For& loop) {
   });
   return shared;
 }
-// How many vectors of `width` the accumulators of vector loops around others take, with rows and all; 0: there are none.
+// How many vectors of `width` the accumulators of vector loops around others take, with rows and all; 0: there are
+// none.
 int64_t registers(const Block& block, int64_t width) {
   int64_t most = 0;
   for (const Statement& s : block) {
-    if (auto* i = std::get_if<If>(&s)) most = std::max(most, registers(i->body, width));
+    const Block* within = inside(s);
+    if (!within || !has_loop(*within)) continue;
+    const int64_t of_inner = registers(*within, width);
     auto* f = std::get_if<For>(&s);
-    if (!f || !has_loop(f->body)) continue;
-    const int64_t inside = registers(f->body, width);
-    most = std::max(most, f->kind == LoopKind::vector     ? (f->extent + width - 1) / width
-                          : f->kind == LoopKind::unrolled ? f->extent * inside
-                                                          : inside);
+    most = std::max(most, f && f->kind == LoopKind::vector     ? (f->extent + width - 1) / width
+                          : f && f->kind == LoopKind::unrolled ? f->extent * of_inner
+                                                               : of_inner);
   }
   return most;
 }
 
 bool has_rows(const Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
-    if (auto* i = std::get_if<If>(&s)) return has_rows(i->body);
+  return find(block, [](const Statement& s) {
     auto* f = std::get_if<For>(&s);
-    return f && (f->kind == LoopKind::unrolled || has_rows(f->body));
+    return f && f->kind == LoopKind::unrolled;
   });
 }
 
@@ -51,10 +51,9 @@ int64_t block_size(int64_t extent, int64_t most) {
 
 // Is there a loop over lanes inside, as that of a split sum?
 bool contains_lanes(const Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
-    if (auto* i = std::get_if<If>(&s)) return contains_lanes(i->body);
+  return find(block, [](const Statement& s) {
     auto* f = std::get_if<For>(&s);
-    return f && ((has_loop(f->body) && has_lanes(*f) && side_by_side(*f)) || contains_lanes(f->body));
+    return f && has_loop(f->body) && has_lanes(*f) && side_by_side(*f);
   });
 }
 
@@ -106,10 +105,12 @@ class Vectorizer {
     if (loop.kind != LoopKind::serial || loop.extent < 2 || !side_by_side(loop)) {
       out.push_back(std::move(loop));
     } else if (!has_loop(loop.body)) {
-      if (loop.extent >= target_.tuning.least_lanes && independent(loop.variable, loop.extent, loop.body)) loop.kind = LoopKind::vector;
+      if (loop.extent >= target_.tuning.least_lanes && independent(loop.variable, loop.extent, loop.body))
+        loop.kind = LoopKind::vector;
       out.push_back(std::move(loop));
     } else if (const int64_t used = registers(loop.body, target_.lanes(DType::f32)); used > 0) {
-      const int64_t rows = block_size(loop.extent, std::min(target_.tuning.block_rows, registers_ / (used * rows_around)));
+      const int64_t rows =
+          block_size(loop.extent, std::min(target_.tuning.block_rows, registers_ / (used * rows_around)));
       const bool doubled = rows > 1 && loop.extent % rows != 0 && has_rows(loop.body);  // text for what is left over
       if (rows < 2 || doubled || !shares_reads(loop)) {
         out.push_back(std::move(loop));
@@ -157,7 +158,8 @@ Module vectorize(const Module& module, const Target& target) {
   Module out = module;
   for (Kernel& kernel : out.kernels) {
     Vectorizer(kernel, target, target.tuning.few_sums, "_row").run(kernel.body);
-    Vectorizer(kernel, target, target.tuning.many_sums, "_block").run(kernel.body);  // blocks of one row are taken together
+    Vectorizer(kernel, target, target.tuning.many_sums, "_block")
+        .run(kernel.body);  // blocks of one row are taken together
   }
   return out;
 }

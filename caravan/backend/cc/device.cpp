@@ -86,14 +86,13 @@ class CcExecutable : public backend::Executable {
         if (!a.write) read[size_t(a.buffer)] = true;
       });
     std::set<std::string> assigned;
-    for (const auto& a : plan_->program.assignments)
-      assigned.insert(plan_->program.buffers[size_t(a.state)].name);
+    for (const auto& a : plan_->program.assignments) assigned.insert(plan_->program.buffers[size_t(a.state)].name);
     for (size_t b = 0; b < module_.buffers.size(); ++b) {
       const ir::Buffer& buffer = module_.buffers[b];
       if (auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) buffers_[b] = const_cast<void*>(data->array.data());
       if (std::holds_alternative<ir::StateLeaf>(buffer.kind))
-        states_.push_back({BufferId(b), &store_->states.declare(buffer.name, buffer.shape, buffer.dtype, allocate), bool(read[b]),
-                           assigned.count(buffer.name) > 0});
+        states_.push_back({BufferId(b), &store_->states.declare(buffer.name, buffer.shape, buffer.dtype, allocate),
+                           bool(read[b]), assigned.count(buffer.name) > 0});
     }
     step_.buffers = buffers_.data();
     step_.seed = store_->options.seed;

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace caravan::app {
+namespace caravan::cc {
 
-struct CCompiler {
+struct CompilerFacts {
   std::string path;     // empty: not found
   std::string version;  // the first line of `--version`
   std::string problem;  // one line; empty where small loops were compiled, loaded and right
@@ -14,6 +14,7 @@ struct CCompiler {
   std::string added;    // flags with which all are right; empty where none was wrong
   bool works() const { return problem.empty(); }
 };
-CCompiler find_c_compiler();
+CompilerFacts about_compiler();                     // tries it, without the cache
+std::string to_string(const CompilerFacts& facts);  // a line
 
-}  // namespace caravan::app
+}  // namespace caravan::cc

@@ -1,4 +1,4 @@
-#include "apps/c_compiler.h"
+#include "caravan/backend/cc/about_compiler.h"
 
 #include <cstdio>
 
@@ -8,7 +8,7 @@
 #include "caravan/base/list_text.h"
 #include "caravan/base/scratch.h"
 
-namespace caravan::app {
+namespace caravan::cc {
 
 namespace {
 
@@ -23,10 +23,10 @@ std::string output_of(const std::string& command) {
 
 }  // namespace
 
-CCompiler find_c_compiler() {
-  cc::CompilerOptions options;
-  CCompiler out;
-  out.path = cc::path_of(options.compiler);
+CompilerFacts about_compiler() {
+  CompilerOptions options;
+  CompilerFacts out;
+  out.path = path_of(options.compiler);
   if (!out.path.empty()) {
     const std::string said = output_of(options.compiler + " --version");
     out.version = said.substr(0, said.find('\n'));
@@ -34,15 +34,24 @@ CCompiler find_c_compiler() {
   try {
     const ScratchFolder folder(temporary_folder(), "caravan-");
     options.cache = folder.path();  // so that it is compiled now, not found
-    out.problem = cc::compiler_problem(options);
+    out.problem = compiler_problem(options);
     if (!out.works()) return out;
-    const cc::SelfTest test = cc::self_test(options);
+    const SelfTest test = self_test(options);
     out.loops = test.loops, out.wrong = int(test.wrong.size());
     out.added = joined(test.added, " ");
   } catch (const BackendError& error) {
-    out.problem = cc::brief(error);
+    out.problem = brief(error);
   }
   return out;
 }
 
-}  // namespace caravan::app
+std::string to_string(const CompilerFacts& c) {
+  if (!c.works()) return c.problem;
+  const std::string loops = std::to_string(c.loops);
+  return "compiled by " + c.path + ", " + c.version + "; " +
+         (c.wrong == 0 ? "its " + loops + " test loops are right"
+                       : "called with " + c.added + ", without which " + std::to_string(c.wrong) + " of " + loops +
+                             " test loops are wrong");
+}
+
+}  // namespace caravan::cc
