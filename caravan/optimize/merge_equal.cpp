@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "caravan/base/hash.h"
 #include "caravan/optimize/remove_unused.h"
 
 namespace caravan::optimize {
@@ -24,10 +25,11 @@ ir::Program merge_equal(const ir::Program& program) {
       out.accumulations.push_back(std::move(a));
       continue;
     }
-    size_t h = ir::hash(program, a);  // of the structure: equal layers have equal ones, so which buffers is mixed in
-    for (const ir::Operand& o : a.operands) h = (h ^ size_t(o.buffer)) * 0x9e3779b97f4a7c15ull;
+    WordHash hash;
+    hash.add(ir::hash(program, a));  // of the structure: equal layers have equal ones, so which buffers is mixed in
+    for (const ir::Operand& o : a.operands) hash.add(uint64_t(o.buffer));
     bool merged = false;
-    auto [at, end] = seen.equal_range(h);
+    auto [at, end] = seen.equal_range(hash.value());
     for (; at != end && !merged; ++at) {
       const Accumulation& b = out.accumulations[at->second];
       const bool same_rows = program.buffers[size_t(a.target)].shape == program.buffers[size_t(b.target)].shape;
@@ -35,7 +37,7 @@ ir::Program merge_equal(const ir::Program& program) {
       if (merged) as[size_t(a.target)] = b.target;
     }
     if (merged) continue;
-    seen.emplace(h, out.accumulations.size());
+    seen.emplace(hash.value(), out.accumulations.size());
     out.accumulations.push_back(std::move(a));
   }
   for (BufferId& id : out.observed) id = as[size_t(id)];

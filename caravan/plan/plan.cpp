@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/lower/lower.h"
 #include "caravan/optimize/copy_leaves.h"
 #include "caravan/optimize/delay_updates.h"
@@ -115,10 +116,8 @@ std::vector<std::string> pass_names() {
 void check(const Options& options) {
   const std::vector<std::string> all = pass_names();
   for (const std::string& off : options.off) {
-    if (std::find(all.begin(), all.end(), off) != all.end()) continue;
-    std::string known;
-    for (const std::string& name : all) known += (known.empty() ? "" : ", ") + name;
-    throw ConfigError("there is no pass `" + off + "`; there are: " + known + ".");
+    if (std::find(all.begin(), all.end(), off) == all.end())
+      throw ConfigError("there is no pass `" + off + "`; there are: " + joined(all) + ".");
   }
 }
 
