@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "caravan/base/error.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 #include "caravan/tensor/graph.h"
 #include "caravan/tensor/program.h"
 

@@ -4,7 +4,7 @@
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 
 namespace caravan::codegen {
 

@@ -6,7 +6,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/ir/write_form.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 
 namespace caravan::lower {
 

@@ -12,8 +12,19 @@
 
 namespace caravan {
 
-enum class Op : uint8_t;           // defined in table.h, beside its row
-enum class Accumulator : uint8_t;  // likewise
+enum class Op : uint8_t;  // defined in table.h, beside its row
+enum class Accumulator : uint8_t {
+  add,
+  mul,
+  max,
+  min,
+  or_,
+  and_,
+  argmax,
+  argmin,
+  end_,  // not an accumulator: how many there are
+};
+inline constexpr int kAccumulatorCount = int(Accumulator::end_);
 
 // What precision a result has, given the promoted precision p of the operands (dtype.h, rules 2-4).
 enum class ResultType : uint8_t {

@@ -1,4 +1,5 @@
-// The table of ops and the table of accumulators: one enumerator and one row each, in the same order, in this file.
+// The table of ops and the table of accumulators: a row for each enumerator, in the same order. The enumerators of ops are
+// here too; those of accumulators, which most of the back names, are in op.h, so that it does not depend on every row.
 //
 // Everything else reads the row: printer, parser, folding, emitters, autodiff, documentation, the C++ functions and
 // the tests. A row that is not complete, or whose derivative does not compile, fails a static_assert at the end.
@@ -28,12 +29,6 @@ enum class Op : uint8_t {
   end_,  // not an op: how many there are
 };
 inline constexpr int kOpCount = int(Op::end_);
-
-enum class Accumulator : uint8_t {
-  add, mul, max, min, or_, and_, argmax, argmin,
-  end_,  // not an accumulator: how many there are
-};
-inline constexpr int kAccumulatorCount = int(Accumulator::end_);
 
 namespace detail {
 

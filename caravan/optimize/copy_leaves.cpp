@@ -1,6 +1,6 @@
 #include "caravan/optimize/copy_leaves.h"
 
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 
 namespace caravan::optimize {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 #include "caravan/optimize/reads.h"
 
 namespace caravan::optimize {

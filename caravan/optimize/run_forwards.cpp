@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 #include "caravan/optimize/reads.h"
 
 namespace caravan::optimize {

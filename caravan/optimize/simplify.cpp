@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 #include "caravan/optimize/reads.h"
 #include "caravan/optimize/remove_unused.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "caravan/ir/write_form.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 #include "caravan/optimize/reads.h"
 
 namespace caravan::optimize {

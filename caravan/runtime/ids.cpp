@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "caravan/base/error.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 
 namespace caravan {
 

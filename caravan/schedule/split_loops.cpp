@@ -5,7 +5,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/loop/walk.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 
 namespace caravan::schedule {
 

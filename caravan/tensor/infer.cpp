@@ -5,7 +5,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 
 namespace caravan {
 

@@ -1,5 +1,5 @@
 #include "caravan/base/error.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 #include "caravan/tensor/functions.h"
 #include "caravan/tensor/graph.h"
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "caravan/base/error.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 #include "caravan/tensor/functions.h"
 #include "caravan/tensor/graph.h"
 

@@ -8,7 +8,7 @@
 #include "caravan/backend/states.h"
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
-#include "caravan/ops/table.h"
+#include "caravan/ops/op.h"
 
 namespace caravan::interp {
 
