@@ -1,5 +1,5 @@
 // Sums that read memory backwards, or in another order than it lies, with short loops inside: GCC 8 to 13.1 get such sums wrong at -O3
-// (codegen/sum_loops.h), so they are written for compilers with that fault, and held here to plain loops. Random ones are in random_program_test.
+// (schedule/keep_loops.h), so they are written for compilers with that fault, and held here to plain loops. Random ones are in random_program_test.
 #include <gtest/gtest.h>
 
 #include <cmath>

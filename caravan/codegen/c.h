@@ -1,10 +1,12 @@
-// Loops as C99: what the loop printer shows, with types. One function a kernel, one entry that runs them in order.
+// Loops as C: what the dump shows, in the words of C. One function a kernel, one entry that runs them in order.
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "caravan/codegen/words.h"
 #include "caravan/loop/loop.h"
 
 namespace caravan::codegen {
@@ -39,8 +41,9 @@ std::string to_c(const loop::Module& module);  // as one text
 std::vector<std::string> to_units(const loop::Module& module, size_t most);
 
 // The kernels alone, for a text that calls them itself: C99 of any compiler, without vectors and threads, and
-// without pragmas but for one that GCC alone sees (sum_loops.h). At file scope all its names start with `prefix` and an
-// underscore. It calls <math.h>, where to_c has functions of its own. The kernels must not need symbols or random bits.
+// without pragmas but for one that GCC alone sees (schedule/keep_loops.h). At file scope all its names start with
+// `prefix` and an underscore. It calls <math.h>, where to_c has functions of its own. The kernels must not need symbols
+// or random bits.
 struct PlainText {
   struct Call {
     std::string function;
@@ -48,21 +51,10 @@ struct PlainText {
     std::vector<ir::BufferId> buffers;  // the arguments
   };
   std::vector<std::string> functions;
-  std::vector<Call> calls;  // in order
+  std::vector<Call> calls;        // in order
+  std::set<std::string> helpers;  // that the functions call, by their names in the prelude ("to_u8")
 };
 PlainText to_plain(const loop::Module& module, const std::string& prefix);
-// The conversions that a plain text calls, without those that a text before it calls.
-std::string plain_helpers(const std::string& text, const std::string& prefix, const std::string& before = "");
-
-// --- words of the text ---
-// Of an element; narrow floats are only stored, registers of them are float.
-const char* c_type(DType dtype);
-// A name that means nothing else in the text: not a word of C, a macro, a function that kernels call, or a register.
-std::string identifier(const std::string& text);
-// The number as an operand of this precision. What an integer cannot hold wraps, infinities are its bounds, NaN is 0.
-std::string literal(double value, DType dtype);
-std::string comment(std::string text);
-// A head or a call, in lines of at most 120 columns where commas allow it.
-std::string wrapped(const std::string& text);
+std::string plain_helpers(const std::set<std::string>& names, const std::string& prefix);  // their text
 
 }  // namespace caravan::codegen

@@ -154,12 +154,12 @@ class Writer {
     for (const std::string& function : kernels_.functions) code += "\n" + function;
     if (!inside_) code += load_definition(model_.weights, prefix_);
     code += run_definition();
-    const std::string text = codegen::plain_helpers(code, prefix_) + code;
+    const std::string text = codegen::plain_helpers(kernels_.helpers, prefix_) + code;
 
     CSource out;
     out.source = head_comment() + "\n#include <math.h>\n" + includes();
     if (text.find("memcpy(") != text.npos || !inside_) out.source += "#include <string.h>\n";
-    out.source += calls + text + "\n#ifdef " + macro_ + "_MAIN\n" + main_text(code) + "#endif\n";
+    out.source += calls + text + "\n#ifdef " + macro_ + "_MAIN\n" + main_text() + "#endif\n";
     if (inside_ && has_weights()) out.source += "\n" + initializer_text(model_.weights, prefix_);
     out.header = head_comment() + "#ifndef " + macro_ + "_H\n#define " + macro_ + "_H\n\n" + includes() +
                  "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n" + calls +
@@ -266,7 +266,18 @@ class Writer {
     const bool bits = dtype == DType::f16 || dtype == DType::bf16;
     return bits ? fmt::format("{}_from_{}(output[i])", prefix_, caravan::name(dtype)) : "(double)output[i]";
   }
-  std::string main_text(const std::string& code) const {
+  // What these two call and the kernels do not.
+  std::set<std::string> helpers_of_main() const {
+    auto bits = [](DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; };
+    std::set<std::string> out;
+    const DType in = input().dtype;
+    if (bits(in) || (!is_float(in) && in != DType::boolean)) out.insert("to_" + std::string(caravan::name(in)));
+    if (bits(in)) out.insert("odd");
+    if (bits(output().dtype)) out.insert("from_" + std::string(caravan::name(output().dtype)));
+    for (const std::string& known : kernels_.helpers) out.erase(known);
+    return out;
+  }
+  std::string main_text() const {
     const std::string weights = inside_ ? ""
                                         : fmt::format(R"C(  static {0}_weights weights;
   FILE* const file = count == 2 ? fopen(arguments[1], "rb") : NULL;
@@ -279,7 +290,7 @@ class Writer {
 )C",
                                                       prefix_, macro_);
     const std::string in = element_of_number(), out = number_of_element();
-    const std::string helpers = codegen::plain_helpers(in + out, prefix_, code);
+    const std::string helpers = codegen::plain_helpers(helpers_of_main(), prefix_);
     return "#include <stdio.h>\n" + std::string(helpers.empty() ? "" : "#include <string.h>\n") + helpers +
            fmt::format(R"C(
 /* Reads inputs, {1}_INPUT_SIZE numbers each, until there are no more; prints each one's output in a line. */

@@ -1,7 +1,8 @@
-// The loop IR: kernels as nests of loops over scalar registers. Every backend that makes code starts from here.
+// The loop IR: kernels as nests of loops over registers. Every backend that makes code starts from here.
 //
 // Meaning. A kernel is a block of statements executed in order.
-// * Registers. A register is a scalar of one precision. `Define` gives it its value; within one execution of the block
+// * Registers. A register is a scalar of one precision, or a vector of a few. `Define` gives it its value; within one
+// execution of the block
 //   that defines it the value does not change, so a definition may be moved, duplicated or dropped as its operands
 //   allow. `Reset` and `Combine` make a register an accumulator, which is the only kind that changes.
 // * Loops. `For` runs its body for 0 <= variable < extent, in order if serial. Iterations of a parallel loop write
@@ -9,10 +10,14 @@
 //   definitions that every chunk makes for itself, and after it nothing. Iterations of vector and unrolled loops run
 //   side by side: each statement for all of them, in order, before the next; an inner loop is entered once for all. All
 //   kinds compute the same bits.
+// * Vectors. A register of width w holds w neighbours: a load fills it from as many elements, an op is computed for
+// each
+//   of them (an operand that is a scalar is the same for all), and a store or an accumulation in memory reaches as many
+//   elements.
 // * Guards. `If` runs its body where every term is >= 0. All accesses inside the guards are in range; so a load under a
 //   guard is a guarded load, and there are no values in margins.
 // * Memory. Buffers do not overlap. A kernel reads what kernels before it have stored, and its own stores in program
-//   order.
+//   order. Locals belong to one execution of a kernel, or of an iteration of its parallel loop, and start undefined.
 // * Floating point. No contraction and no reassociation. Integer arithmetic wraps.
 #pragma once
 
@@ -31,13 +36,61 @@ using ir::Term;  // here: iterators are loop variables, symbols are the program'
 
 enum class LoopKind : uint8_t { serial, parallel, vector, unrolled };
 std::string_view name(LoopKind kind);
+std::string_view total_name(Accumulator accumulator);  // of what it makes: "sum", "max"
+
+// What the compiler of the generated text is to do with a serial loop. It changes no result.
+enum class Unroll : uint8_t {
+  free,   // as it likes
+  full,   // every iteration is written out
+  lanes,  // nothing before it has tried to make one vector of all iterations
+  never,  // nothing: compilers in use lose sums otherwise (schedule/keep_loops.h)
+};
+
+struct RegisterType {
+  DType dtype{};
+  int width = 1;
+  constexpr RegisterType(DType dtype, int width = 1) : dtype(dtype), width(width) {}
+  constexpr operator DType() const { return dtype; }
+  friend constexpr bool operator==(const RegisterType& a, const RegisterType& b) = default;
+  friend constexpr bool operator==(const RegisterType& a, DType b) { return a.dtype == b; }
+};
+
+// Memory of a kernel's own.
+enum class Scope : uint8_t {
+  registers,  // few enough elements, with indices that are known once loops are unrolled
+  thread,     // on the stack of one thread
+  shared,     // of the threads that run one block of iterations
+};
+struct Local {
+  std::string name;
+  DType dtype{};
+  int64_t elements = 0;
+  Scope scope = Scope::registers;
+  bool operator==(const Local&) const = default;
+};
+
+// What a load or a store reaches: a buffer of the module, or a local of the kernel.
+class Memory {
+ public:
+  constexpr Memory(ir::BufferId buffer = -1) : id_(buffer) {}
+  static constexpr Memory local(int which) { return Memory(-2 - which); }
+
+  constexpr bool is_local() const { return id_ < -1; }
+  constexpr int local() const { return -2 - id_; }
+  constexpr operator ir::BufferId() const { return is_local() ? -1 : id_; }  // no buffer, for a local
+  friend constexpr bool operator==(const Memory& a, const Memory& b) { return a.id_ == b.id_; }
+  friend constexpr bool operator==(const Memory& a, ir::BufferId b) { return a.id_ == b; }
+
+ private:
+  int id_;
+};
 
 struct Constant {  // converted to the register's precision; infinities become an integer's bounds
   double value = 0;
   bool operator==(const Constant&) const = default;
 };
-struct Load {  // element `offset` of a buffer in memory
-  ir::BufferId buffer = -1;
+struct Load {  // element `offset` of what is in memory
+  Memory buffer;
   Term offset;
   bool operator==(const Load&) const = default;
 };
@@ -88,20 +141,20 @@ struct CombineFirst {  // the first winner: if nothing won yet or `value` beats 
   bool operator==(const CombineFirst&) const = default;
 };
 struct Store {
-  ir::BufferId buffer = -1;
+  Memory buffer;
   Term offset;
   Register value = -1;
   bool operator==(const Store&) const = default;
 };
 struct StoreCombine {
-  ir::BufferId buffer = -1;
+  Memory buffer;
   Term offset;
   Accumulator accumulator{};
   Register value = -1;
   bool operator==(const StoreCombine&) const = default;
 };
 struct StoreFirst {  // the first winner in memory; -1 in `positions` means that nothing won yet
-  ir::BufferId positions = -1, best = -1;
+  Memory positions, best;
   Term offset;
   Accumulator accumulator{};
   Register value = -1;
@@ -124,6 +177,7 @@ struct For {
   // so many iterations, each size a multiple of the one before. `split_loops` makes it so; after it no loop has either.
   int64_t lanes = 0;
   std::vector<int64_t> blocks{};
+  Unroll unroll = Unroll::free;
 };
 struct If {
   std::vector<Term> where;
@@ -136,8 +190,9 @@ struct Kernel {
   std::string name;
   std::vector<std::string> comments;   // the accumulations it came from
   std::vector<std::string> variables;  // names of loop variables
-  std::vector<DType> registers;        // precision of each register
+  std::vector<RegisterType> registers;
   Block body;
+  std::vector<Local> locals{};
   bool operator==(const Kernel&) const = default;
 };
 
@@ -167,7 +222,8 @@ DType wide(DType dtype);
 // - a loop variable is used outside its loop or twice in a nest, or an extent is negative,
 // - a parallel loop has more than definitions beside it, or no chunk, or its iterations may touch what others write,
 // - a vector or unrolled loop cannot run side by side,
-// - a buffer, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored.
+// - a vector is used where a scalar must be, or with a vector of another width,
+// - a buffer, local, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored.
 std::optional<std::string> problem(const Module& module, const Kernel& kernel);
 void verify(const Module& module);  // throws InternalError naming the kernel and printing it
 

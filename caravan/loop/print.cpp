@@ -9,7 +9,7 @@
 //           relu[16*b0 + o0] = r3
 #include "caravan/ir/text.h"
 #include "caravan/loop/loop.h"
-#include "caravan/loop/walk.h"
+#include "caravan/loop/printer.h"
 
 namespace caravan::loop {
 
@@ -23,11 +23,15 @@ std::string_view name(LoopKind kind) {
   return "?";
 }
 
+std::string_view total_name(Accumulator accumulator) {
+  return accumulator == Accumulator::add ? "sum" : row(accumulator).name;
+}
+
 DType wide(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
 
 bool operator==(const For& a, const For& b) {
   return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.chunk == b.chunk &&
-         a.lanes == b.lanes && a.blocks == b.blocks && a.body == b.body;
+         a.lanes == b.lanes && a.blocks == b.blocks && a.unroll == b.unroll && a.body == b.body;
 }
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 
@@ -38,41 +42,53 @@ const For* parallel_loop(const Kernel& kernel) {
 
 namespace {
 
-class Printer {
+// Also of ill-formed kernels, which the verifier prints.
+class Dump : public Printer {
  public:
-  Printer(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) {
-    for (const ir::Symbol& s : module.symbols) symbols_.push_back(s.name);
-    for (size_t r = 0; r < kernel.registers.size(); ++r) registers_.push_back("r" + std::to_string(r));
-  }
+  Dump(const Module& module, const Kernel& kernel) : Printer(module, kernel) {}
   std::string run() {
-    out_ = "kernel " + kernel_.name + "\n";
-    for (const std::string& c : kernel_.comments) out_ += "  # " + c + "\n";
-    print(kernel_.body, 1);
-    return std::move(out_);
+    line("kernel " + kernel_.name);
+    ++depth_;
+    for (const std::string& c : kernel_.comments) line("# " + c);
+    for (const Local& l : kernel_.locals)
+      line("local " + l.name + ":" + std::string(caravan::name(l.dtype)) + "[" + std::to_string(l.elements) + "] in " +
+           (l.scope == Scope::registers ? "registers"
+            : l.scope == Scope::thread  ? "memory"
+                                        : "shared memory"));
+    print_block(kernel_.body);
+    return std::move(text_);
   }
 
  private:
-  // Also of ill-formed kernels, which the verifier prints.
-  std::string term(const Term& t) const { return ir::to_string(t, kernel_.variables, symbols_, registers_); }
-  std::string element(ir::BufferId id, const Term& t) const { return buffer(id) + "[" + term(t) + "]"; }
-  std::string buffer(ir::BufferId id) const {
-    return id >= 0 && size_t(id) < module_.buffers.size() ? module_.buffers[size_t(id)].name
-                                                          : "buffer" + std::to_string(id);
+  template <class List>
+  static bool has(const List& list, int n) {
+    return n >= 0 && size_t(n) < list.size();
   }
-  std::string variable(Variable v) const {
-    return v >= 0 && size_t(v) < kernel_.variables.size() ? kernel_.variables[size_t(v)]
-                                                          : "variable" + std::to_string(v);
+  std::string memory_name(const Memory& m) const override {
+    if (m.is_local())
+      return has(kernel_.locals, m.local()) ? kernel_.locals[size_t(m.local())].name
+                                            : "local" + std::to_string(m.local());
+    return has(module_.buffers, m) ? module_.buffers[size_t(m)].name : "buffer" + std::to_string(ir::BufferId(m));
   }
+  std::string variable_name(Variable v) const override {
+    return has(kernel_.variables, v) ? kernel_.variables[size_t(v)] : "variable" + std::to_string(v);
+  }
+  std::string symbol_name(int s) const override {
+    return has(module_.symbols, s) ? module_.symbols[size_t(s)].name : "symbol" + std::to_string(s);
+  }
+  std::string index_register(Register r) const override { return reg(r); }
   static std::string reg(Register r) { return "r" + std::to_string(r); }
   std::string typed(Register r) const {
-    return reg(r) + (r >= 0 && size_t(r) < kernel_.registers.size()
-                         ? ":" + std::string(caravan::name(kernel_.registers[size_t(r)]))
-                         : "");
+    if (!has(kernel_.registers, r)) return reg(r);
+    const RegisterType& type = kernel_.registers[size_t(r)];
+    return reg(r) + ":" + std::string(caravan::name(type.dtype)) +
+           (type.width > 1 ? "x" + std::to_string(type.width) : "");
   }
+  static std::string symbol(Accumulator accumulator) { return " " + std::string(row(accumulator).symbol) + " "; }
 
   std::string text(const Constant& v) const { return ir::number_text(v.value); }
   std::string text(const Load& v) const { return element(v.buffer, v.offset); }
-  std::string text(const IndexValue& v) const { return "index " + term(v.term); }
+  std::string text(const IndexValue& v) const { return "index " + index(v.term).text; }
   std::string text(const RandomValue& v) const {
     return "random " + element(v.leaf, v.element) + " at step " + reg(v.step);
   }
@@ -83,58 +99,53 @@ class Printer {
   }
   std::string text(const Cast& v) const { return "cast " + reg(v.arg) + " to " + std::string(caravan::name(v.to)); }
 
-  std::string line(const Define& s) const {
-    return typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value);
+  void print(const Define& s) override {
+    line(typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value));
   }
-  std::string line(const Reset& s) const { return typed(s.to) + " := " + ir::number_text(s.value); }
-  std::string line(const Combine& s) const {
-    return reg(s.to) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value);
+  void print(const Reset& s) override { line(typed(s.to) + " := " + ir::number_text(s.value)); }
+  void print(const Combine& s) override { line(reg(s.to) + symbol(s.accumulator) + reg(s.value)); }
+  void print(const CombineFirst& s) override {
+    line(reg(s.best) + ", " + reg(s.position) + symbol(s.accumulator) + reg(s.value) + " at " + index(s.term).text);
   }
-  std::string line(const CombineFirst& s) const {
-    return reg(s.best) + ", " + reg(s.position) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) +
-           " at " + term(s.term);
+  void print(const Store& s) override { line(element(s.buffer, s.offset) + " = " + reg(s.value)); }
+  void print(const StoreCombine& s) override {
+    line(element(s.buffer, s.offset) + symbol(s.accumulator) + reg(s.value));
   }
-  std::string line(const Store& s) const { return element(s.buffer, s.offset) + " = " + reg(s.value); }
-  std::string line(const StoreCombine& s) const {
-    return element(s.buffer, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value);
-  }
-  std::string line(const StoreFirst& s) const {
-    return element(s.positions, s.offset) + " " + std::string(row(s.accumulator).symbol) + " " + reg(s.value) + " at " +
-           term(s.term);
+  void print(const StoreFirst& s) override {
+    line(element(s.positions, s.offset) + symbol(s.accumulator) + reg(s.value) + " at " + index(s.term).text);
   }
   static std::string blocks(const For& s) {
     std::string out;
     for (int64_t size : s.blocks) out += (out.empty() ? " in blocks of " : ", ") + std::to_string(size);
     return out;
   }
-  std::string line(const For& s) const {
-    return "for " + variable(s.variable) + " < " + std::to_string(s.extent) +
-           (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
-           (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
-           (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + ":";
-  }
-  std::string line(const If& s) const {
-    std::string out;
-    for (const Term& t : s.where) out += (out.empty() ? "if " : " and ") + term(t) + " >= 0";
-    return out + ":";
-  }
-
-  void print(const Block& block, int depth) {
-    for (const Statement& s : block) {
-      out_ += std::string(size_t(depth) * 2, ' ') + std::visit([&](const auto& x) { return line(x); }, s) + "\n";
-      if (const Block* within = inside(s)) print(*within, depth + 1);
+  static std::string hint(Unroll unroll) {
+    switch (unroll) {
+      case Unroll::free: return "";
+      case Unroll::full: return " written out";
+      case Unroll::lanes: return " as vectors";
+      case Unroll::never: return " kept";
     }
+    return "?";
   }
-
-  const Module& module_;
-  const Kernel& kernel_;
-  std::vector<std::string> symbols_, registers_;
-  std::string out_;
+  void print(const For& s) override {
+    line("for " + variable_name(s.variable) + " < " + std::to_string(s.extent) +
+         (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
+         (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
+         (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + hint(s.unroll) + ":");
+    print_inside(s.body);
+  }
+  void print(const If& s) override {
+    std::string out;
+    for (const Term& t : s.where) out += (out.empty() ? "if " : " and ") + index(t).text + " >= 0";
+    line(out + ":");
+    print_inside(s.body);
+  }
 };
 
 }  // namespace
 
-std::string to_string(const Module& module, const Kernel& kernel) { return Printer(module, kernel).run(); }
+std::string to_string(const Module& module, const Kernel& kernel) { return Dump(module, kernel).run(); }
 
 std::string to_string(const Module& module) {
   std::string out;

@@ -44,6 +44,8 @@ class Verifier {
   static RegisterText reg(Register r) { return {r}; }
   bool exists(Register r) const { return r >= 0 && size_t(r) < kernel_.registers.size(); }
   DType type(Register r) const { return kernel_.registers[size_t(r)]; }
+  int width(Register r) const { return kernel_.registers[size_t(r)].width; }
+  void scalar(Register r) const { hold(width(r) == 1, reg(r), " is a vector where a scalar must be"); }
 
   void use(Register r) const {
     const Seen seen = exists(r) ? registers_[size_t(r)] : Seen::never;
@@ -75,6 +77,7 @@ class Verifier {
         case Term::Part::Kind::load:
           use(part.which);
           hold(type(part.which) == DType::i64, reg(part.which), " is an index but not i64");
+          scalar(part.which);
           break;
       }
     }
@@ -83,15 +86,28 @@ class Verifier {
     hold(id >= 0 && size_t(id) < module_.buffers.size(), "buffer " + std::to_string(id) + " does not exist");
     return module_.buffers[size_t(id)];
   }
-  const ir::Buffer& memory(ir::BufferId id, const char* verb) const {
-    const ir::Buffer& b = buffer(id);
-    hold(ir::in_memory(b), "`", b.name, "` is ", verb, " but is not in memory");
-    return b;
+  // What is known of a piece of memory.
+  struct Known {
+    DType dtype;
+    const std::string& name;
+  };
+  Known local(const Memory& m) const {
+    hold(size_t(m.local()) < kernel_.locals.size(), "local ", m.local(), " does not exist");
+    const Local& l = kernel_.locals[size_t(m.local())];
+    hold(wide(l.dtype) == l.dtype && l.elements > 0, "the local `", l.name, "` is empty, or a narrow float");
+    return {l.dtype, l.name};
   }
-  const ir::Buffer& stored(ir::BufferId id) const {
-    const ir::Buffer& b = memory(id, "stored");
-    hold(!std::holds_alternative<ir::DataLeaf>(b.kind), "`", b.name, "` is stored but is data");
-    return b;
+  Known memory(const Memory& m, const char* verb) const {
+    if (m.is_local()) return local(m);
+    const ir::Buffer& b = buffer(m);
+    hold(ir::in_memory(b), "`", b.name, "` is ", verb, " but is not in memory");
+    return {b.dtype, b.name};
+  }
+  Known stored(const Memory& m) const {
+    const Known known = memory(m, "stored");
+    hold(m.is_local() || !std::holds_alternative<ir::DataLeaf>(buffer(m).kind), "`", known.name,
+         "` is stored but is data");
+    return known;
   }
   template <class Text>
   void integer(DType dtype, const Text& what) const {
@@ -100,8 +116,9 @@ class Verifier {
 
   void value(Register to, const Value& v) const {
     if (auto* load = std::get_if<Load>(&v)) {
-      hold(wide(memory(load->buffer, "loaded").dtype) == type(to), reg(to), " is loaded from `",
-           buffer(load->buffer).name, "` of another precision");
+      const Known from = memory(load->buffer, "loaded");
+      hold(wide(from.dtype) == type(to), reg(to), " is loaded from `", from.name, "` of another precision");
+      hold(width(to) == 1 || wide(from.dtype) == from.dtype, reg(to), " is a vector of a narrow float");
       term(load->offset);
     } else if (auto* index = std::get_if<IndexValue>(&v)) {
       term(index->term);
@@ -113,9 +130,13 @@ class Verifier {
       term(random->element);
     } else if (auto* apply = std::get_if<Apply>(&v)) {
       hold(wide(apply->compute) == apply->compute, reg(to), " is computed in a narrow float");
-      for (int k = 0; k < row(apply->op).arity; ++k) use(apply->args[k]);
+      for (int k = 0; k < row(apply->op).arity; ++k) {
+        use(apply->args[k]);
+        hold(width(apply->args[k]) == 1 || (width(apply->args[k]) == width(to) && type(apply->args[k]) == type(to)),
+             reg(to), " is computed from a vector of another width or precision");
+      }
     } else if (auto* cast = std::get_if<Cast>(&v)) {
-      use(cast->arg);
+      use(cast->arg), scalar(cast->arg);
       hold(wide(cast->to) == type(to), reg(to), " is cast to another precision");
     }
   }
@@ -128,24 +149,34 @@ class Verifier {
   void statement(const Define& s, std::vector<Register>& mine) {
     hold(exists(s.to), reg(s.to), " has no precision");
     value(s.to, s.value);
+    const bool may_be_wide = std::holds_alternative<Load>(s.value) || std::holds_alternative<Apply>(s.value);
+    if (!may_be_wide) scalar(s.to);
     define(s.to, Seen::defined, mine);
   }
   void statement(const Reset& s, std::vector<Register>& mine) { define(s.to, Seen::accumulator, mine); }
-  void statement(const Combine& s, std::vector<Register>&) const { accumulator(s.to), use(s.value); }
+  void statement(const Combine& s, std::vector<Register>&) const {
+    accumulator(s.to), use(s.value), scalar(s.to), scalar(s.value);
+  }
   void statement(const CombineFirst& s, std::vector<Register>&) const {
-    accumulator(s.best), accumulator(s.position), use(s.value), term(s.term);
+    accumulator(s.best), accumulator(s.position), use(s.value), term(s.term), scalar(s.value);
     integer(type(s.position), reg(s.position));
     hold(type(s.best) == type(s.value), reg(s.best), " is compared with another precision");
   }
-  void statement(const Store& s, std::vector<Register>&) const { stored(s.buffer), term(s.offset), use(s.value); }
-  void statement(const StoreCombine& s, std::vector<Register>&) const {
-    const ir::Buffer& b = stored(s.buffer);
-    hold(wide(b.dtype) == b.dtype, "`", b.name, "` is a narrow float, accumulated in memory");
+  void statement(const Store& s, std::vector<Register>&) const {
+    const Known to = stored(s.buffer);
     term(s.offset), use(s.value);
+    hold(width(s.value) == 1 || type(s.value) == to.dtype, "`", to.name, "` is given vectors of another precision");
+  }
+  void statement(const StoreCombine& s, std::vector<Register>&) const {
+    const Known to = stored(s.buffer);
+    hold(wide(to.dtype) == to.dtype, "`", to.name, "` is a narrow float, accumulated in memory");
+    term(s.offset), use(s.value);
+    hold(width(s.value) == 1 || type(s.value) == to.dtype, "`", to.name, "` is given vectors of another precision");
   }
   void statement(const StoreFirst& s, std::vector<Register>&) const {
-    integer(stored(s.positions).dtype, "`" + buffer(s.positions).name + "`");
-    use(s.value);
+    const Known positions = stored(s.positions);
+    integer(positions.dtype, "`" + positions.name + "`");
+    use(s.value), scalar(s.value);
     hold(stored(s.best).dtype == type(s.value), reg(s.value), " is compared with another precision");
     term(s.offset), term(s.term);
   }

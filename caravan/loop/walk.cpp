@@ -22,21 +22,24 @@ Inner* block_of(S& statement) {
       statement);
 }
 
+// Calls visit(memory, offset, write).
+template <class Visit>
 struct Accesses {
-  const std::function<void(const Access&)>& visit;
+  const Visit& visit;
 
   void operator()(const Define& s) const {
-    if (auto* load = std::get_if<Load>(&s.value)) visit({load->buffer, &load->offset, false});
+    if (auto* load = std::get_if<Load>(&s.value)) visit(load->buffer, load->offset, false);
   }
-  void operator()(const Store& s) const { visit({s.buffer, &s.offset, true}); }
-  void operator()(const StoreCombine& s) const {
-    visit({s.buffer, &s.offset, false}), visit({s.buffer, &s.offset, true});
-  }
+  void operator()(const Store& s) const { visit(s.buffer, s.offset, true); }
+  void operator()(const StoreCombine& s) const { visit(s.buffer, s.offset, false), visit(s.buffer, s.offset, true); }
   void operator()(const StoreFirst& s) const {
-    for (ir::BufferId id : {s.positions, s.best}) visit({id, &s.offset, false}), visit({id, &s.offset, true});
+    for (const Memory& memory : {s.positions, s.best}) visit(memory, s.offset, false), visit(memory, s.offset, true);
   }
-  void operator()(const For& s) const { for_each_access(s.body, visit); }
-  void operator()(const If& s) const { for_each_access(s.body, visit); }
+  void operator()(const For& s) const { block(s.body); }
+  void operator()(const If& s) const { block(s.body); }
+  void block(const Block& b) const {
+    for (const Statement& s : b) std::visit(*this, s);
+  }
   void operator()(const Reset&) const {}
   void operator()(const Combine&) const {}
   void operator()(const CombineFirst&) const {}
@@ -48,8 +51,8 @@ struct Renamer {
   void reg(Register& r) const {
     if (with.reg && r >= 0) r = with.reg(r);
   }
-  void buffer(ir::BufferId& id) const {
-    if (with.buffer) id = with.buffer(id);
+  void buffer(Memory& memory) const {
+    if (with.buffer && !memory.is_local()) memory = with.buffer(memory);
   }
   void term(Term& t) const {
     Term out = Term::number(t.constant);
@@ -164,13 +167,22 @@ void for_each_inner_access(const Block& block, const std::function<void(const Ac
   }
 }
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit) {
-  std::visit(Accesses{visit}, statement);
+  auto buffers = [&](const Memory& memory, const Term& offset, bool write) {
+    if (!memory.is_local()) visit({memory, &offset, write});
+  };
+  std::visit(Accesses<decltype(buffers)>{buffers}, statement);
+}
+void for_each_local(const Statement& statement, const std::function<void(int local, bool write)>& visit) {
+  auto locals = [&](const Memory& memory, const Term&, bool write) {
+    if (memory.is_local()) visit(memory.local(), write);
+  };
+  std::visit(Accesses<decltype(locals)>{locals}, statement);
 }
 void rename(Block& block, const Renaming& renaming) {
   for (Statement& s : block) std::visit(Renamer{renaming}, s);
 }
-Register add_register(Kernel& kernel, DType dtype) {
-  kernel.registers.push_back(dtype);
+Register add_register(Kernel& kernel, RegisterType type) {
+  kernel.registers.push_back(type);
   return Register(kernel.registers.size()) - 1;
 }
 Variable add_variable(Kernel& kernel, std::string name) {

@@ -23,7 +23,7 @@ const Statement* find(const Block& block, Is is) {
   return nullptr;
 }
 
-// One access to memory. A StoreCombine is a read and a write.
+// One access to a buffer. A StoreCombine is a read and a write.
 struct Access {
   ir::BufferId buffer;
   const Term* offset;
@@ -32,6 +32,9 @@ struct Access {
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit);
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit);
 void for_each_inner_access(const Block& block, const std::function<void(const Access&)>& visit);  // of the loops in it
+
+// Likewise of the kernel's locals.
+void for_each_local(const Statement& statement, const std::function<void(int local, bool write)>& visit);
 
 // Renames in place: every register through `reg`, every variable through `variable`, every buffer through `buffer`.
 // With `part`, every part of an index term is replaced by a term instead.
@@ -44,7 +47,7 @@ struct Renaming {
 void rename(Block& block, const Renaming& renaming);
 
 // A register or a variable more.
-Register add_register(Kernel& kernel, DType dtype);
+Register add_register(Kernel& kernel, RegisterType type);
 Variable add_variable(Kernel& kernel, std::string name);
 
 // The block once more, with registers of its own for what it defines.

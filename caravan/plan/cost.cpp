@@ -13,21 +13,32 @@ namespace {
 
 using loop::Block;
 
-void collect_extents(const Block& block, std::vector<int64_t>& extents) {
+struct Sizes {
+  std::vector<int64_t> extents;                 // by loop variable
+  std::map<const loop::Term*, int64_t> widths;  // of loads of vectors, by their offset
+};
+void collect(const Block& block, const loop::Kernel& kernel, Sizes& sizes) {
   for (const loop::Statement& s : block) {
-    if (auto* f = std::get_if<loop::For>(&s)) extents[size_t(f->variable)] = f->extent;
-    if (const Block* within = loop::inside(s)) collect_extents(*within, extents);
+    if (auto* f = std::get_if<loop::For>(&s)) sizes.extents[size_t(f->variable)] = f->extent;
+    auto* d = std::get_if<loop::Define>(&s);
+    auto* load = d ? std::get_if<loop::Load>(&d->value) : nullptr;
+    if (load) sizes.widths[&load->offset] = kernel.registers[size_t(d->to)].width;
+    if (const Block* within = loop::inside(s)) collect(*within, kernel, sizes);
   }
 }
 
 int64_t count_flops(const Block& block, const loop::Kernel& kernel) {
-  auto on_floats = [&](loop::Register r) { return int64_t(is_float(kernel.registers[size_t(r)])); };
+  auto on_floats = [&](loop::Register r) {
+    const loop::RegisterType& type = kernel.registers[size_t(r)];
+    return is_float(type.dtype) ? int64_t(type.width) : 0;
+  };
   int64_t out = 0;
   for (const loop::Statement& s : block) {
     auto* f = std::get_if<loop::For>(&s);
     if (const Block* within = loop::inside(s)) out += (f ? f->extent : 1) * count_flops(*within, kernel);
     if (auto* d = std::get_if<loop::Define>(&s))
-      if (auto* apply = std::get_if<loop::Apply>(&d->value)) out += is_float(apply->compute);
+      if (auto* apply = std::get_if<loop::Apply>(&d->value))
+        out += is_float(apply->compute) ? kernel.registers[size_t(d->to)].width : 0;
     if (auto* c = std::get_if<loop::Combine>(&s)) out += on_floats(c->to);
     if (auto* c = std::get_if<loop::CombineFirst>(&s)) out += on_floats(c->best);
     if (auto* c = std::get_if<loop::StoreCombine>(&s)) out += on_floats(c->value);
@@ -37,12 +48,13 @@ int64_t count_flops(const Block& block, const loop::Kernel& kernel) {
 }
 
 // The elements that one access reaches in all iterations: where a symbol or a loaded index moves it, wherever that is.
-int64_t footprint(const loop::Term& offset, const std::vector<int64_t>& extents, int64_t elements) {
+int64_t footprint(const loop::Term& offset, const Sizes& sizes, int64_t elements) {
   if (offset.has_load()) return elements;
-  int64_t points = 1, span = 1;
+  auto width = sizes.widths.find(&offset);
+  int64_t points = width == sizes.widths.end() ? 1 : width->second, span = points;
   for (const loop::Term::Part& part : offset.parts) {
     if (part.kind != loop::Term::Part::Kind::iterator) continue;
-    const int64_t extent = extents[size_t(part.which)];
+    const int64_t extent = sizes.extents[size_t(part.which)];
     points *= extent, span += std::abs(part.coefficient) * (extent - 1);
   }
   return std::min({points, span, elements});
@@ -51,8 +63,8 @@ int64_t footprint(const loop::Term& offset, const std::vector<int64_t>& extents,
 }  // namespace
 
 KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
-  std::vector<int64_t> extents(kernel.variables.size(), 1);
-  collect_extents(kernel.body, extents);
+  Sizes sizes{std::vector<int64_t>(kernel.variables.size(), 1), {}};
+  collect(kernel.body, kernel, sizes);
   struct Touched {
     std::vector<const loop::Term*> offsets;  // different ones
     int64_t elements = 0;
@@ -64,7 +76,7 @@ KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
     for (const loop::Term* known : t.offsets)
       if (*known == *access.offset) return;
     t.offsets.push_back(access.offset);
-    t.elements = std::min(all, t.elements + footprint(*access.offset, extents, all));
+    t.elements = std::min(all, t.elements + footprint(*access.offset, sizes, all));
   });
   KernelCost out;
   for (const auto& [key, t] : touched)

@@ -17,9 +17,11 @@
 #include "caravan/optimize/simplify.h"
 #include "caravan/optimize/solve_writes.h"
 #include "caravan/optimize/split_sums.h"
+#include "caravan/schedule/expand_lanes.h"
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
 #include "caravan/schedule/hoist.h"
+#include "caravan/schedule/keep_loops.h"
 #include "caravan/schedule/lanes_inside.h"
 #include "caravan/schedule/merge_values.h"
 #include "caravan/schedule/parallelize.h"
@@ -78,7 +80,9 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
      When::always},  // what split_sums chose becomes loops; always, for it is a choice of bits
     {"vectorize", schedule::vectorize, When::on_cpu},        // then loops have their final bodies
     {"lanes_inside", schedule::lanes_inside, When::on_c99},  // in its place, for a compiler that has no vectors of ours
-    {"parallelize", schedule::parallelize, When::on_cpu},    // last: no pass has to know about threads
+    {"parallelize", schedule::parallelize, When::on_cpu},    // no pass before it has to know about threads
+    {"keep_loops", schedule::keep_loops, When::always},      // when all loops are there; compilers would lose sums
+    {"expand_lanes", schedule::expand_lanes, When::always},  // last: what runs is written down, and printers print it
 };
 
 // Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.

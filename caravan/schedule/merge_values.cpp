@@ -53,7 +53,7 @@ class Merger {
   }
 
   Key key_of(const Define& define) {
-    Key key{int64_t(kernel_.registers[size_t(define.to)]), int64_t(define.value.index())};
+    Key key{int64_t(kernel_.registers[size_t(define.to)].dtype), int64_t(define.value.index())};
     auto reg = [&](Register r) {
       const Register now = r < 0 ? r : alias_[size_t(r)];
       key.push_back(now), key.push_back(now < 0 ? 0 : registers_[size_t(now)]);

@@ -61,7 +61,8 @@ TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
   for (const LogEntry& entry : planned(to_ir(observe(exp(sin(leaf("a", "2")))))).log)
     changed[entry.pass] = changed[entry.pass] || entry.changed;
   std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"run_forwards", false},
-                                          {"split_sums", false},  {"lower", true},          {"split_loops", false}};
+                                          {"split_sums", false},  {"lower", true},          {"split_loops", false},
+                                          {"keep_loops", false},  {"expand_lanes", false}};
   for (const std::string& name : pass_names()) expected[name] = name == "inline_producers";
   EXPECT_EQ(changed, expected);
   for (const LogEntry& entry : planned(to_ir(observe(leaf("a", "2") + 1)), {.off = pass_names()}).log)

@@ -18,7 +18,7 @@ inline loop::Module by_hand(std::vector<DType> registers, loop::Block body) {
                            {}});
   }
   out.observed = {2};
-  out.kernels.push_back({"k", {}, {"i", "j"}, std::move(registers), std::move(body)});
+  out.kernels.push_back({"k", {}, {"i", "j"}, {registers.begin(), registers.end()}, std::move(body)});
   loop::verify(out);
   return out;
 }

@@ -1,5 +1,5 @@
 // Does the C compiler compute what loops say? Compilers in use have faults that the loops of kernels meet: GCC 12.2
-// sums rows that are read backwards wrongly at -O3 (codegen/sum_loops.h), and its SLP vectoriser leaves out a rounding
+// sums rows that are read backwards wrongly at -O3 (schedule/keep_loops.h), and its SLP vectoriser leaves out a rounding
 // (compile.h). Generated C keeps away from the faults that are known; this test is for those that are not.
 //
 // A few small loops become C as those of any program do, are compiled with the flags that programs are compiled with,

@@ -1,12 +1,13 @@
-#include "caravan/codegen/sum_loops.h"
+#include "caravan/schedule/keep_loops.h"
 
 #include <map>
+#include <set>
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/op.h"
 
-namespace caravan::codegen {
+namespace caravan::schedule {
 
 using namespace loop;
 
@@ -23,12 +24,10 @@ class Finder {
       if (auto* r = std::get_if<Reset>(&s)) loops_around_[r->to] = loops_.size();
       if (auto* c = std::get_if<Combine>(&s); c && c->accumulator == Accumulator::add) combine(*c);
       if (auto* c = std::get_if<StoreCombine>(&s); c && c->accumulator == Accumulator::add) combine(*c);
-      if (auto* i = std::get_if<If>(&s)) walk(i->body);
-      if (auto* f = std::get_if<For>(&s)) {
-        loops_.push_back(f);
-        walk(f->body);
-        loops_.pop_back();
-      }
+      auto* f = std::get_if<For>(&s);
+      if (f) loops_.push_back(f);
+      if (const Block* within = inside(s)) walk(*within);
+      if (f) loops_.pop_back();
     }
   }
   void combine(const Combine& c) {
@@ -70,8 +69,19 @@ class Finder {
   std::set<Variable> found_;
 };
 
+void mark(Block& block, const std::set<Variable>& variables) {
+  for (Statement& s : block) {
+    if (auto* f = std::get_if<For>(&s); f && variables.count(f->variable)) f->unroll = Unroll::never;
+    if (Block* within = inside(s)) mark(*within, variables);
+  }
+}
+
 }  // namespace
 
-std::set<Variable> loops_to_keep(const Module& module, const Kernel& kernel) { return Finder(module, kernel).take(); }
+Module keep_loops(const Module& module) {
+  Module out = module;
+  for (Kernel& kernel : out.kernels) mark(kernel.body, Finder(module, kernel).take());
+  return out;
+}
 
-}  // namespace caravan::codegen
+}  // namespace caravan::schedule

@@ -1,4 +1,5 @@
-// Loops of a sum that must stay loops, because compilers in use lose the sum when they unroll them.
+// Marks loops of a sum that must stay loops (Unroll::never), because compilers in use lose the sum when they unroll
+// them.
 //
 //     for (h = 0; h < 4; ++h)
 //       for (w = 0; w < 4; ++w) sum += x[4*h - w + 3];      /* 1, 2, ..., 16: 136, but 232 by GCC 12.2 at -O3 */
@@ -8,16 +9,16 @@
 // last: elements are counted twice, or at best added in another order (GCC bug 110381, in GCC 8 to 13.1). Sums of
 // integers are not affected, nor is a loop that was not unrolled, nor are elements that are added in the order of
 // memory.
+//
+// Marked are serial loops inside another loop of the same sum of floats, where something is not read in the order of
+// memory: backwards (x[4*h - w]), or with a longer step inside than outside (x[16*h + i + 4*j], j inside).
+// May run when loops have their final bodies and kinds. Changes nothing else.
 #pragma once
-
-#include <set>
 
 #include "caravan/loop/loop.h"
 
-namespace caravan::codegen {
+namespace caravan::schedule {
 
-// The variables of serial loops that are inside another loop of the same sum of floats, where something is not read in
-// the order of memory: backwards (x[4*h - w]), or with a longer step inside than outside (x[16*h + i + 4*j], j inside).
-std::set<loop::Variable> loops_to_keep(const loop::Module& module, const loop::Kernel& kernel);
+loop::Module keep_loops(const loop::Module& module);
 
-}  // namespace caravan::codegen
+}  // namespace caravan::schedule

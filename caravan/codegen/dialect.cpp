@@ -1,0 +1,79 @@
+#include "caravan/codegen/dialect.h"
+
+#include "caravan/base/error.h"
+#include "caravan/codegen/functions.h"
+#include "caravan/codegen/words.h"
+
+namespace caravan::codegen {
+
+using loop::For;
+using loop::LoopKind;
+using loop::RegisterType;
+using loop::Unroll;
+
+// --- C99 ---
+
+std::string Dialect::element_type(DType dtype) const { return c_type(dtype); }
+std::string Dialect::register_type(RegisterType type) const {
+  CARAVAN_CHECK(type.width == 1, "a vector in a language without vectors");
+  return c_type(type.dtype);
+}
+std::string Dialect::head(const std::string& function, const std::vector<std::string>& parameters) const {
+  return "void " + function + "(" + (parameters.empty() ? "void" : joined(parameters)) + ")";
+}
+std::string Dialect::buffer_parameter(DType dtype, const std::string& name, bool written) const {
+  return (written ? "" : "const ") + element_type(dtype) + "* restrict " + name;
+}
+std::string Dialect::function(std::string_view name, DType compute) const {
+  return std::string(name) + (compute == DType::f32 ? "f" : "");
+}
+std::string Dialect::helper(std::string_view name) const { return "caravan_" + std::string(name); }
+std::string Dialect::local(const loop::Local& local, const std::string& name) const {
+  return element_type(local.dtype) + " " + name + "[" + std::to_string(local.elements) + "];";
+}
+std::string Dialect::loop(const For& loop, const std::string& variable) const {
+  return "for (int64_t " + variable + " = 0; " + variable + " < " + std::to_string(loop.extent) + "; ++" + variable +
+         ") {";
+}
+std::string Dialect::vector_at(RegisterType, const std::string&, bool) const {
+  CARAVAN_CHECK(false, "a vector in a language without vectors");
+  return "";
+}
+
+// --- GNU C ---
+
+std::string GnuC::register_type(RegisterType type) const {
+  if (type.width == 1) return c_type(type.dtype);
+  return "caravan_" + std::string(name(type.dtype)) + "x" + std::to_string(type.width);
+}
+std::string GnuC::function(std::string_view name, DType compute) const {
+  if (!in_prelude(name)) return Dialect::function(name, compute);
+  return "caravan_" + std::string(name) + (compute == DType::f32 ? "_f32" : "_f64");
+}
+std::vector<std::string> GnuC::before_loop(const For& loop) const {
+  if (loop.kind == LoopKind::vector) return {"#pragma GCC ivdep"};
+  if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full)
+    return {"#pragma GCC unroll " + std::to_string(loop.extent)};
+  if (loop.unroll == Unroll::lanes) return {"#pragma GCC unroll 1"};
+  return {};
+}
+std::string GnuC::loop(const For& loop, const std::string& variable) const {
+  if (loop.kind != LoopKind::parallel) return Dialect::loop(loop, variable);
+  return "for (int64_t " + variable + " = from; " + variable + " < to; ++" + variable + ") {";
+}
+std::string GnuC::vector_at(RegisterType type, const std::string& element, bool written) const {
+  return (written ? "*(" : "*(const ") + register_type(type) + "*)&" + element;
+}
+
+// --- plain C ---
+
+std::string PlainC::free_name(const std::string& identifier) const {
+  return identifier.starts_with(prefix_ + "_") || identifier.starts_with("caravan_") ? "v_" + identifier : identifier;
+}
+// As an int a byte can be compared with 0 and no compiler finds that odd.
+std::string PlainC::register_type(RegisterType type) const {
+  return bytes(type.dtype) == 1 ? "int" : Dialect::register_type(type);
+}
+std::string PlainC::helper(std::string_view name) const { return prefix_ + "_" + std::string(name); }
+
+}  // namespace caravan::codegen

@@ -1,0 +1,175 @@
+#include "caravan/codegen/kernel_printer.h"
+
+#include <algorithm>
+
+#include "caravan/codegen/words.h"
+#include "caravan/loop/walk.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+using ir::BufferId;
+using Part = Term::Part;
+
+// --- names ---
+
+KernelPrinter::KernelPrinter(const Module& module, const Kernel& kernel, const Dialect& dialect, Names names)
+    : Expressions(module, kernel, dialect) {
+  std::set<std::string> taken;
+  auto add = [&](const std::string& own, const char* kind, size_t n) {
+    return unique(taken, names == Names::own ? dialect_.free_name(identifier(own)) : kind + std::to_string(n));
+  };
+  for (size_t n = 0; n < uses_.buffers.size(); ++n)
+    buffers_[uses_.buffers[n]] = add(module_.buffers[size_t(uses_.buffers[n])].name, "b", n);
+  for (size_t n = 0; n < kernel_.variables.size(); ++n) variables_.push_back(add(kernel_.variables[n], "v", n));
+  for (size_t n = 0; n < uses_.symbols.size(); ++n)
+    symbols_[uses_.symbols[n]] = add(module_.symbols[size_t(uses_.symbols[n])].name, "s", n);
+  for (const Local& local : kernel_.locals) locals_.push_back(unique(taken, local.name));
+  name_totals(kernel_.body, taken);
+  place_locals();
+}
+
+void KernelPrinter::name_totals(const Block& block, std::set<std::string>& taken) {
+  for (const Statement& s : block) {
+    if (const Block* within = inside(s)) name_totals(*within, taken);
+    if (auto* c = std::get_if<Combine>(&s); c && !totals_.count(c->to))
+      totals_[c->to] = unique(taken, std::string(total_name(c->accumulator)));
+  }
+}
+
+std::string KernelPrinter::memory_name(const Memory& memory) const {
+  return memory.is_local() ? locals_[size_t(memory.local())] : buffers_.at(memory);
+}
+std::string KernelPrinter::register_name(Register r) const {
+  auto total = totals_.find(r);
+  return total == totals_.end() ? "r" + std::to_string(r) : total->second;
+}
+
+// A local is declared in the innermost block that has all of its uses.
+void KernelPrinter::place_locals() {
+  for (int local = 0; local < int(kernel_.locals.size()); ++local) {
+    const Block* block = &kernel_.body;
+    while (block) {
+      std::vector<const Statement*> users;
+      for (const Statement& s : *block) {
+        bool used = false;
+        for_each_local(s, [&](int l, bool) { used = used || l == local; });
+        if (used) users.push_back(&s);
+      }
+      block = users.size() == 1 ? inside(*users[0]) : nullptr;
+      if (!block && !users.empty()) declared_before_[users[0]].push_back(local);
+    }
+  }
+}
+
+// --- functions ---
+
+std::string KernelPrinter::head(const std::string& function) const {
+  std::vector<std::string> parameters;
+  for (BufferId id : uses_.buffers)
+    parameters.push_back(dialect_.buffer_parameter(type(Memory(id)), buffers_.at(id), uses_.written.count(id) > 0));
+  for (int s : uses_.symbols) parameters.push_back("int64_t " + symbols_.at(s));
+  if (!uses_.streams.empty()) parameters.push_back("uint64_t seed");
+  for (size_t n = 0; n < uses_.streams.size(); ++n) parameters.push_back("uint64_t stream" + std::to_string(n));
+  if (parallel_loop(kernel_))
+    for (const std::string& parameter : dialect_.parallel_parameters()) parameters.push_back(parameter);
+  return dialect_.head(function, parameters);
+}
+
+std::string KernelPrinter::body() {
+  text_.clear();
+  print_inside(kernel_.body);
+  return " {\n" + text_ + "}\n";
+}
+
+// --- statements ---
+
+void KernelPrinter::print_block(const Block& block) {
+  for (const Statement& s : block) {
+    if (auto locals = declared_before_.find(&s); locals != declared_before_.end())
+      for (int local : locals->second) line(dialect_.local(kernel_.locals[size_t(local)], locals_[size_t(local)]));
+    std::visit([&](const auto& x) { print(x); }, s);
+  }
+}
+
+void KernelPrinter::print(const Define& s) {
+  if (auto* c = std::get_if<Constant>(&s.value)) {
+    constants_[s.to] = c->value;
+    return;
+  }
+  texts_[size_t(s.to)] = value(s.to, s.value);
+  if (!uses_.is_variable[size_t(s.to)]) return;
+  line("const " + dialect_.register_type(kernel_.registers[size_t(s.to)]) + " " + register_name(s.to) + " = " +
+       text_of(s.to).text + ";");
+  texts_[size_t(s.to)] = {register_name(s.to)};
+}
+void KernelPrinter::print(const Reset& s) {
+  texts_[size_t(s.to)] = {register_name(s.to)};
+  line(dialect_.element_type(type(s.to)) + " " + register_name(s.to) + " = " + number(s.value, type(s.to)).text + ";");
+}
+
+void KernelPrinter::print_combined(Accumulator accumulator, DType dtype, const Expression& total,
+                                   const Expression& value) {
+  if (accumulator == Accumulator::add) return line(total.text + " += " + value.text + ";");
+  const Expression operands[3] = {total, value, {}};
+  line(total.text + " = " + applied(*row(accumulator).op, dtype, operands).text + ";");
+}
+void KernelPrinter::print(const Combine& s) {
+  print_combined(s.accumulator, type(s.to), text_of(s.to), as(s.value, type(s.to)));
+}
+void KernelPrinter::print(const StoreCombine& s) {
+  const DType dtype = type(s.buffer);
+  print_combined(s.accumulator, dtype, elements(s.buffer, s.offset, width(s.value), true), as(s.value, dtype));
+}
+
+// NaN beats everything but NaN, the first of equals stays.
+void KernelPrinter::print_first(Accumulator accumulator, DType dtype, const Expression& value, const std::string& best,
+                                const std::string& position, const Term& term) {
+  const std::string operand = within(value, Level::add);
+  std::string beats = operand + (accumulator == Accumulator::argmax ? " > " : " < ") + best;
+  if (is_float(dtype)) beats += " || (" + operand + " != " + operand + " && " + best + " == " + best + ")";
+  line("if (" + position + " < 0 || " + beats + ") " + best + " = " + value.text + ", " + position + " = " +
+       index(term).text + ";");
+}
+void KernelPrinter::print(const CombineFirst& s) {
+  print_first(s.accumulator, type(s.best), as(s.value, type(s.best)), text_of(s.best).text, text_of(s.position).text,
+              s.term);
+}
+void KernelPrinter::print(const StoreFirst& s) {
+  print_first(s.accumulator, type(s.value), as(s.value, type(s.value)), element(s.best, s.offset),
+              element(s.positions, s.offset), s.term);
+}
+
+void KernelPrinter::print(const Store& s) {
+  line(elements(s.buffer, s.offset, width(s.value), true).text + " = " + stored(s.value, type(s.buffer)).text + ";");
+}
+
+void KernelPrinter::print(const For& s) {
+  for (const std::string& text : dialect_.before_loop(s)) line(text);
+  if (s.unroll == Unroll::never) line(helper("keep_loop") + "()");
+  line(dialect_.loop(s, variable_name(s.variable)));
+  print_inside(s.body);
+  line("}");
+}
+
+// The condition that it is >= 0, without minus signs.
+std::string KernelPrinter::not_negative(const Term& term) const {
+  Term plus = Term::number(std::max<int64_t>(term.constant, 0)),
+       minus = Term::number(std::max<int64_t>(-term.constant, 0));
+  for (const Part& part : term.parts) {
+    Part positive = part;
+    positive.coefficient = std::abs(part.coefficient);
+    (part.coefficient < 0 ? minus : plus).parts.push_back(positive);
+  }
+  return plus.parts.empty() ? index(minus).text + " <= " + index(plus).text
+                            : index(plus).text + " >= " + index(minus).text;
+}
+void KernelPrinter::print(const If& s) {
+  std::string condition;
+  for (const Term& t : s.where) condition += (condition.empty() ? "" : " && ") + not_negative(t);
+  line("if (" + condition + ") {");
+  print_inside(s.body);
+  line("}");
+}
+
+}  // namespace caravan::codegen

@@ -1,0 +1,51 @@
+// A kernel as a function of a language: its parameters and its statements.
+#pragma once
+
+#include <set>
+
+#include "caravan/codegen/expressions.h"
+
+namespace caravan::codegen {
+
+class KernelPrinter : public Expressions {
+ public:
+  // Numbered names are the same for kernels that differ in nothing but which buffers they are about.
+  enum class Names : uint8_t { own, numbered };
+
+  KernelPrinter(const loop::Module& module, const loop::Kernel& kernel, const Dialect& dialect, Names names);
+
+  std::string head(const std::string& function) const;
+  std::string body();
+  const Uses& uses() const { return uses_; }  // the arguments: its buffers, symbols and streams, in this order
+
+ private:
+  std::string memory_name(const loop::Memory& memory) const override;
+  std::string variable_name(loop::Variable v) const override { return variables_[size_t(v)]; }
+  std::string symbol_name(int s) const override { return symbols_.at(s); }
+  std::string register_name(loop::Register r) const;
+  void name_totals(const loop::Block& block, std::set<std::string>& taken);
+  void place_locals();
+
+  void print_block(const loop::Block& block) override;
+  void print(const loop::Define& s) override;
+  void print(const loop::Reset& s) override;
+  void print(const loop::Combine& s) override;
+  void print(const loop::CombineFirst& s) override;
+  void print(const loop::Store& s) override;
+  void print(const loop::StoreCombine& s) override;
+  void print(const loop::StoreFirst& s) override;
+  void print(const loop::For& s) override;
+  void print(const loop::If& s) override;
+  void print_combined(Accumulator accumulator, DType dtype, const Expression& total, const Expression& value);
+  void print_first(Accumulator accumulator, DType dtype, const Expression& value, const std::string& best,
+                   const std::string& position, const loop::Term& term);
+  std::string not_negative(const loop::Term& term) const;
+
+  std::map<ir::BufferId, std::string> buffers_;
+  std::map<int, std::string> symbols_;
+  std::vector<std::string> variables_, locals_;
+  std::map<loop::Register, std::string> totals_;                        // names of accumulators
+  std::map<const loop::Statement*, std::vector<int>> declared_before_;  // locals
+};
+
+}  // namespace caravan::codegen

@@ -1,0 +1,52 @@
+// The kernels of a module as plain C99, for a text that calls them itself.
+#include <map>
+
+#include "caravan/base/error.h"
+#include "caravan/codegen/c.h"
+#include "caravan/codegen/kernel_printer.h"
+#include "caravan/codegen/prelude.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+
+PlainText to_plain(const Module& module, const std::string& prefix) {
+  PlainText out;
+  const PlainC dialect(prefix);
+  std::map<std::string, std::string> known;  // by text with numbered names
+  for (const Kernel& kernel : module.kernels) {
+    KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);
+    KernelPrinter numbered(module, kernel, dialect, KernelPrinter::Names::numbered);
+    const Uses& uses = printer.uses();
+    CARAVAN_CHECK(uses.symbols.empty() && uses.streams.empty() && !parallel_loop(kernel),
+                  "`" + kernel.name + "` needs more than its buffers");
+    auto [at, fresh] =
+        known.emplace(numbered.head("") + numbered.body(),
+                      prefix + "_k" + std::to_string(out.functions.size()) + "_" + identifier(kernel.name));
+    std::string comments;
+    for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
+    if (fresh) {
+      const std::string head = wrapped("static " + printer.head(at->second));
+      out.functions.push_back(comments + head + printer.body());
+      out.helpers.insert(printer.helpers().begin(), printer.helpers().end());
+    }
+    out.calls.push_back({at->second, fresh ? "" : comments, uses.buffers});
+  }
+  return out;
+}
+
+std::string plain_helpers(const std::set<std::string>& names, const std::string& prefix) {
+  constexpr std::string_view ours = "caravan_";
+  std::string out;
+  for (const Helper& helper : kHelpers) {
+    if (!names.count(std::string(helper.name.substr(ours.size())))) continue;
+    out += "\n";
+    std::string_view rest = helper.text;
+    for (size_t at; (at = rest.find(ours)) != rest.npos; rest.remove_prefix(at + ours.size()))
+      out.append(rest.substr(0, at)).append(prefix + "_");
+    out += rest;
+  }
+  return out;
+}
+
+}  // namespace caravan::codegen

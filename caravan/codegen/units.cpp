@@ -1,0 +1,144 @@
+// The kernels of a module as texts for the C compiler of this machine, with entries that run them in order.
+#include <algorithm>
+#include <map>
+
+#include "caravan/base/error.h"
+#include "caravan/base/random.h"
+#include "caravan/codegen/c.h"
+#include "caravan/codegen/kernel_printer.h"
+#include "caravan/codegen/prelude.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+
+namespace {
+
+// The functions of a module: one for kernels that differ in nothing but their buffers.
+struct Function {
+  std::string comments, head, body;
+  bool calls_math;
+};
+struct Parts {
+  std::vector<Function> functions;
+  std::string run;  // the entries, and what they call beside the functions
+};
+
+// The parallel loop's iterations in chunks that do not depend on how many threads there are.
+std::string chunk_function(const std::string& name, const For& loop, const std::string& call) {
+  const std::string extent = std::to_string(loop.extent), rows = std::to_string(loop.chunk);
+  return "static void " + name + "(const caravan_step* step, int64_t chunk) {\n  const int64_t from = " + rows +
+         "*chunk, to = from + " + rows + " < " + extent + " ? from + " + rows + " : " + extent + ";\n  " + call +
+         "\n}\n";
+}
+
+std::string call_of(const Kernel& kernel, const Uses& uses, const std::string& function) {
+  std::vector<std::string> arguments;
+  for (ir::BufferId id : uses.buffers) arguments.push_back("step->buffers[" + std::to_string(id) + "]");
+  for (int s : uses.symbols) arguments.push_back("step->symbols[" + std::to_string(s) + "]");
+  if (!uses.streams.empty()) arguments.push_back("step->seed");
+  for (const std::string& stream : uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+  if (parallel_loop(kernel)) arguments.push_back("from"), arguments.push_back("to");
+  return function + "(" + joined(arguments) + ");";
+}
+
+Parts parts_of(const Module& module) {
+  Parts out;
+  const GnuC dialect;
+  std::map<std::string, std::string> known;  // by text with numbered names
+  std::string chunks;
+  std::vector<std::string> calls;
+  for (size_t k = 0; k < module.kernels.size(); ++k) {
+    const Kernel& kernel = module.kernels[k];
+    KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);
+    KernelPrinter numbered(module, kernel, dialect, KernelPrinter::Names::numbered);
+    auto [at, fresh] =
+        known.emplace(numbered.head("") + numbered.body(), "k" + std::to_string(k) + "_" + identifier(kernel.name));
+    const std::string& function = at->second;
+    std::string call;
+    if (fresh) {
+      std::string comments;
+      for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
+      const std::string body = printer.body();
+      out.functions.push_back({comments, printer.head(function), body, printer.calls_math()});
+    } else {
+      for (const std::string& text : kernel.comments) call += "  " + comment(text) + "\n";
+    }
+    if (const For* loop = parallel_loop(kernel)) {
+      const std::string name = "chunk" + std::to_string(k);
+      chunks += chunk_function(name, *loop, call_of(kernel, printer.uses(), function));
+      const int64_t n = (loop->extent + loop->chunk - 1) / loop->chunk;
+      call += "  caravan_parallel(step, " + name + ", " + std::to_string(n) + ");\n";
+    } else {
+      call += "  " + call_of(kernel, printer.uses(), function) + "\n";
+    }
+    calls.push_back(std::move(call));
+  }
+  for (const auto& [state, value] : module.assignments) {  // every value is a buffer of its own by now
+    const ir::Buffer &to = module.buffers[size_t(state)], &from = module.buffers[size_t(value)];
+    CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype,
+                  "`" + to.name + "` is assigned `" + from.name + "`");
+    calls.push_back("  memcpy(step->buffers[" + std::to_string(state) + "], step->buffers[" + std::to_string(value) +
+                    "], " + std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " +
+                    comment(to.name + " := " + from.name) + "\n");
+  }
+  for (size_t n = 0; calls.size() > kMostCalls; ++n) {  // some of them become one call of a function that has them
+    std::vector<std::string> fewer;
+    for (size_t from = 0; from < calls.size(); from += kMostCalls) {
+      const std::string name = std::string(kEntry) + std::to_string(n) + "_" + std::to_string(fewer.size());
+      chunks += "\nstatic __attribute__((noinline)) void " + name + "(const caravan_step* step) {\n";
+      for (size_t k = from; k < std::min(from + kMostCalls, calls.size()); ++k) chunks += calls[k];
+      chunks += "}\n";
+      fewer.push_back("  " + name + "(step);\n");
+    }
+    calls = std::move(fewer);
+  }
+  out.run = chunks + "\nvoid " + std::string(kEntry) + "(const caravan_step* step) {\n  (void)step;\n";
+  for (const std::string& call : calls) out.run += call;
+  out.run += "}\n\nvoid " + std::string(kManySteps) +
+             "(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) {\n"
+             "  (void)symbols, (void)ranges;\n  for (int64_t s = 0; s < steps; ++s) {\n    " +
+             kEntry + "(step);\n";
+  for (size_t k = 0; k < module.symbols.size(); ++k) {
+    const std::string n = "[" + std::to_string(k) + "]";
+    out.run += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
+  }
+  out.run += "  }\n}\n";
+  return out;
+}
+
+std::string with_prelude(bool calls_math, const std::string& text) {
+  return "/* Generated by Caravan. */\n" + cpu_prelude(calls_math) + text;
+}
+
+}  // namespace
+
+std::string to_c(const Module& module) { return to_units(module, module.kernels.size() + 1)[0]; }
+
+std::vector<std::string> to_units(const Module& module, size_t most) {
+  const Parts parts = parts_of(module);
+  const size_t n = parts.functions.size(), apart = n > most ? (n + most - 1) / most : 0;
+  std::vector<std::string> out;
+  std::string last;
+  bool last_calls = false;
+  for (size_t u = 0; u < apart; ++u) {
+    std::string text;
+    bool calls = false;
+    for (size_t k = u * n / apart; k < (u + 1) * n / apart; ++k) {
+      const Function& f = parts.functions[k];
+      text += "\n" + f.comments + f.head + f.body;
+      last += f.head + ";\n";
+      calls = calls || f.calls_math;
+    }
+    out.push_back(with_prelude(calls, text));
+  }
+  if (apart == 0)
+    for (const Function& f : parts.functions) {
+      last += "\n" + f.comments + "static " + f.head + f.body;
+      last_calls = last_calls || f.calls_math;
+    }
+  out.push_back(with_prelude(last_calls, last + parts.run));
+  return out;
+}
+
+}  // namespace caravan::codegen

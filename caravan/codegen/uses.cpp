@@ -1,0 +1,115 @@
+#include "caravan/codegen/uses.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "caravan/loop/walk.h"
+#include "caravan/ops/spelling.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+using Part = Term::Part;
+
+namespace {
+
+class Counter {
+ public:
+  Counter(const Module& module, const Kernel& kernel)
+      : module_(module), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
+    for_each_access(kernel.body, [&](const Access& a) {
+      if (a.write) out_.written.insert(a.buffer);
+    });
+    count(kernel.body);
+    for (int uses : uses_) out_.is_variable.push_back(uses > 1);
+  }
+  Uses take() { return std::move(out_); }
+
+ private:
+  void use(Register r) { uses_[size_t(r)] += loops_[size_t(r)] == loop_ ? 1 : 2; }
+  void keep(Register r) { uses_[size_t(r)] += 2; }
+  void use(const Term& term) {
+    for (const Part& part : term.parts) {
+      if (part.kind == Part::Kind::symbol) add_once(out_.symbols, part.which);
+      if (part.kind == Part::Kind::load) keep(part.which);
+    }
+  }
+  template <class T>
+  static void add_once(std::vector<T>& list, const T& item) {
+    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  }
+  void touch(const Memory& memory) {
+    if (!memory.is_local()) add_once(out_.buffers, ir::BufferId(memory));
+  }
+  // Is it overwritten while its value may be needed? A local is written by other statements than those that read it,
+  // unless they stand in one block.
+  bool is_written(const Memory& memory) const {
+    return memory.is_local() ? locals_.count(memory.local()) > 0 : out_.written.count(memory) > 0;
+  }
+
+  void count(const Block& block) {
+    std::set<int> written;
+    for (const Statement& s : block)
+      for_each_local(s, [&](int local, bool write) {
+        if (write) written.insert(local);
+      });
+    std::swap(written, locals_);
+    for (const Statement& s : block) std::visit([&](const auto& x) { count(x); }, s);
+    std::swap(written, locals_);
+  }
+  void count(const Define& d) {
+    loops_[size_t(d.to)] = loop_;
+    if (auto* load = std::get_if<Load>(&d.value); load && is_written(load->buffer)) keep(d.to);
+    if (auto* constant = std::get_if<Constant>(&d.value); constant && constant->value == 0) zeros_.insert(d.to);
+    std::visit([&](const auto& v) { count_value(v); }, d.value);
+  }
+  void count_value(const Constant&) {}
+  void count_value(const Load& v) { touch(v.buffer), use(v.offset); }
+  void count_value(const IndexValue& v) { use(v.term); }
+  void count_value(const RandomValue& v) {
+    add_once(out_.streams, random_leaf(module_, v.leaf).stream);
+    use(v.element), use(v.step);
+  }
+  void count_value(const Apply& v) {
+    const Spelling& written = spelling(v.op, !is_float(v.compute));
+    const bool beside_zero = is_float(v.compute) && (v.op == Op::add || v.op == Op::sub) &&
+                             (zeros_.count(v.args[0]) || zeros_.count(v.args[1]));
+    for (int k = 0; k < row(v.op).arity; ++k)
+      for (int n = 0; n < written.mentions[k]; ++n)
+        beside_zero || written.conditional ? keep(v.args[k]) : use(v.args[k]);
+  }
+  void count_value(const Cast& v) { use(v.arg); }
+  void count(const Reset&) {}
+  void count(const Combine& c) { use(c.value); }
+  void count(const CombineFirst& c) { keep(c.value), use(c.term); }
+  void count(const Store& s) { touch(s.buffer), use(s.offset), use(s.value); }
+  void count(const StoreCombine& s) { touch(s.buffer), use(s.offset), use(s.value); }
+  void count(const StoreFirst& s) { touch(s.positions), touch(s.best), use(s.offset), keep(s.value), use(s.term); }
+  void count(const For& f) {
+    const int outside = std::exchange(loop_, ++last_loop_);
+    count(f.body);
+    loop_ = outside;
+  }
+  void count(const If& i) {
+    for (const Term& t : i.where) use(t);
+    count(i.body);
+  }
+
+  const Module& module_;
+  std::vector<int> uses_, loops_;  // by register: how often it is used; in which loop it is defined
+  int loop_ = 0, last_loop_ = 0;
+  std::set<int> locals_;  // that the block writes
+  std::set<Register> zeros_;
+  Uses out_;
+};
+
+}  // namespace
+
+Uses uses_of(const Module& module, const Kernel& kernel) { return Counter(module, kernel).take(); }
+
+const ir::RandomLeaf& random_leaf(const Module& module, ir::BufferId id) {
+  return std::get<ir::RandomLeaf>(module.buffers[size_t(id)].kind);
+}
+
+}  // namespace caravan::codegen
