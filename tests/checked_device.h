@@ -89,7 +89,7 @@ inline Task in_f64(Task task) {
   }
   for (ir::Buffer& b : task.program.buffers) {
     if (!is_float(b.dtype)) continue;
-    if (auto* data = std::get_if<ir::DataLeaf>(&b.kind)) data->array = data->array.cast(DType::f64);
+    if (auto* data = std::get_if<ir::DataLeaf>(&b.kind)) data->array = data->number ? Array(b.shape, {*data->number}, DType::f64) : data->array.cast(DType::f64);
     b.dtype = DType::f64;
   }
   return task;

@@ -576,6 +576,17 @@ string repeated(const string& text, int times) {
   return out;
 }
 
+TEST_F(Command, AnotherRateOrNumberOfStepsCompilesNothing) {
+  const Arguments own = {"CARAVAN_CACHE=" + folder_ + "/kernels"};
+  auto kernels = [&] { return number(run({"doctor", "--json"}, own).out, "kernels"); };
+  const Outcome first = run({"train", "moons", "--quiet", "--json", "--device", "cpu", "--steps", "100"}, own);
+  const double compiled = kernels();
+  EXPECT_GT(compiled, 0);
+  const Outcome other = run({"train", "moons", "--quiet", "--json", "--device", "cpu", "--steps", "90", "--lr", "0.03"}, own);
+  EXPECT_EQ(kernels(), compiled);
+  EXPECT_NE(number(first.out, "ewma_loss"), number(other.out, "ewma_loss"));
+}
+
 TEST_F(Command, ThreadsAreThoseThatTheProcessMayHave) {
   const Outcome o = run_program({"/usr/bin/taskset", "-c", "0", CARAVAN_COMMAND, "doctor", "--json"});
   if (o.code == 127) GTEST_SKIP() << "there is no taskset";

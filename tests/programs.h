@@ -95,7 +95,7 @@ ir::Body rewritten(const ir::Body& from, Change change, DType (*cast_to)(DType) 
 inline Task in_f32(Task task) {
   auto narrow = [](DType dtype) { return dtype == DType::f64 ? DType::f32 : dtype; };
   for (ir::Buffer& b : task.program.buffers) {
-    if (auto* data = std::get_if<ir::DataLeaf>(&b.kind)) data->array = data->array.cast(narrow(b.dtype));
+    if (auto* data = std::get_if<ir::DataLeaf>(&b.kind)) data->array = data->array.cast(narrow(b.dtype)), data->number.reset();
     b.dtype = narrow(b.dtype);
   }
   for (ir::Accumulation& a : task.program.accumulations)

@@ -47,7 +47,7 @@ Recipe mnist_mlp_recipe(const Request& request) {
 
   const Network network(request.wishes);
   Tensor loss = nn::cross_entropy(network(x), labels).named("loss");
-  Tensor lr = paper ? step * 0 + schedule.lr : linear_decay(step, double(schedule.steps), schedule.lr);
+  Tensor lr = paper ? step * 0 + tunable(schedule.lr, "lr") : linear_decay(step, double(schedule.steps), schedule.lr);
 
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
   add_digit_findings(out, digits, [=](const Tensor& images) { return nn::softmax(network(images)); });

@@ -30,7 +30,7 @@ Recipe moons_recipe(const Request& request) {
 
   const Network network;
   Tensor loss = (sum(relu(1 - y * network(x))) / schedule.batch).named("loss");
-  Tensor lr = schedule.lr * (2 - step / double(schedule.steps));
+  Tensor lr = tunable(schedule.lr, "lr") * (2 - step / tunable(double(schedule.steps), "steps"));
 
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
   out.examine = [=](Context& ctx) {

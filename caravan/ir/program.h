@@ -36,8 +36,9 @@ using BufferId = int;
 
 struct StateLeaf {};  // lives in the Context under the buffer's name
 struct DataLeaf {
-  Array array;
-};  // of the buffer's sizes and precision
+  Array array;                     // of the buffer's sizes and precision
+  std::optional<double> number{};  // a scalar before it was rounded to that precision: what the interpreter reads
+};
 struct NumberLeaf {
   double value = 0;
 };

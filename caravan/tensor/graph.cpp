@@ -117,7 +117,10 @@ bool same_value(const Tensor& a, const Tensor& b) {
     }
     const bool same = match(
         x->kind, [&](const StateNode& n) { return n.name == y->state()->name; },
-        [&](const NumberNode& n) { return n.value == std::get<NumberNode>(y->kind).value; },
+        [&](const NumberNode& n) {
+          const auto& m = std::get<NumberNode>(y->kind);
+          return n.value == m.value && n.tunable == m.tunable;
+        },
         [&](const IndexNode& n) { return n.symbol->name == std::get<IndexNode>(y->kind).symbol->name; },
         [](const auto&) { return false; });
     if (!same) return false;

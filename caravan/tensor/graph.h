@@ -56,6 +56,7 @@ struct DataNode {
 };
 struct NumberNode {
   double value = 0;
+  bool tunable = false;  // data of a compiled program, not a constant of its text
 };
 struct IndexNode {
   shape::SymbolRef symbol;

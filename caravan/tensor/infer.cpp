@@ -1,7 +1,9 @@
 #include "caravan/tensor/infer.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
@@ -233,24 +235,56 @@ class Emitter {
     for (const Tensor& t : order) emit(t);
     for (const auto& a : program_.assignments()) out_.assignments.push_back({buffer(a.state), buffer(a.value)});
     for (const Tensor& t : program_.observed()) out_.observed.push_back(buffer(t));
-    if (tensors) *tensors = std::move(order);
+    if (tensors) *tensors = std::move(tensors_);
     return std::move(out_);
   }
 
  private:
   ir::BufferId buffer(const Tensor& t) const { return buffers_.at(&t.node()); }
 
-  // C++ numbers, captured sizes and what is computed from them alone become constants of the bodies that read them.
+  struct Number {
+    double value = 0;
+    bool tunable = false;
+  };
+  // C++ numbers, captured sizes and what is computed from them alone become constants of the bodies that read them;
+  // where a tunable number is among them, leaves that are data.
   void note_number(const Node& node) {
     if (auto* random = std::get_if<RandomNode>(&node.kind)) kept_.insert(&random->step.node());
     if (!node.weak) return;
-    if (auto* n = std::get_if<NumberNode>(&node.kind)) numbers_[&node] = n->value;
-    if (auto* n = std::get_if<SizeNode>(&node.kind)) numbers_[&node] = double(inference_.size(n->dim));
+    if (auto* n = std::get_if<NumberNode>(&node.kind)) numbers_[&node] = {n->value, n->tunable};
+    if (auto* n = std::get_if<SizeNode>(&node.kind)) numbers_[&node] = {double(inference_.size(n->dim)), false};
     if (const AccumulateNode* n = node.accumulate()) {
       std::vector<double> values;
-      for (const auto& o : n->operands) values.push_back(numbers_.at(&o.tensor.node()));
-      numbers_[&node] = ir::evaluate(*n->body, values, 0);
+      bool tunable = false;
+      for (const auto& o : n->operands) {
+        const Number& number = numbers_.at(&o.tensor.node());
+        values.push_back(number.value), tunable = tunable || number.tunable;
+      }
+      numbers_[&node] = {ir::evaluate(*n->body, values, 0), tunable};
     }
+  }
+
+  // The precision to which an accumulation rounds the numbers that it reads; none where they meet integers.
+  static std::optional<DType> precision_of_numbers(const Node& node, const AccumulateNode& n) {
+    std::optional<DType> met;
+    for (const auto& o : n.operands)
+      if (!o.tensor.node().weak) met = met ? promote(*met, o.tensor.dtype()) : o.tensor.dtype();
+    if (!met || !is_float(*met)) met = node.dtype;
+    if (!is_float(*met)) return std::nullopt;
+    const bool narrow = *met == DType::f16 || *met == DType::bf16;  // computed in f32, but compared as they are
+    return narrow && node.dtype != DType::boolean ? DType::f32 : *met;
+  }
+  // The leaf that holds a tunable number in a precision; one for all that read it. Numbers that are compared are
+  // rounded in every engine (dtype.h, rule 2).
+  ir::BufferId number_leaf(const Tensor& number, double value, DType dtype, bool compared) {
+    const auto [at, added] =
+        number_leaves_.try_emplace({&number.node(), dtype, compared}, ir::BufferId(out_.buffers.size()));
+    if (added) {
+      ir::DataLeaf leaf{Array({}, {value}, dtype), compared ? std::nullopt : std::optional(value)};
+      out_.buffers.push_back({unique(number.node().label), {}, dtype, std::move(leaf), number.node().where});
+      tensors_.push_back(number);
+    }
+    return at->second;
   }
 
   std::string unique(std::string base) {
@@ -285,7 +319,10 @@ class Emitter {
     b.kind = match(
         node.kind, [&](const StateNode&) -> ir::BufferKind { return ir::StateLeaf{}; },
         [&](const DataNode& n) -> ir::BufferKind { return ir::DataLeaf{n.array}; },
-        [&](const NumberNode& n) -> ir::BufferKind { return ir::NumberLeaf{n.value}; },
+        [&](const NumberNode& n) -> ir::BufferKind {
+          if (n.tunable) return ir::DataLeaf{Array({}, {n.value}, node.dtype), n.value};
+          return ir::NumberLeaf{n.value};
+        },
         [&](const IndexNode& n) -> ir::BufferKind { return ir::SymbolLeaf{symbol(n.symbol)}; },
         [&](const SizeNode& n) -> ir::BufferKind { return ir::NumberLeaf{double(inference_.size(n.dim))}; },
         [&](const IotaNode&) -> ir::BufferKind { return ir::IotaLeaf{}; },
@@ -294,7 +331,7 @@ class Emitter {
         },
         [&](const AccumulateNode&) -> ir::BufferKind { return ir::Computed{}; });
     buffers_[&node] = ir::BufferId(out_.buffers.size());
-    out_.buffers.push_back(std::move(b));
+    out_.buffers.push_back(std::move(b)), tensors_.push_back(tensor);
     if (const AccumulateNode* n = node.accumulate()) emit_accumulation(tensor, *n);
   }
 
@@ -313,15 +350,22 @@ class Emitter {
     std::vector<int> renamed(n.operands.size(), -1);  // operand of the node -> operand of the accumulation
     std::vector<int> slot_operand(n.link->relation->slots.size(), -1);
     std::vector<std::optional<ir::Body::Number>> constants(n.operands.size());
+    const std::optional<DType> precision = precision_of_numbers(tensor.node(), n);
     for (size_t i = 0; i < n.operands.size(); ++i) {
       if (!needed[i]) continue;
-      if (auto at = numbers_.find(&n.operands[i].tensor.node()); at != numbers_.end()) {
-        constants[i] = {at->second, n.operands[i].tensor.dtype()};
+      const Tensor& operand = n.operands[i].tensor;
+      const auto number = numbers_.find(&operand.node());
+      const bool is_data = number != numbers_.end() && number->second.tunable && precision;
+      if (number != numbers_.end() && !is_data) {
+        constants[i] = {number->second.value, operand.dtype()};
         continue;
       }
       renamed[i] = int(out.operands.size());
       slot_operand[size_t(n.operands[i].slot)] = renamed[i];
-      out.operands.push_back({buffer(n.operands[i].tensor), {}});
+      out.operands.push_back(
+          {is_data ? number_leaf(operand, number->second.value, *precision, tensor.dtype() == DType::boolean)
+                   : buffer(operand),
+           {}});
     }
     auto localise = [&](const std::vector<ir::Term>& terms, const Shape& shape) {
       std::vector<ir::Term> result;
@@ -361,7 +405,9 @@ class Emitter {
   ir::Program out_;
   std::unordered_map<const Node*, ir::BufferId> buffers_;
   std::unordered_map<const shape::Symbol*, int> symbols_;
-  std::unordered_map<const Node*, double> numbers_;
+  std::vector<Tensor> tensors_;  // of the buffers
+  std::unordered_map<const Node*, Number> numbers_;
+  std::map<std::tuple<const Node*, DType, bool>, ir::BufferId> number_leaves_;
   std::set<const Node*> kept_;  // numbers that need a buffer all the same: roots and random steps
   std::set<std::string> names_;
   std::map<std::string, int> next_;

@@ -185,6 +185,12 @@ Tensor number(double value, DType dtype, Source where) {
   node->weak = false;
   return Tensor(std::move(node));
 }
+Tensor tunable(double value, std::string label, Source where) {
+  auto node = std::make_shared<Node>(weak_number(value, DType::f32, where).node());
+  std::get<NumberNode>(node->kind).tunable = true;
+  node->label = std::move(label);
+  return Tensor(std::move(node));
+}
 Tensor iota(Extent size, Source where) {
   auto node = std::make_shared<Node>();
   node->label = "iota";

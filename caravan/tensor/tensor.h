@@ -289,7 +289,11 @@ Tensor tensor(const Array& array, std::string label = "data", Source where = Sou
 Tensor tensor(std::initializer_list<double> values, Source where = Source::here());
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Source where = Source::here());
 Tensor number(double value, DType dtype, Source where = Source::here());  // refused if dtype cannot hold it
-Tensor iota(Extent size, Source where = Source::here());                  // 0, 1, 2, ... on one output axis
+// A number that may change between runs of a program, such as a learning rate: it is data of the compiled program and
+// not a constant of its text, so that another value needs no compilation. It takes the precision of what it meets, as a
+// C++ number does, and so does what is computed from numbers alone. `label` is its name in listings.
+Tensor tunable(double value, std::string label = "number", Source where = Source::here());
+Tensor iota(Extent size, Source where = Source::here());  // 0, 1, 2, ... on one output axis
 Tensor ones_like(const Tensor& shape, Source where = Source::here());
 Tensor zeros_like(const Tensor& shape, Source where = Source::here());
 Tensor full_like(const Tensor& shape, double value, Source where = Source::here());

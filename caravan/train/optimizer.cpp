@@ -52,19 +52,44 @@ Optimizer optimizer_of(const char* kind, const std::string& name, Source where, 
       owner, where);
 }
 
+// Numbers of optimisers and schedules are data of the program: another rate needs no compilation. Whether a term is
+// there at all (a weight decay or a momentum of 0) is part of the text.
+Tensor tunable_rate(const Operand& lr) {
+  const auto* number = std::get_if<NumberNode>(&lr.tensor.node().kind);
+  return number && lr.tensor.node().weak ? tunable(number->value, "lr", lr.where) : lr.tensor;
+}
+
+// decay * average + (1 - decay) * value, the running mean of an optimiser.
+struct RunningMean {
+  Tensor old_weight, new_weight;
+  RunningMean(double decay, const std::string& label, Source where)
+      : old_weight(tunable(decay, label, where)), new_weight(tunable(1 - decay, label, where)) {}
+  Tensor operator()(const Tensor& average, const Tensor& value) const {
+    return old_weight * average + new_weight * value;
+  }
+};
+
 Optimizer adam_with(const AdamOptions& o, bool decoupled, Source where) {
+  const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where),
+               epsilon = tunable(o.epsilon, "epsilon", where);
+  const RunningMean first(o.beta1, "beta1", where), second(o.beta2, "beta2", where);
+  // 1 - beta^t as it stands would keep only four digits of 1 - 0.999 in single precision.
+  auto correction = [where](double beta, const char* label) -> std::function<Tensor(const Tensor&)> {
+    if (beta == 0) return [](const Tensor&) { return number(1, DType::f32); };
+    return [log_beta = tunable(std::log(beta), label, where)](const Tensor& t) {
+      return -expm1(log_beta * cast(t, DType::f32));
+    };
+  };
+  auto first_correction = correction(o.beta1, "log_beta1"), second_correction = correction(o.beta2, "log_beta2");
+  const bool in_gradient = !decoupled && o.weight_decay != 0, apart = decoupled && o.weight_decay != 0;
   return optimizer_of(
       decoupled ? "adamw" : "adam", o.name, where, [=](const Tensor& p, const Tensor& gradient, const Memory& memory) {
         Tensor count = memory.count(), t = count + 1, mean = memory("mean"), square_mean = memory("square");
-        // 1 - beta^t as it stands would keep only four digits of 1 - 0.999 in single precision.
-        auto correction = [&](double beta) {
-          return beta == 0 ? number(1, DType::f32) : -expm1(std::log(beta) * cast(t, DType::f32));
-        };
-        Tensor g = decoupled || o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
-        Tensor m = o.beta1 * mean + (1 - o.beta1) * g, v = o.beta2 * square_mean + (1 - o.beta2) * square(g);
-        Tensor step = (m / correction(o.beta1)) / (sqrt(v / correction(o.beta2)) + o.epsilon);
-        if (decoupled && o.weight_decay != 0) step = step + o.weight_decay * p;
-        return assign(mean, m) & assign(square_mean, v) & assign(p, p - o.lr * step) & assign(count, t);
+        Tensor g = in_gradient ? gradient + weight_decay * p : gradient;
+        Tensor m = first(mean, g), v = second(square_mean, square(g));
+        Tensor step = (m / first_correction(t)) / (sqrt(v / second_correction(t)) + epsilon);
+        if (apart) step = step + weight_decay * p;
+        return assign(mean, m) & assign(square_mean, v) & assign(p, p - lr * step) & assign(count, t);
       });
 }
 
@@ -94,11 +119,13 @@ Program Optimizer::operator()(const Gradients& gradients) const {
 
 Optimizer sgd(const SgdOptions& o, Source where) {
   if (o.nesterov && o.momentum == 0) throw ConfigError("sgd: .nesterov needs a .momentum.");
-  return optimizer_of("sgd", o.name, where, [o](const Tensor& p, const Tensor& gradient, const Memory& memory) {
-    Tensor g = o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
-    if (o.momentum == 0) return assign(p, p - o.lr * g);
-    Tensor velocity = memory("velocity"), v = o.momentum * velocity + g;
-    return assign(velocity, v) & assign(p, p - o.lr * (o.nesterov ? g + o.momentum * v : v));
+  const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where),
+               momentum = tunable(o.momentum, "momentum", where);
+  return optimizer_of("sgd", o.name, where, [=](const Tensor& p, const Tensor& gradient, const Memory& memory) {
+    Tensor g = o.weight_decay == 0 ? gradient : gradient + weight_decay * p;
+    if (o.momentum == 0) return assign(p, p - lr * g);
+    Tensor velocity = memory("velocity"), v = momentum * velocity + g;
+    return assign(velocity, v) & assign(p, p - lr * (o.nesterov ? g + momentum * v : v));
   });
 }
 
@@ -106,22 +133,27 @@ Optimizer adam(const AdamOptions& o, Source where) { return adam_with(o, false, 
 Optimizer adamw(const AdamOptions& o, Source where) { return adam_with(o, true, where); }
 
 Optimizer rmsprop(const RmsPropOptions& o, Source where) {
-  return optimizer_of("rmsprop", o.name, where, [o](const Tensor& p, const Tensor& gradient, const Memory& memory) {
-    Tensor g = o.weight_decay == 0 ? gradient : gradient + o.weight_decay * p;
-    Tensor square_mean = memory("square"), v = o.decay * square_mean + (1 - o.decay) * square(g);
-    Tensor step = g / (sqrt(v) + o.epsilon);
-    if (o.momentum == 0) return assign(square_mean, v) & assign(p, p - o.lr * step);
-    Tensor velocity = memory("velocity"), u = o.momentum * velocity + step;
-    return assign(square_mean, v) & assign(velocity, u) & assign(p, p - o.lr * u);
+  const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where),
+               momentum = tunable(o.momentum, "momentum", where), epsilon = tunable(o.epsilon, "epsilon", where);
+  const RunningMean second(o.decay, "decay", where);
+  return optimizer_of("rmsprop", o.name, where, [=](const Tensor& p, const Tensor& gradient, const Memory& memory) {
+    Tensor g = o.weight_decay == 0 ? gradient : gradient + weight_decay * p;
+    Tensor square_mean = memory("square"), v = second(square_mean, square(g));
+    Tensor step = g / (sqrt(v) + epsilon);
+    if (o.momentum == 0) return assign(square_mean, v) & assign(p, p - lr * step);
+    Tensor velocity = memory("velocity"), u = momentum * velocity + step;
+    return assign(square_mean, v) & assign(velocity, u) & assign(p, p - lr * u);
   });
 }
 
 Optimizer lion(const LionOptions& o, Source where) {
-  return optimizer_of("lion", o.name, where, [o](const Tensor& p, const Tensor& g, const Memory& memory) {
+  const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where);
+  const RunningMean stepped(o.beta1, "beta1", where), remembered(o.beta2, "beta2", where);
+  return optimizer_of("lion", o.name, where, [=](const Tensor& p, const Tensor& g, const Memory& memory) {
     Tensor mean = memory("mean");
-    Tensor step = sign(o.beta1 * mean + (1 - o.beta1) * g);
-    if (o.weight_decay != 0) step = step + o.weight_decay * p;
-    return assign(mean, o.beta2 * mean + (1 - o.beta2) * g) & assign(p, p - o.lr * step);
+    Tensor step = sign(stepped(mean, g));
+    if (o.weight_decay != 0) step = step + weight_decay * p;
+    return assign(mean, remembered(mean, g)) & assign(p, p - lr * step);
   });
 }
 
@@ -137,14 +169,14 @@ Tensor global_norm(const Gradients& list) {
 }
 
 Transform clip_by_value(double limit) {
-  return [limit](Gradients list) {
-    for (Gradient& g : list) g.value = clamp(g.value, -limit, limit);
+  return [low = tunable(-limit, "limit"), high = tunable(limit, "limit")](Gradients list) {
+    for (Gradient& g : list) g.value = clamp(g.value, low, high);
     return list;
   };
 }
 
 Transform clip_by_global_norm(double limit) {
-  return [limit](Gradients list) {
+  return [limit = tunable(limit, "limit")](Gradients list) {
     Tensor scale = min(1.0, limit / (global_norm(list) + 1e-6));
     for (Gradient& g : list) g.value = g.value * scale;
     return list;
@@ -180,17 +212,24 @@ Program averages(const std::vector<Tensor>& params, double decay, const std::str
 }
 
 Tensor linear_decay(Operand step, double steps, double from, double to) {
-  return from + (to - from) * min(step / steps, 1.0);
+  return tunable(from, "from", step.where) +
+         tunable(to - from, "change", step.where) * min(step / tunable(steps, "steps", step.where), 1.0);
 }
 Tensor cosine_decay(Operand step, double steps, double from, double to) {
-  return to + 0.5 * (from - to) * (1 + cos(std::numbers::pi * min(step / steps, 1.0)));
+  return tunable(to, "to", step.where) +
+         tunable(0.5 * (from - to), "half_change", step.where) *
+             (1 + cos(std::numbers::pi * min(step / tunable(steps, "steps", step.where), 1.0)));
 }
 Tensor exponential_decay(Operand step, double from, double factor, double every) {
-  return from * pow(factor, step / every);
+  return tunable(from, "from", step.where) *
+         pow(tunable(factor, "factor", step.where), step / tunable(every, "every", step.where));
 }
 Tensor step_decay(Operand step, double from, double factor, double every) {
-  return from * pow(factor, floor(step / every));
+  return tunable(from, "from", step.where) *
+         pow(tunable(factor, "factor", step.where), floor(step / tunable(every, "every", step.where)));
 }
-Tensor warmup(Operand step, double steps, Operand rate) { return rate * min((step + 1) / steps, 1.0); }
+Tensor warmup(Operand step, double steps, Operand rate) {
+  return tunable_rate(rate) * min((step + 1) / tunable(steps, "steps", step.where), 1.0);
+}
 
 }  // namespace caravan

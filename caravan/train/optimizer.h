@@ -13,6 +13,9 @@
 //     Routine tuned = ctx.compile(train_step(loss, adam({.lr = 1e-5})));  // refused without the line before
 //
 // Optimisers of one .name share their states on purpose, also where they are made in different places.
+//
+// Numbers here (rates, decays, limits, steps of a schedule) are data of the compiled program, so that another value
+// compiles nothing; but for 0, which leaves a term out. `tunable` makes such numbers for formulas of your own.
 #pragma once
 
 #include <concepts>

@@ -85,7 +85,8 @@ class Buffers {
   Elements elements(BufferId id) {
     const Buffer& buffer = program_.buffers[size_t(id)];
     if (std::holds_alternative<ir::StateLeaf>(buffer.kind)) return whole(state_values(buffer));
-    if (const auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) return whole(data->array);
+    if (const auto* data = std::get_if<ir::DataLeaf>(&buffer.kind))
+      return data->number ? Elements{&*data->number, DType::f64, 1} : whole(data->array);
     return whole(made(id));
   }
 
@@ -97,6 +98,7 @@ class Buffers {
   Array copy(BufferId id, DType dtype) {
     const Buffer& buffer = program_.buffers[size_t(id)];
     const auto* data = std::get_if<ir::DataLeaf>(&buffer.kind);
+    if (data && data->number) return Array(buffer.shape, {*data->number}, dtype);
     const Array& from = std::holds_alternative<ir::StateLeaf>(buffer.kind) ? state_values(buffer)
                         : data                                             ? data->array
                                                                            : made(id);
