@@ -225,6 +225,41 @@ TEST(KernelCache, CodeWithoutAFunctionNamesItsFile) {
   EXPECT_EQ(said, "error: compiled code has no `question`; remove `" + entry_in(folder) + "`.");
 }
 
+TEST(KernelCache, CommentsAreNoPartOfWhatIsCompiled) {
+  struct {
+    const char* text;
+    const char* expected;
+  } const rows[] = {
+      {"/* moons.cpp:12 */\nint answer(void) { return 42; } // the end", "42 made"},
+      {"/* moons.cpp:13: it's a line */\nint answer(void) { return 42; } // another", "42 from the cache"},
+      {"int answer(void) { return 42; }", "42 made"},  // blanks at the end of a line are kept
+      {"\n\n/* a\n   b */\nint answer(void) { return 42; }\n", "42 from the cache"},
+      {"int answer(void) { return \"/*7*/\"[2] == '7' ? '\\'' + 3 : '/' * '*'; }", "42 made"},
+      {"int answer(void) { return \"/*8*/\"[2] == '7' ? '\\'' + 3 : '\"' /* \" */ + 8; }", "42 made"},
+      {"int answer(void) { return 7 /*/ + 35 /*/ ; }", "7 made"},
+  };
+  const TemporaryFolder folder;
+  for (const auto& row : rows) EXPECT_EQ(compiled_in_child(row.text, in_folder(folder)), row.expected) << row.text;
+}
+TEST(KernelCache, TheSameModelAtAnotherLineIsNotCompiledAgain) {
+  const TemporaryFolder folder;
+  auto at = [&](int line) {
+    return said_by_child([&] {
+      ContextOptions options;
+      options.device = "cpu", options.cache = folder.path();
+      const Source where{"model.cpp", line};
+      Tensor w = param("w", {.output = {7}}, where), x = tensor(Array(parse_shape("5|3")), "x", where);
+      const Routine routine = Context(options).compile(observe(tanh(Operand(w(Operand(x, where)), where))));
+      return (routine.report().from_cache ? "from the cache: " : "made: ") + routine.to_string();
+    });
+  };
+  const string first = at(12), second = at(13);
+  EXPECT_CONTAINS(first, "made: ");
+  EXPECT_CONTAINS(first, "model.cpp:12");
+  EXPECT_CONTAINS(second, "from the cache: ");
+  EXPECT_CONTAINS(second, "model.cpp:13");
+}
+
 // ---------------------------------------------------------------- while the compiler or the disk fails
 
 TEST(KernelCache, ServesWhileTheCompilerIsMissing) {

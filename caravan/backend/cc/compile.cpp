@@ -35,6 +35,42 @@ namespace {
 constexpr const char* kCode = ".so";    // entries of the cache: machine code,
 constexpr const char* kNote = ".note";  // and what a compiler said of its version
 
+// What the compiler reads of a C text: without comments, and without lines that are then empty. Comments name lines of
+// the user's program, which move when something above them is edited.
+std::string without_comments(std::string_view text) {
+  std::string out;
+  size_t line = 0;  // where it begins, in `out`
+  auto end_line = [&] {
+    if (out.find_first_not_of(" \t", line) == std::string::npos)
+      out.resize(line);
+    else
+      out += '\n';
+    line = out.size();
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') {
+      end_line();
+    } else if (text[i] == '"' || text[i] == '\'') {  // a comment does not begin in a literal
+      const char quote = text[i];
+      out += quote;
+      for (++i; i < text.size() && text[i] != quote; ++i) {
+        if (text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+        out += text[i];
+      }
+      out += quote;
+    } else if (text.substr(i, 2) == "/*") {
+      i = std::min(text.find("*/", i + 2), text.size() - 2) + 1;
+      out += ' ';
+    } else if (text.substr(i, 2) == "//") {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else {
+      out += text[i];
+    }
+  }
+  end_line();
+  return out;
+}
+
 std::string processor() {
   std::ifstream in("/proc/cpuinfo");
   std::string line, out;
@@ -219,7 +255,7 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
   KernelCache cache(options.cache);
   const Version version = version_of(options.compiler, cache);
   std::string content;
-  for (const std::string& text : texts) content += text + "\n";
+  for (const std::string& text : texts) content += without_comments(text) + "\n";
   const std::string key =
       digest(content + options.compiler + "\n" + version.text + "\n" + joined(options.flags, " ") + "\n" + processor());
   auto made = [&](std::shared_ptr<Library> library, const std::string& place, bool found) {

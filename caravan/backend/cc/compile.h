@@ -1,6 +1,7 @@
 // C text to machine code in this process: the system's compiler as a subprocess, with a disk cache of what it made.
 //
-// The key of an entry is a hash of text, compiler, its version, flags and the processor's features. What is in the
+// The key of an entry is a hash of the text without its comments, compiler, its version, flags and the processor's
+// features. What is in the
 // cache is loaded also while the compiler cannot be run. Where the cache cannot be written, because it is full, or may
 // only be read, or is not safe (backend/kernel_cache.h), what is missing goes to a folder of this process alone.
 // Nothing here prints.
@@ -63,7 +64,7 @@ class Library {
 struct Compiled {
   std::shared_ptr<Library> library;
   bool from_cache = false;
-  std::vector<std::string> sources;  // paths of the texts, kept beside the entry
+  std::vector<std::string> sources;  // paths of the texts, kept beside the entry, with the comments they first had
 };
 
 // Texts that make one library, compiled at the same time on as many processors as this process may use.
