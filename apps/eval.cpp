@@ -7,6 +7,7 @@
 #include "apps/json_line.h"
 #include "apps/model_file.h"
 #include "apps/output_folder.h"
+#include "apps/progress.h"
 #include "caravan/train/checkpoint.h"
 
 namespace caravan::app {
@@ -18,7 +19,8 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
   Context ctx({.seed = file.request.seed,
                .device = settings.device(),
                .threads = int(settings.threads()),
-               .cache = settings.cache()});
+               .cache = settings.cache(),
+               .compiling = compile_notice(options.quiet || options.json)});
   ctx.compile(observe(recipe.loss));  // so that the Context has the model's states
   load_checkpoint(file.states, file.path, ctx, {.allow_unexpected = true});  // the moments of its optimiser
   const std::string nonfinite = nonfinite_state(ctx);

@@ -8,6 +8,7 @@
 
 #include "apps/commands.h"
 #include "apps/json_line.h"
+#include "apps/progress.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
 #include "caravan/runtime/devices.h"
@@ -108,6 +109,7 @@ int parity_command(const ParityOptions& options, const Settings& settings) {
   context.device = device_for(settings);
   context.cache = settings.cache();
   context.threads = int(settings.threads());
+  context.compiling = compile_notice(options.quiet || options.json);
 
   int failed = 0;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();

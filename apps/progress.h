@@ -2,9 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "caravan/runtime/compile_notice.h"
+
 namespace caravan::app {
+
+// For ContextOptions::compiling: what takes long is told on a terminal, unless the command is to say nothing.
+inline std::function<void(int, int)> compile_notice(bool quiet) { return quiet ? nullptr : notice_on_terminal(); }
 
 class Progress {
  public:

@@ -208,11 +208,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   Recipe recipe = make_recipe(row, start);
   const int64_t until = last_step(options, start, recipe.schedule);
   ContextOptions wanted = context_options(options, settings, start);
-  wanted.compiling = [bar = std::make_shared<std::optional<Progress>>(), quiet = options.quiet](int done, int total) {
-    if (done == 0) bar->emplace(total, 4, quiet);
-    (*bar)->at(done, fmt::format("compiling {}/{}", done, total));
-    if (done == total) bar->reset();
-  };
+  wanted.compiling = compile_notice(options.quiet || options.json);
   const auto begun = std::chrono::steady_clock::now();
   Context ctx(wanted);
   Routine step = ctx.compile(recipe.program);

@@ -1,5 +1,6 @@
 // The command as a user meets it: arguments in, text, JSON and an exit code out.
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/stat.h>
 
 #ifdef CARAVAN_COMMAND
@@ -574,6 +575,49 @@ string repeated(const string& text, int times) {
   string out;
   for (int i = 0; i < times; ++i) out += text;
   return out;
+}
+
+// What a command writes to standard error, which is a terminal.
+string said_on_a_terminal(const Arguments& arguments, const Arguments& environment) {
+  int terminal = -1, end = -1;
+  if (openpty(&terminal, &end, nullptr, nullptr, nullptr) != 0) return "no terminal";
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const string& e : environment) putenv(const_cast<char*>(e.c_str()));
+    std::vector<char*> argv;
+    for (const string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+    argv.push_back(nullptr);
+    if (dup2(end, 2) == 2 && dup2(open("/dev/null", O_WRONLY), 1) == 1) execv(argv[0], argv.data());
+    _exit(127);
+  }
+  close(end);
+  string out;
+  char buffer[512];
+  for (ssize_t n; (n = read(terminal, buffer, sizeof buffer)) > 0;) out.append(buffer, size_t(n));
+  close(terminal);
+  waitpid(child, nullptr, 0);
+  return out;
+}
+TEST_F(Command, ALongCompilationIsToldOnATerminalAlone) {
+  std::filesystem::create_directory(folder_ + "/bin");
+  const string slow = folder_ + "/bin/cc", path = string("PATH=") + folder_ + "/bin:" + getenv("PATH");
+  std::ofstream(slow) << "#!/bin/sh\ncase \"$*\" in *-shared*) sleep 1.5;; esac\nexec /usr/bin/cc \"$@\"\n";
+  std::filesystem::permissions(slow, std::filesystem::perms(0755));
+  const Arguments train = {CARAVAN_COMMAND, "train", "linear", "--steps", "1", "--device", "cpu"};
+  auto with = [&](Arguments more) {
+    Arguments out = train;
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  };
+  auto cache = [&](const char* name) { return "CARAVAN_CACHE=" + folder_ + "/" + name; };
+  const string told = said_on_a_terminal(train, {path, cache("a")});
+  const size_t at = told.find("\rcompiling\x1b[K");
+  ASSERT_NE(at, string::npos) << told;
+  EXPECT_NE(told.find("\r\x1b[K", at + 1), string::npos) << "the line goes: " << told;
+  EXPECT_EQ(said_on_a_terminal(train, {path, cache("a")}).find("compiling"), string::npos) << "from the cache";
+  EXPECT_EQ(said_on_a_terminal(with({"--json"}), {path, cache("b")}).find("compiling"), string::npos);
+  EXPECT_EQ(said_on_a_terminal(with({"--quiet"}), {path, cache("c")}).find("compiling"), string::npos);
+  EXPECT_EQ(run_program(train, {path, cache("d")}).err.find("compiling"), string::npos) << "no terminal";
 }
 
 TEST_F(Command, AnotherRateOrNumberOfStepsCompilesNothing) {

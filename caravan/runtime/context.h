@@ -42,7 +42,7 @@ struct ContextOptions {
   std::vector<std::string> compiler_flags{};             // appended to the C compiler's, for example -g
   int64_t memory_limit = 0;                              // bytes for one program's buffers on cpu; 0: none
   std::vector<std::string> passes_off{};                 // names of optimisations to leave out
-  std::function<void(int done, int total)> compiling{};  // told as the parts of a large program are compiled
+  std::function<void(int done, int total)> compiling{};  // told as the parts of a program are compiled
   std::function<std::unique_ptr<backend::Device>(const ContextOptions&)> make_device{};  // one's own, not by name
 };
 

@@ -144,7 +144,9 @@ class Build {
     for (size_t t = 0; t < texts_.size(); ++t)
       if (const std::string why = backend::write_new_file(text(t), texts_[t]); !why.empty()) throw Unusable{why};
     if (texts_.size() == 1) {
+      tell(0);
       call({text(0), "-shared", "-o", made(".so"), "-lm"}, 0);
+      tell(1);
     } else {
       compile_all();
       std::vector<std::string> link;
@@ -212,21 +214,21 @@ class Build {
                            result.output);
   }
 
+  void tell(int done) const {
+    if (options_.progress) options_.progress(done, int(texts_.size()));
+  }
   void compile_all() {
     const int total = int(texts_.size());
     std::atomic<int> next{0};
     std::mutex told;
     std::exception_ptr failed;
     int done = 0;
-    auto tell = [&] {
-      if (options_.progress) options_.progress(done, total);
-    };
-    tell();
+    tell(0);
     auto work = [&] {
       for (int t; (t = next++) < total;) try {
           call({text(size_t(t)), "-c", "-o", object(size_t(t))}, size_t(t));
           const std::lock_guard lock(told);
-          ++done, tell();
+          tell(++done);
         } catch (...) {
           const std::lock_guard lock(told);
           if (!failed) failed = std::current_exception();
