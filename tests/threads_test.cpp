@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "caravan/backend/cc/pool.h"
+#include "caravan/codegen/balance.h"
 #include "caravan/codegen/c.h"
 #include "caravan/plan/plan.h"
 #include "programs.h"
@@ -204,6 +205,33 @@ TEST(Units, EqualKernelsAreOneFunction) {
   EXPECT_GE(twelve.kernels.size(), six.kernels.size() + 6);
   EXPECT_EQ(functions_in({codegen::to_c(twelve)}), functions_in({codegen::to_c(six)})) << codegen::to_c(twelve);
   EXPECT_EQ(functions_in(codegen::to_units(twelve, 2)), functions_in({codegen::to_c(twelve)}));
+}
+
+// The sum of all that was added before is not computed again in every layer, which would make them all different.
+TEST(Units, LayersWithResidualsShareTheirKernels) {
+  auto functions = [](int layers) {
+    nn::Gpt model({.vocab = 11, .ctx = 8, .dim = 16, .heads = 2, .layers = layers});
+    const Tensor ids = tensor(Array(parse_shape("4,8|"), DType::i32));
+    const Program step = train_step(nn::cross_entropy(model(ids), ids), adam({.lr = 0.1}));
+    return functions_in({codegen::to_c(plan::make_plan(to_ir(step), host()).scheduled)});
+  };
+  EXPECT_EQ(functions(6), functions(4));
+}
+
+TEST(Units, FunctionsAreGroupedByWhatTheyCost) {
+  using Groups = std::vector<std::vector<size_t>>;
+  struct {
+    std::vector<size_t> lengths;
+    size_t most;
+    Groups expected;
+  } const rows[] = {
+      {{}, 4, {}},
+      {{1000, 2000, 3000}, 16, {{0, 1, 2}}},                    // quick together
+      {{100, 100, 100, 100, 100}, 2, {{0, 3}, {1, 4}, {2}}},    // at most so many
+      {{5000, 100, 7000, 200}, 16, {{2}, {0, 1, 3}}},           // the one that takes longest is alone
+      {{100, 7000, 7000, 7000, 200}, 16, {{1, 4}, {0, 2}, {3}}},  // the longest group first
+  };
+  for (const auto& row : rows) EXPECT_EQ(codegen::balanced(row.lengths, row.most), row.expected);
 }
 
 TEST(Units, ALargeProgramIsCompiledInPartsAndSaysHowFarItIs) {

@@ -36,7 +36,8 @@ inline constexpr size_t kMostCalls = 256;
 
 std::string to_c(const loop::Module& module);  // as one text
 
-// As texts that can be compiled apart and linked, of at most so many functions each; the last one has the entries.
+// As texts that can be compiled apart and linked, each of at most so many functions and of about equal cost
+// (balance.h); the last one has the entries. A program that is compiled quickly is one text.
 // Kernels that differ in nothing but their buffers are one function, here and in to_c.
 std::vector<std::string> to_units(const loop::Module& module, size_t most);
 

@@ -1,9 +1,11 @@
 // The kernels of a module as texts for the C compiler of this machine, with entries that run them in order.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
+#include "caravan/codegen/balance.h"
 #include "caravan/codegen/c.h"
 #include "caravan/codegen/kernel_printer.h"
 #include "caravan/codegen/prelude.h"
@@ -113,32 +115,47 @@ std::string with_prelude(bool calls_math, const std::string& text) {
 
 }  // namespace
 
-std::string to_c(const Module& module) { return to_units(module, module.kernels.size() + 1)[0]; }
+namespace {
 
-std::vector<std::string> to_units(const Module& module, size_t most) {
-  const Parts parts = parts_of(module);
-  const size_t n = parts.functions.size(), apart = n > most ? (n + most - 1) / most : 0;
+// A text for each group of functions, and the last one, which calls them; one text where there is one group.
+std::vector<std::string> texts_of(const Parts& parts, const std::vector<std::vector<size_t>>& groups) {
   std::vector<std::string> out;
   std::string last;
   bool last_calls = false;
-  for (size_t u = 0; u < apart; ++u) {
+  for (const std::vector<size_t>& group : groups) {
     std::string text;
     bool calls = false;
-    for (size_t k = u * n / apart; k < (u + 1) * n / apart; ++k) {
+    for (const size_t k : group) {
       const Function& f = parts.functions[k];
+      if (groups.size() == 1) {
+        last += "\n" + f.comments + "static " + f.head + f.body;
+        last_calls = last_calls || f.calls_math;
+        continue;
+      }
       text += "\n" + f.comments + f.head + f.body;
       last += f.head + ";\n";
       calls = calls || f.calls_math;
     }
-    out.push_back(with_prelude(calls, text));
+    if (groups.size() > 1) out.push_back(with_prelude(calls, text));
   }
-  if (apart == 0)
-    for (const Function& f : parts.functions) {
-      last += "\n" + f.comments + "static " + f.head + f.body;
-      last_calls = last_calls || f.calls_math;
-    }
   out.push_back(with_prelude(last_calls, last + parts.run));
   return out;
+}
+
+}  // namespace
+
+std::string to_c(const Module& module) {
+  const Parts parts = parts_of(module);
+  std::vector<size_t> all(parts.functions.size());
+  std::iota(all.begin(), all.end(), size_t(0));
+  return texts_of(parts, {all})[0];
+}
+
+std::vector<std::string> to_units(const Module& module, size_t most) {
+  const Parts parts = parts_of(module);
+  std::vector<size_t> lengths;
+  for (const Function& f : parts.functions) lengths.push_back(f.body.size());
+  return texts_of(parts, balanced(lengths, most));
 }
 
 }  // namespace caravan::codegen

@@ -126,7 +126,21 @@ class Inliner {
     if (points(reader) > out_.buffers[size_t(p.target)].shape.elements()) return false;
     // One load of what is stored anyway, or several and the arithmetic once more: a sum takes the load.
     if (stored_[size_t(p.target)] && p.operands.size() > 1 && !can_inline(out_, reader)) return false;
-    return (is_cheap(p.body) && !random) || readers_[size_t(p.target)] == 1;
+    if (readers_[size_t(p.target)] == 1) return true;
+    return is_cheap(p.body) && !random && is_read_less_often(p);
+  }
+
+  // What moves through memory, in arrays of the producer's size: inlined, each of `readers` reads its `arrays`; stored,
+  // they are read once, and the result is written once and read by each. So a chain of sums, each of which has several
+  // readers (the residual stream of a transformer), is not read from its beginning again at every link.
+  bool is_read_less_often(const Accumulation& p) const {
+    const int64_t size = out_.buffers[size_t(p.target)].shape.elements();
+    if (size == 1) return true;  // numbers are not what moves
+    const int64_t readers = readers_[size_t(p.target)];
+    const auto arrays = std::count_if(p.operands.begin(), p.operands.end(), [&](const ir::Operand& o) {
+      return 2 * out_.buffers[size_t(o.buffer)].shape.elements() > size;
+    });
+    return readers * arrays < arrays + 1 + readers;
   }
 
   // One reader less for the producer; it hands its own reads on, or keeps them for the readers that are left.

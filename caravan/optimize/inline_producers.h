@@ -3,8 +3,9 @@
 // May run on any verified program. A producer is inlined iff it computes each element once and writes all of them, and
 // the reader
 //   - reads it for nothing more than a copy (a slice, a transposition, a number that is computed from numbers), or
-//   - has no more points than the producer has elements, and the producer is cheap or has no other reader; a reduction
-//     does not recompute from several operands what is stored for another reader anyway.
+//   - has no more points than the producer has elements, and the producer has no other reader, or is cheap and reads so
+//     little that storing it would move more bytes; a reduction does not recompute from several operands what is stored
+//     for another reader anyway.
 // Promises the same bits: the value is cast to the precision that the producer's buffer had.
 // Refuses reductions; conditions, padding and index tensors in the producer (those would need a guarded load); a
 // producer that merges axes or writes them backwards; one that is an index tensor of its reader; bodies that would grow

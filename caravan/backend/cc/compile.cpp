@@ -13,6 +13,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -223,10 +224,15 @@ class Build {
     std::mutex told;
     std::exception_ptr failed;
     int done = 0;
+    std::vector<size_t> order(texts_.size());  // the longest first, so that none is left alone at the end
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return texts_[a].size() > texts_[b].size(); });
     tell(0);
     auto work = [&] {
-      for (int t; (t = next++) < total;) try {
-          call({text(size_t(t)), "-c", "-o", object(size_t(t))}, size_t(t));
+      for (int n; (n = next++) < total;) try {
+          const size_t t = order[size_t(n)];
+          call({text(t), "-c", "-o", object(t)}, t);
           const std::lock_guard lock(told);
           tell(++done);
         } catch (...) {
