@@ -1,6 +1,7 @@
-// The interpreter, whose every program the compiled backend runs too. What a test asks is answered by the interpreter at
-// once, in double; the programs it ran are kept and, at the end of all tests, compiled many at a time (a compilation costs more than what
-// such programs compute) and held to the interpreter's results: in f64 to 1e-12, and in the precisions they were written in.
+// The interpreter, whose every program the compiled backend runs too. What a test asks is answered by the interpreter
+// at once, in double; the programs it ran are kept and, at the end of all tests, compiled many at a time (a compilation
+// costs more than what such programs compute) and held to the interpreter's results: in f64 to 1e-12, and in the
+// precisions they were written in.
 //
 //     Context ctx(checked());
 #pragma once
@@ -32,21 +33,29 @@ class CheckedDevice : public backend::Device {
  public:
   explicit CheckedDevice(uint64_t seed) : seed_(seed), device_(interp::make_device(seed)) {}
   std::string name() const override { return device_->name(); }
-  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override { return std::make_unique<Kept>(*this, plan->program, device_->prepare(plan)); }
+  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
+    return std::make_unique<Kept>(*this, plan->program, device_->prepare(plan));
+  }
   bool has(const std::string& state) const override { return device_->has(state); }
   Array read(const std::string& state) const override { return device_->read(state); }
-  void write(const std::string& state, const Array& value, DType dtype) override { device_->write(state, value, dtype); }
+  void write(const std::string& state, const Array& value, DType dtype) override {
+    device_->write(state, value, dtype);
+  }
   std::vector<std::string> names() const override { return device_->names(); }
 
  private:
   class Kept : public backend::Executable {
    public:
-    Kept(CheckedDevice& device, const ir::Program& program, std::unique_ptr<backend::Executable> executable) : device_(device), program_(program), executable_(std::move(executable)) {}
+    Kept(CheckedDevice& device, const ir::Program& program, std::unique_ptr<backend::Executable> executable)
+        : device_(device), program_(program), executable_(std::move(executable)) {}
     void run(const std::vector<int64_t>& symbols) override {
-      if (kept_ == (program_.assignments.empty() ? 1 : 2)) return executable_->run(symbols);  // before the state changed and after
-      CheckedRun kept{{program_, {}, symbols}, {}, device_.seed_, testing::UnitTest::GetInstance()->current_test_info()->name()};
+      if (kept_ == (program_.assignments.empty() ? 1 : 2))
+        return executable_->run(symbols);  // before the state changed and after
+      CheckedRun kept{
+          {program_, {}, symbols}, {}, device_.seed_, testing::UnitTest::GetInstance()->current_test_info()->name()};
       for (const ir::Buffer& b : program_.buffers)
-        if (std::holds_alternative<ir::StateLeaf>(b.kind) && device_.has(b.name)) kept.task.states[b.name] = device_.read(b.name);
+        if (std::holds_alternative<ir::StateLeaf>(b.kind) && device_.has(b.name))
+          kept.task.states[b.name] = device_.read(b.name);
       executable_->run(symbols);
       ++kept_;
       for (size_t k = 0; k < program_.observed.size(); ++k) kept.expected.observed.push_back(executable_->observed(k));
@@ -89,13 +98,14 @@ inline Task in_f64(Task task) {
   }
   for (ir::Buffer& b : task.program.buffers) {
     if (!is_float(b.dtype)) continue;
-    if (auto* data = std::get_if<ir::DataLeaf>(&b.kind)) data->array = data->number ? Array(b.shape, {*data->number}, DType::f64) : data->array.cast(DType::f64);
+    if (auto* data = std::get_if<ir::DataLeaf>(&b.kind))
+      data->array = data->number ? Array(b.shape, {*data->number}, DType::f64) : data->array.cast(DType::f64);
     b.dtype = DType::f64;
   }
   return task;
 }
-// Has it floats of less than f64, and none that are narrower than f32? (Narrow floats round at every store, which the interpreter
-// does not; cpu_test.cpp has them.)
+// Has it floats of less than f64, and none that are narrower than f32? (Narrow floats round at every store, which the
+// interpreter does not; cpu_test.cpp has them.)
 inline bool is_single(const Task& task) {
   bool single = false;
   for (const ir::Buffer& b : task.program.buffers) {
@@ -123,14 +133,16 @@ class CheckOnTheProcessor : public testing::Environment {
  private:
   static constexpr size_t kTogether = 64;
 
-  // The largest number that the program computes on its way. What is left of a difference in f32 is only as good as that.
+  // The largest number that the program computes on its way. What is left of a difference in f32 is only as good as
+  // that.
   static double magnitude(const CheckedRun& run) {
     Task task = run.task;
     task.program.observed.clear(), task.program.assignments.clear();
     for (const ir::Accumulation& a : task.program.accumulations)
       if (is_float(task.program.buffers[size_t(a.target)].dtype)) task.program.observed.push_back(a.target);
     double out = 0;
-    for (const Array& value : run_on(*interp::make_device(run.seed), task).observed) out = std::max(out, largest(value));
+    for (const Array& value : run_on(*interp::make_device(run.seed), task).observed)
+      out = std::max(out, largest(value));
     return out;
   }
   static double largest(const Array& value) {
@@ -152,16 +164,19 @@ class CheckOnTheProcessor : public testing::Environment {
       const Outcome actual = run_on(*cc::make_device(options), joined(tasks));
       size_t observed = 0;
       for (size_t k = from; k < end; ++k) {
-        const std::string prefix = "t" + std::to_string(k - from) + ".", what = runs[k]->test + (wide ? ", in f64: " : ", in f32: ");
+        const std::string prefix = "t" + std::to_string(k - from) + ".",
+                          what = runs[k]->test + (wide ? ", in f64: " : ", in f32: ");
         const Outcome& expected = runs[k]->expected;
         auto expect_near = [&](const Array& actual, const Array& expected, const std::string& name) {
           ASSERT_EQ(to_string(actual.shape()), to_string(expected.shape())) << what << name;
-          double allowed = tolerance * largest(expected);  // errors of a sum are relative to its terms, not to what is left of them
+          double allowed =
+              tolerance * largest(expected);  // errors of a sum are relative to its terms, not to what is left of them
           for (int64_t i = 0; i < expected.size(); ++i) {
             const double a = actual.at(i), e = expected.at(i);
             if (a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= allowed) continue;
             if (!wide) allowed = std::max(allowed, 1e-6 * magnitude(*runs[k]));
-            ASSERT_LE(std::abs(a - e), allowed) << what << name << ", element " << i << ": " << a << " compiled, " << e << " interpreted";
+            ASSERT_LE(std::abs(a - e), allowed)
+                << what << name << ", element " << i << ": " << a << " compiled, " << e << " interpreted";
           }
         };
         for (size_t o = 0; o < expected.observed.size(); ++o) {

@@ -107,7 +107,8 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"gradcheck", "nosuchcase"}, "no gradient check matches `nosuchcase`"},
       {{"ops", "nosuchop"}, "no op or accumulator `nosuchop`"},
       {{"inspect", "moons", "--stage", "cuda"}, "this build has no stage `cuda`"},
-      {{"inspect", "moons", "--stage", "c", "--pass-off", "magic"}, "no pass `magic`; there are: solve_writes, join_parts, simplify, merge_equal"},
+      {{"inspect", "moons", "--stage", "c", "--pass-off", "magic"},
+       "no pass `magic`; there are: solve_writes, join_parts, simplify, merge_equal"},
       {{"inspect", "moons", "--dump", "/dev/null/stages"}, "--dump `/dev/null/stages` is not a folder"},
       {{"inspect", "moons", "--dump", "/dev/null"}, "--dump `/dev/null` is not a folder"},
       {{"inspect", "moons", "--stage", "soup"}, "no stage `soup`; there are: graph, shapes"},
@@ -367,13 +368,18 @@ TEST_F(Command, TrainCompilesWhereItCanAndSaysSo) {
   EXPECT_EQ(broken.code, 3) << "a compiler that fails is not a missing one: the run does not become an interpreted one";
   EXPECT_CONTAINS(broken.err, "the C compiler `cc` cannot be run");
   EXPECT_EQ(broken.out, "");
-  EXPECT_EQ(run({"train", "moons", "--steps", "20", "--quiet", "--device", "interp"}, {"PATH=" + folder_ + "/bin", none}).code, 0) << "which asks for no compiler";
+  EXPECT_EQ(
+      run({"train", "moons", "--steps", "20", "--quiet", "--device", "interp"}, {"PATH=" + folder_ + "/bin", none})
+          .code,
+      0)
+      << "which asks for no compiler";
   for (const char* path : {"/nowhere", "/bin"}) {
     const Outcome cached = run(train, {"PATH=" + folder_ + path});
     EXPECT_EQ(cached.code, 0) << cached.err;
     EXPECT_EQ(field(cached.out, "device"), "\"cpu\"") << "what is in the cache needs no compiler";
     EXPECT_EQ(field(cached.out, "loss"), field(compiled.out, "loss"));
-    const Outcome other = run({"train", "circle", "--steps", "21", "--batch", "50", "--quiet"}, {"PATH=" + folder_ + path});
+    const Outcome other =
+        run({"train", "circle", "--steps", "21", "--batch", "50", "--quiet"}, {"PATH=" + folder_ + path});
     EXPECT_EQ(other.code, 3) << "and what is not there is not interpreted";
     EXPECT_CONTAINS(other.err, "`cc`");
   }
@@ -462,7 +468,8 @@ TEST_F(Command, TrainThatDivergesFailsItsCheck) {
 
 TEST_F(Command, TrainNamesTheFirstNumberThatIsNotFinite) {
   for (const char* device : {"cpu", "interp"}) {
-    const Outcome o = run({"train", "linear", "--lr", "1e30", "--quiet", "--json", "--check-numbers", "--device", device});
+    const Outcome o =
+        run({"train", "linear", "--lr", "1e30", "--quiet", "--json", "--check-numbers", "--device", device});
     EXPECT_EQ(o.code, 1) << o.err;
     EXPECT_EQ(field(o.out, "end"), "\"not finite\"");  // a program that reads the JSON is told
     EXPECT_CONTAINS(o.err, "caravan: at step ");
@@ -491,7 +498,8 @@ const Json* find_label(const Json& list, const string& key, const string& label)
 }
 
 TEST_F(Command, TheTraceTellsAProgramFromNotationToValues) {
-  const Outcome o = run({"train", "moons", "--steps", "40", "--quiet", "--json", "--trace", "deep/trace.json", "--pass-off", "fuse"});
+  const Outcome o =
+      run({"train", "moons", "--steps", "40", "--quiet", "--json", "--trace", "deep/trace.json", "--pass-off", "fuse"});
   EXPECT_EQ(o.code, 0) << o.err;
   const string text = content(folder_ + "/deep/trace.json");
   const Json trace = Json::parse(text);
@@ -525,7 +533,8 @@ TEST_F(Command, TheTraceTellsAProgramFromNotationToValues) {
   EXPECT_EQ(trace.at("passes").back().at("kernels"), trace.at("kernels").size());
 
   const Outcome kernels = run({"inspect", "moons", "--stage", "kernels", "--pass-off", "fuse"});
-  EXPECT_EQ(kernels.last_line().substr(0, kernels.last_line().find("  ")), std::to_string(trace.at("kernels").size()) + " kernels");
+  EXPECT_EQ(kernels.last_line().substr(0, kernels.last_line().find("  ")),
+            std::to_string(trace.at("kernels").size()) + " kernels");
   for (const Json& kernel : trace.at("kernels")) {
     EXPECT_FALSE(kernel.at("from").empty());
     EXPECT_FALSE(kernel.at("writes").empty());
@@ -544,7 +553,8 @@ TEST_F(Command, TheTraceTellsAProgramFromNotationToValues) {
   find_label(trace.at("values"), "label", "x");  // named by the recipe
 
   EXPECT_EQ(run({"inspect", "linear", "--trace", "linear.json"}).out, "") << "a file and nothing on the screen";
-  EXPECT_EQ(Json::parse(content(folder_ + "/linear.json")).at("values").size(), 6u) << "w, b, x, y, the sum and the loss";
+  EXPECT_EQ(Json::parse(content(folder_ + "/linear.json")).at("values").size(), 6u)
+      << "w, b, x, y, the sum and the loss";
   const Outcome folder = run({"inspect", "linear", "--trace", "deep"});
   EXPECT_EQ(folder.code, 2);
   EXPECT_CONTAINS(folder.err, "--trace `deep` is a folder");
@@ -626,7 +636,8 @@ TEST_F(Command, AnotherRateOrNumberOfStepsCompilesNothing) {
   const Outcome first = run({"train", "moons", "--quiet", "--json", "--device", "cpu", "--steps", "100"}, own);
   const double compiled = kernels();
   EXPECT_GT(compiled, 0);
-  const Outcome other = run({"train", "moons", "--quiet", "--json", "--device", "cpu", "--steps", "90", "--lr", "0.03"}, own);
+  const Outcome other =
+      run({"train", "moons", "--quiet", "--json", "--device", "cpu", "--steps", "90", "--lr", "0.03"}, own);
   EXPECT_EQ(kernels(), compiled);
   EXPECT_NE(number(first.out, "ewma_loss"), number(other.out, "ewma_loss"));
 }
@@ -649,7 +660,9 @@ TEST_F(Command, WrongSettingsNameTheirSource) {
       {"\nseed = [1]\n", "line 2: `seed` must be"},
       {"seed = \n", "line 1"},
       {"threads = 0\n", "threads (from caravan.toml) is `0`"},
-      {"seed = 1\ncache = \".k\"\n", "line 2: `cache` is not taken from a file of the current folder, because whoever wrote the file could have code of theirs run; remove the line, and set CARAVAN_CACHE"},
+      {"seed = 1\ncache = \".k\"\n",
+       "line 2: `cache` is not taken from a file of the current folder, because whoever wrote the file could have code "
+       "of theirs run; remove the line, and set CARAVAN_CACHE"},
       {"cache_limit = 1\n", "line 1: `cache_limit` is not taken from a file of the current folder"},
       {"seed = 1\n" + repeated("a.", 30'000) + "a = 1\n", "line 2: it has more than 32 dots"},
       {"[" + repeated("a.", 25'000) + "a]\n", "line 1: it has more than 32 dots"},
@@ -689,10 +702,12 @@ TEST_F(Command, ParityComparesEveryTensor) {
   const Outcome table = run({"parity", "good.safetensors", "--device", "cpu"});
   EXPECT_EQ(table.code, 0) << table.out << table.err;
   EXPECT_CONTAINS(table.out, "passed; the worst is at ");
-  for (const char* phrase : {"losses ", "grad.", "final.", "eval_output ", "1e-04", "2e-03"}) EXPECT_CONTAINS(table.out, phrase);
+  for (const char* phrase : {"losses ", "grad.", "final.", "eval_output ", "1e-04", "2e-03"})
+    EXPECT_CONTAINS(table.out, phrase);
 
   write_fixture(folder_ + "/bad.safetensors", "losses", 0.5);
-  const Outcome both = run({"parity", "good.safetensors", "bad.safetensors", "--quiet", "--json", "--device", "interp", "--threads", "2"});
+  const Outcome both = run(
+      {"parity", "good.safetensors", "bad.safetensors", "--quiet", "--json", "--device", "interp", "--threads", "2"});
   EXPECT_EQ(both.code, 1) << both.err;
   EXPECT_CONTAINS(both.out, "FAILED");
   EXPECT_CONTAINS(both.out, "the losses part at step 1: ");
@@ -710,15 +725,18 @@ TEST_F(Command, ParityComparesEveryTensor) {
 TEST_F(Command, ParityRefusesUnusableFilesBeforeItRunsAny) {
   write_fixture(folder_ + "/good.safetensors");
   std::ofstream(folder_ + "/short.safetensors") << "abc";
-  std::ofstream(folder_ + "/cut.safetensors", std::ios::binary) << content(folder_ + "/good.safetensors").substr(0, 5000);
+  std::ofstream(folder_ + "/cut.safetensors", std::ios::binary)
+      << content(folder_ + "/good.safetensors").substr(0, 5000);
   caravan::data::write_safetensors(folder_ + "/other.safetensors", {});
   const std::pair<Arguments, string> rows[] = {
       {{"parity"}, "`caravan parity`: FILE is required"},
       {{"parity", "none.safetensors"}, "`none.safetensors` cannot be read: No such file"},
       {{"parity", "."}, "`.` cannot be read: it is a folder, not a regular file"},
-      {{"parity", "good.safetensors", "short.safetensors"}, "`short.safetensors` is not a usable safetensors file: it has 3 bytes"},
+      {{"parity", "good.safetensors", "short.safetensors"},
+       "`short.safetensors` is not a usable safetensors file: it has 3 bytes"},
       {{"parity", "cut.safetensors"}, "`cut.safetensors` is not a usable safetensors file: "},
-      {{"parity", "other.safetensors"}, "`other.safetensors`: it is not a parity fixture: its metadata has no `fixture`."},
+      {{"parity", "other.safetensors"},
+       "`other.safetensors`: it is not a parity fixture: its metadata has no `fixture`."},
       {{"parity", "good.safetensors", "--device", "tpu"}, "device kind `tpu` is not built"},
   };
   for (const auto& [arguments, phrase] : rows) {
@@ -740,7 +758,8 @@ TEST_F(Command, DoctorSaysWhatIsThere) {
 
 TEST_F(Command, DoctorFindsTheCompilerAndMeasuresTheCache) {
   const string cache = "CARAVAN_CACHE=" + folder_ + "/kernels";
-  EXPECT_CONTAINS(run({"doctor"}, {cache}).out, "cache    0 kernels, 0.0 MB of at most 1000 MB in " + folder_ + "/kernels");
+  EXPECT_CONTAINS(run({"doctor"}, {cache}).out,
+                  "cache    0 kernels, 0.0 MB of at most 1000 MB in " + folder_ + "/kernels");
   EXPECT_FALSE(exists(folder_ + "/kernels"));  // a doctor looks
   EXPECT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, {cache}).code, 0);
   const Outcome o = run({"doctor", "--json"}, {cache});
@@ -774,7 +793,8 @@ TEST_F(Command, CacheShowsWhatIsKeptAndEmptiesIt) {
   EXPECT_EQ(field(json.out, "problem"), "\"\"");
 
   std::filesystem::permissions(cache, std::filesystem::perms::all);
-  const string why = "not used, because `" + cache + "` can be written by others (mode 0777); `chmod 700 " + cache + "` mends it; each process compiles for itself\n";
+  const string why = "not used, because `" + cache + "` can be written by others (mode 0777); `chmod 700 " + cache +
+                     "` mends it; each process compiles for itself\n";
   EXPECT_CONTAINS(run({"cache"}, {set}).out, why);
   EXPECT_CONTAINS(run({"doctor"}, {set}).out, why);
   const Outcome unused = run({"train", "linear", "--steps", "1", "--quiet", "--json", "--log", "1"}, {set});
@@ -787,17 +807,20 @@ TEST_F(Command, CacheShowsWhatIsKeptAndEmptiesIt) {
   EXPECT_CONTAINS(cleared.out, " MB, from " + cache + ".\n");
   EXPECT_CONTAINS(run({"cache"}, {set}).out, "0 kernels, 0.0 MB");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(cache), {}), 1) << "what is not a kernel stays";
-  EXPECT_CONTAINS(run({"cache"}, {set, "CARAVAN_CACHE_LIMIT=-1"}).err, "cache_limit (from CARAVAN_CACHE_LIMIT) is `-1`");
+  EXPECT_CONTAINS(run({"cache"}, {set, "CARAVAN_CACHE_LIMIT=-1"}).err,
+                  "cache_limit (from CARAVAN_CACHE_LIMIT) is `-1`");
 }
 
 TEST_F(Command, NothingOfTheCurrentFolderIsTakenForTheUsers) {
   const Arguments unset = {"HOME=", "CARAVAN_CACHE="};
-  for (const Arguments& arguments : {Arguments{"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, Arguments{"doctor"}, Arguments{"cache"}, Arguments{"data", "list"}}) {
+  for (const Arguments& arguments : {Arguments{"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"},
+                                     Arguments{"doctor"}, Arguments{"cache"}, Arguments{"data", "list"}}) {
     const Outcome o = run(arguments, unset);
     EXPECT_EQ(o.code, 0) << o.err;
   }
   EXPECT_CONTAINS(run({"cache"}, unset).out, "not used, because neither HOME nor XDG_CACHE_HOME is an absolute path");
-  EXPECT_CONTAINS(run({"data", "get", "gpt2-bpe"}, {"HOME=.", "CARAVAN_CACHE=", "CARAVAN_DATA="}).err, "choose one with --to");
+  EXPECT_CONTAINS(run({"data", "get", "gpt2-bpe"}, {"HOME=.", "CARAVAN_CACHE=", "CARAVAN_DATA="}).err,
+                  "choose one with --to");
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     EXPECT_TRUE(entry.path().filename() == "stdout" || entry.path().filename() == "stderr") << entry.path();
 }
@@ -807,7 +830,10 @@ TEST_F(Command, ATemporaryFolderThatIsNotThereIsToldByTheDoctor) {
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_CONTAINS(o.out, "TMPDIR is `/nonexistent`, which is not a folder; /tmp is used instead");
   EXPECT_CONTAINS(o.out, "cpu      yes");
-  EXPECT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"}, {"TMPDIR=/nonexistent", "CARAVAN_CACHE=" + folder_ + "/new"}).code, 0);
+  EXPECT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"},
+                {"TMPDIR=/nonexistent", "CARAVAN_CACHE=" + folder_ + "/new"})
+                .code,
+            0);
 }
 
 TEST_F(Command, HelpHasExamplesEverywhere) {

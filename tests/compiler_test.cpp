@@ -46,7 +46,7 @@ class WrongCompiler {
                                  "for word do\n"
                                  "  shift\n"
                                  "  case \"$word\" in *.c)\n"
-                                 "    sed 's/^\\( *r[0-9]*\\) += /\\1 -= /' \"$word\" >" +
+                                 "    sed 's/^\\( *[a-z]*[0-9_]*\\) += /\\1 -= /' \"$word\" >" +
                                  folder_.path() + "/wrong.c; word=" + folder_.path() +
                                  "/wrong.c;;\n"
                                  "  esac\n"

@@ -1,5 +1,7 @@
-// The folder of compiled code: who may put code there, what is loaded and what is made again, its size, and what happens
-// while the compiler or the disk fails.
+// The folder of compiled code: who may put code there, what is loaded and what is made again, its size, and what
+// happens while the compiler or the disk fails.
+#include "caravan/backend/kernel_cache.h"
+
 #include <caravan/caravan.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,7 +17,6 @@
 #include <set>
 
 #include "caravan/backend/cc/compile.h"
-#include "caravan/backend/kernel_cache.h"
 #include "caravan/base/scratch.h"
 #include "equal_pids.h"
 #include "programs.h"
@@ -36,8 +37,8 @@ cc::CompilerOptions in_folder(const string& folder, const string& compiler = "cc
   return options;
 }
 
-// What `work` says in a process of its own, or how that ended. One that hangs is ended. The test itself compiles nothing,
-// so that each process asks for the compiler's version and looks after the cache as a new one does.
+// What `work` says in a process of its own, or how that ended. One that hangs is ended. The test itself compiles
+// nothing, so that each process asks for the compiler's version and looks after the cache as a new one does.
 string said_by_child(const std::function<string()>& work) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
@@ -64,7 +65,8 @@ string said_by_child(const std::function<string()>& work) {
   if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
   return out;
 }
-string compiled_in_child(const string& source, const cc::CompilerOptions& options, const std::function<void()>& before = {}) {
+string compiled_in_child(const string& source, const cc::CompilerOptions& options,
+                         const std::function<void()>& before = {}) {
   return said_by_child([&] {
     if (before) before();
     const cc::Compiled compiled = cc::compile({source}, options);
@@ -129,13 +131,24 @@ TEST(KernelCache, CodeThatAnotherCouldHavePutThereIsNotLoaded) {
       {"one's own", [](const string&, const string&) {}, true, false, false},
       {"another's file", [&](const string&, const string& entry) { give(entry); }, false, false, true},
       {"another's folder", [&](const string& cache, const string&) { give(cache); }, false, true, true},
-      {"another's folder on the way", [&](const string& cache, const string&) { give(fs::path(cache).parent_path()); }, false, true, true},
-      {"a file that the group may write", [](const string&, const string& entry) { chmod(entry.c_str(), 0664); }, false, false, false},
-      {"a file that all may write", [](const string&, const string& entry) { chmod(entry.c_str(), 0646); }, false, false, false},
-      {"a folder that the group may write", [](const string& cache, const string&) { chmod(cache.c_str(), 0770); }, false, true, false},
-      {"a folder that all may write", [](const string& cache, const string&) { chmod(cache.c_str(), 01777); }, false, true, false},
-      {"a folder on the way that all may write", [](const string& cache, const string&) { chmod(fs::path(cache).parent_path().c_str(), 0777); }, false, true, false},
-      {"a link", [](const string& cache, const string& entry) { fs::rename(entry, cache + "/elsewhere"), fs::create_symlink("elsewhere", entry); }, false, false, false},
+      {"another's folder on the way", [&](const string& cache, const string&) { give(fs::path(cache).parent_path()); },
+       false, true, true},
+      {"a file that the group may write", [](const string&, const string& entry) { chmod(entry.c_str(), 0664); }, false,
+       false, false},
+      {"a file that all may write", [](const string&, const string& entry) { chmod(entry.c_str(), 0646); }, false,
+       false, false},
+      {"a folder that the group may write", [](const string& cache, const string&) { chmod(cache.c_str(), 0770); },
+       false, true, false},
+      {"a folder that all may write", [](const string& cache, const string&) { chmod(cache.c_str(), 01777); }, false,
+       true, false},
+      {"a folder on the way that all may write",
+       [](const string& cache, const string&) { chmod(fs::path(cache).parent_path().c_str(), 0777); }, false, true,
+       false},
+      {"a link",
+       [](const string& cache, const string& entry) {
+         fs::rename(entry, cache + "/elsewhere"), fs::create_symlink("elsewhere", entry);
+       },
+       false, false, false},
   };
   int row_number = 0;
   for (const Row& row : rows) {
@@ -143,7 +156,8 @@ TEST(KernelCache, CodeThatAnotherCouldHavePutThereIsNotLoaded) {
     const string cache = folder.path() + "/" + std::to_string(row_number++) + "/kernels";
     EXPECT_EQ(compiled_in_child(kSource, in_folder(cache)), "42 made");
     const string entry = entry_in(cache), code = folder.path() + "/code";
-    write(code + ".c", "#include <stdio.h>\n__attribute__((constructor)) void run(void) { fclose(fopen(\"" + mark + "\", \"w\")); }\nint answer(void) { return 13; }\n");
+    write(code + ".c", "#include <stdio.h>\n__attribute__((constructor)) void run(void) { fclose(fopen(\"" + mark +
+                           "\", \"w\")); }\nint answer(void) { return 13; }\n");
     ASSERT_EQ(std::system(("cc -shared -fPIC -o " + code + ".so " + code + ".c").c_str()), 0);
     write(entry, backend::sealed(content(code + ".so"), key_of(entry)));
     row.plant(cache, entry);
@@ -207,7 +221,8 @@ TEST(KernelCache, WhatIsNoEntryIsMadeAgainAndNeverWaitedFor) {
     fs::remove(entry);
     row.put(entry);
     EXPECT_EQ(compiled_in_child(kSource, in_folder(folder)), "42 made") << row.name;
-    EXPECT_EQ(compiled_in_child(kSource, in_folder(folder)), row.replaceable ? "42 from the cache" : "42 made") << row.name;
+    EXPECT_EQ(compiled_in_child(kSource, in_folder(folder)), row.replaceable ? "42 from the cache" : "42 made")
+        << row.name;
   }
 }
 TEST(KernelCache, AnEntryUnderAnothersNameIsMadeAgain) {
@@ -221,7 +236,8 @@ TEST(KernelCache, AnEntryUnderAnothersNameIsMadeAgain) {
 }
 TEST(KernelCache, CodeWithoutAFunctionNamesItsFile) {
   const TemporaryFolder folder;
-  const string said = said_by_child([&] { return cc::compile({kSource}, in_folder(folder)).library->symbol("question") ? "found" : "null"; });
+  const string said = said_by_child(
+      [&] { return cc::compile({kSource}, in_folder(folder)).library->symbol("question") ? "found" : "null"; });
   EXPECT_EQ(said, "error: compiled code has no `question`; remove `" + entry_in(folder) + "`.");
 }
 
@@ -264,7 +280,9 @@ TEST(KernelCache, TheSameModelAtAnotherLineIsNotCompiledAgain) {
 
 TEST(KernelCache, ServesWhileTheCompilerIsMissing) {
   const TemporaryFolder folder, empty;
-  auto sum_of = [](int n) { return sum(tensor(Array(parse_shape(std::to_string(n)), std::vector<double>(size_t(n), 3)))); };  // another program for each n
+  auto sum_of = [](int n) {
+    return sum(tensor(Array(parse_shape(std::to_string(n)), std::vector<double>(size_t(n), 3))));
+  };  // another program for each n
   auto result = [&](const string& cache, int n, const char* device) {
     return said_by_child([&] {
       setenv("PATH", "/nowhere", 1);
@@ -272,7 +290,10 @@ TEST(KernelCache, ServesWhileTheCompilerIsMissing) {
       return std::to_string(int(ctx.eval(sum_of(n)).item())) + " on " + ctx.device();
     });
   };
-  EXPECT_EQ(said_by_child([&] { return Context({.device = "cpu", .cache = folder}).eval(sum_of(3)).item() == 9 ? "filled" : "wrong"; }), "filled");
+  EXPECT_EQ(said_by_child([&] {
+              return Context({.device = "cpu", .cache = folder}).eval(sum_of(3)).item() == 9 ? "filled" : "wrong";
+            }),
+            "filled");
   EXPECT_EQ(result(folder, 3, "cpu"), "9 on cpu");
   EXPECT_EQ(result(folder, 3, "auto"), "9 on cpu") << "not interpreted, though there is no compiler now";
   const string unknown = result(folder, 4, "auto");
@@ -284,7 +305,9 @@ TEST(KernelCache, ServesWhileTheCompilerIsMissing) {
 TEST(KernelCache, NoticesAnotherCompilerOfTheSameName) {
   const TemporaryFolder folder;
   const string compiler = folder.path() + "/my-cc", cache = folder.path() + "/kernels";
-  auto install = [&](const string& version) { script(compiler, "if [ \"$1\" = --version ]; then echo " + version + "; exit; fi\nexec cc \"$@\""); };
+  auto install = [&](const string& version) {
+    script(compiler, "if [ \"$1\" = --version ]; then echo " + version + "; exit; fi\nexec cc \"$@\"");
+  };
   install("one");
   EXPECT_EQ(compiled_in_child(kSource, in_folder(cache, compiler)), "42 made");
   install("two");
@@ -323,11 +346,13 @@ TEST(KernelCache, NoRoomForAProcessIsAnErrorAndNotAMissingCompiler) {
     return compiled_in_child(source, in_folder(folder), [&] {
       setenv("TMPDIR", temporary.path().c_str(), 1);
       const rlimit none{0, 0};
-      if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(kNobody) != 0)) throw std::runtime_error("no limit");
+      if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(kNobody) != 0))
+        throw std::runtime_error("no limit");
     });
   };
   EXPECT_EQ(without_processes(kSource), "42 from the cache");
-  EXPECT_CONTAINS(without_processes(kOther), "error: the C compiler `cc` cannot be run (`cc --version`: Resource temporarily unavailable)");
+  EXPECT_CONTAINS(without_processes(kOther),
+                  "error: the C compiler `cc` cannot be run (`cc --version`: Resource temporarily unavailable)");
 }
 TEST(KernelCache, AFolderThatGoesWhileTheCompilerRunsIsReplacedByTheProcesssOwn) {
   const TemporaryFolder folder;
@@ -336,7 +361,8 @@ TEST(KernelCache, AFolderThatGoesWhileTheCompilerRunsIsReplacedByTheProcesssOwn)
   EXPECT_EQ(compiled_in_child(kSource, in_folder(cache, compiler)), "42 made");
   script(compiler, "[ \"$1\" = --version ] || rm -rf " + cache + " $TMPDIR\nexec cc \"$@\"");
   const string said = compiled_in_child(kSource, in_folder(cache, compiler));
-  EXPECT_CONTAINS(said, "error: compiled code could not be written (is the disk full?): `" + cache + "`: No such file or directory; `/");
+  EXPECT_CONTAINS(said, "error: compiled code could not be written (is the disk full?): `" + cache +
+                            "`: No such file or directory; `/");
 }
 TEST(KernelCache, ATemporaryFolderThatIsNotThereIsReplaced) {
   const TemporaryFolder folder;
@@ -348,11 +374,14 @@ TEST(KernelCache, AChildOfForkHasAFolderOfItsOwn) {
   const TemporaryFolder folder;
   chmod(folder.path().c_str(), 0777);
   EXPECT_EQ(said_by_child([&]() -> string {
-    const string own = backend::own_folder();
-    const string of_child = said_by_child([&] { return answer(cc::compile({kSource}, in_folder(folder))) == 42 ? backend::own_folder() : "not compiled"; });
-    if (!of_child.starts_with("/") || of_child == own) return of_child;
-    return fs::exists(own) ? "both" : "the parent's has gone";
-  }), "both");
+              const string own = backend::own_folder();
+              const string of_child = said_by_child([&] {
+                return answer(cc::compile({kSource}, in_folder(folder))) == 42 ? backend::own_folder() : "not compiled";
+              });
+              if (!of_child.starts_with("/") || of_child == own) return of_child;
+              return fs::exists(own) ? "both" : "the parent's has gone";
+            }),
+            "both");
 }
 
 TEST(KernelCache, ProcessesWithTheSameNumberDoNotDisturbEachOther) {
@@ -385,7 +414,8 @@ TEST(KernelCache, WhatKilledProcessesLeftIsRemoved) {
   }
   int status = 0;
   ASSERT_EQ(waitpid(killed, &status, 0), killed);
-  const std::set<string> old = {key + ".123.0.c", key + ".123.0.log", key + ".9.1.so", "version.77", key + ".c", key + ".0123456789abcdef.part"};
+  const std::set<string> old = {key + ".123.0.c", key + ".123.0.log", key + ".9.1.so",
+                                "version.77",     key + ".c",         key + ".0123456789abcdef.part"};
   const std::set<string> others = {"digits.safetensors", "interrupted", key.substr(1) + ".c"};
   for (const string& name : old) write(in + name, ""), age(in + name, 100'000);
   for (const string& name : others) write(in + name, ""), age(in + name, 100'000);
@@ -430,7 +460,8 @@ TEST(KernelCache, WhatWasNotUsedForTheLongestTimeGoesWhereThereIsALimit) {
   EXPECT_FALSE(fs::exists(entry('b') + ".0.c")) << "with its text";
   EXPECT_EQ(compile_with_limit(kSource, "1"), "42 from the cache");
   EXPECT_EQ(compile_with_limit(kOther, "1"), "7 from the cache");
-  EXPECT_CONTAINS(compile_with_limit("int answer(void) { return 8; }\n", "much"), "CARAVAN_CACHE_LIMIT is `much`; it must be a whole number of megabytes");
+  EXPECT_CONTAINS(compile_with_limit("int answer(void) { return 8; }\n", "much"),
+                  "CARAVAN_CACHE_LIMIT is `much`; it must be a whole number of megabytes");
 
   const KernelCache::Content removed = KernelCache(folder).clear();
   EXPECT_GE(removed.kernels, 4);

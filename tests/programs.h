@@ -1,4 +1,5 @@
-// What the tests of the back half share: programs in the intermediate representation, joined, rewritten and run on devices.
+// What the tests of the back half share: programs in the intermediate representation, joined, rewritten and run on
+// devices.
 #pragma once
 
 #include <caravan/caravan.h>
@@ -71,7 +72,8 @@ inline Task task_of(const Program& program, const IndexValues& indices = {}) {
 
 // A body entry by entry; `change` may replace an entry's arguments.
 template <class Change>
-ir::Body rewritten(const ir::Body& from, Change change, DType (*cast_to)(DType) = [](DType dtype) { return dtype; }) {
+ir::Body rewritten(
+    const ir::Body& from, Change change, DType (*cast_to)(DType) = [](DType dtype) { return dtype; }) {
   ir::Body body;
   std::vector<int> at;
   for (const ir::Scalar& s : from.entries()) {
@@ -95,11 +97,13 @@ ir::Body rewritten(const ir::Body& from, Change change, DType (*cast_to)(DType) 
 inline Task in_f32(Task task) {
   auto narrow = [](DType dtype) { return dtype == DType::f64 ? DType::f32 : dtype; };
   for (ir::Buffer& b : task.program.buffers) {
-    if (auto* data = std::get_if<ir::DataLeaf>(&b.kind)) data->array = data->array.cast(narrow(b.dtype)), data->number.reset();
+    if (auto* data = std::get_if<ir::DataLeaf>(&b.kind))
+      data->array = data->array.cast(narrow(b.dtype)), data->number.reset();
     b.dtype = narrow(b.dtype);
   }
   for (ir::Accumulation& a : task.program.accumulations)
-    a.body = rewritten(a.body, [](ir::Body&, const ir::Scalar&, size_t, std::vector<int> args) { return args; }, narrow);
+    a.body = rewritten(
+        a.body, [](ir::Body&, const ir::Scalar&, size_t, std::vector<int> args) { return args; }, narrow);
   for (auto& [name, value] : task.states)
     if (value.dtype() == DType::f64) value = value.cast(DType::f32);
   return task;
@@ -140,14 +144,15 @@ inline Task joined(const std::vector<Task>& tasks) {
 }
 
 struct Outcome {
-  std::vector<Array> observed;         // after the last run
+  std::vector<Array> observed;          // after the last run
   std::map<std::string, Array> states;  // likewise
 };
 inline Outcome run_on(backend::Device& device, const Task& task, int times = 1, const plan::Options& options = {}) {
   ir::verify(task.program);
   std::unique_ptr<backend::Executable> executable = backend::prepare(device, task.program, options);
   for (const ir::Buffer& b : task.program.buffers)
-    if (auto at = task.states.find(b.name); at != task.states.end() && std::holds_alternative<ir::StateLeaf>(b.kind)) device.write(b.name, at->second, b.dtype);
+    if (auto at = task.states.find(b.name); at != task.states.end() && std::holds_alternative<ir::StateLeaf>(b.kind))
+      device.write(b.name, at->second, b.dtype);
   for (int i = 0; i < times; ++i) executable->run(task.symbols);
   Outcome out;
   for (size_t k = 0; k < task.program.observed.size(); ++k) out.observed.push_back(executable->observed(k));

@@ -1,5 +1,6 @@
-// Sums that read memory backwards, or in another order than it lies, with short loops inside: GCC 8 to 13.1 get such sums wrong at -O3
-// (schedule/keep_loops.h), so they are written for compilers with that fault, and held here to plain loops. Random ones are in random_program_test.
+// Sums that read memory backwards, or in another order than it lies, with short loops inside: GCC 8 to 13.1 get such
+// sums wrong at -O3 (schedule/keep_loops.h), so they are written for compilers with that fault, and held here to plain
+// loops. Random ones are in random_program_test.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,12 +61,16 @@ const OrderCase kOrders[] = {
     {"transposed", [](const Tensor& x, const Tensor&) { return sum(einsum("a, b, c => a, c, b", x)); }},
     {"through a function", [](const Tensor& x, const Tensor&) { return mean(tanh(einsum("a, b, -c => a, b, c", x))); }},
     {"with another operand forwards", [](const Tensor& x, const Tensor& w) { return einsum("a, -b, c; b => ", x, w); }},
-    {"with another operand backwards", [](const Tensor& x, const Tensor& w) { return einsum("a, -b, c; -b => ", x, w); }},
-    {"into what is written where two iterators meet", [](const Tensor& x, const Tensor& w) {
+    {"with another operand backwards",
+     [](const Tensor& x, const Tensor& w) { return einsum("a, -b, c; -b => ", x, w); }},
+    {"into what is written where two iterators meet",
+     [](const Tensor& x, const Tensor& w) {
        return grad(sum(einsum("j, -n, m; i+k => j", x, w, {{"k", 3}})), w);
      }},
-    {"the gradient of a window", [](const Tensor& x, const Tensor& w) {
-       return grad(sum(square(einsum("a, o+k, c; k => o", einsum("a, b, -c => a, c, b", x), einsum("i^2 => i", w)))), w);
+    {"the gradient of a window",
+     [](const Tensor& x, const Tensor& w) {
+       return grad(sum(square(einsum("a, o+k, c; k => o", einsum("a, b, -c => a, c, b", x), einsum("i^2 => i", w)))),
+                   w);
      }},
 };
 
@@ -79,7 +84,8 @@ TEST(Reversed, OrdersOfMemoryAreThoseOfTheInterpreter) {
   const Outcome compiled = run_on(*cc::make_device({}), task), expected = run_on(*interp::make_device(0), task);
   for (size_t k = 0; k < expected.observed.size(); ++k)
     for (int64_t e = 0; e < expected.observed[k].size(); ++e)
-      EXPECT_NEAR(compiled.observed[k].at(e), expected.observed[k].at(e), 1e-13) << kOrders[k].name << ", element " << e;
+      EXPECT_NEAR(compiled.observed[k].at(e), expected.observed[k].at(e), 1e-13)
+          << kOrders[k].name << ", element " << e;
 }
 
 struct ExportCase {
@@ -102,7 +108,9 @@ const ExportCase kExports[] = {
 TEST(Reversed, LoopsThatCompilersMustNotUnrollAreMarked) {
   const Tensor x = pixels(), weights = tensor({1, 2, 3, 4});
   Context ctx({.device = "interp"});
-  auto marked = [&](const Tensor& y) { return deploy::to_c99(ctx, x, y, {.name = "model"}).source.find("  model_keep_loop()") != std::string::npos; };
+  auto marked = [&](const Tensor& y) {
+    return deploy::to_c99(ctx, x, y, {.name = "model"}).source.find("  model_keep_loop()") != std::string::npos;
+  };
   EXPECT_TRUE(marked(einsum("h, -w, c; w => ", x, weights)));
   EXPECT_FALSE(marked(einsum("h, w, c; w => ", x, weights)));
 }
@@ -126,7 +134,8 @@ int main(void) {
 }
 )C";
     for (const char* flags : {"", "-march=native"}) {
-      const std::string command = "cd '" + folder.path() + "' && cc -O3 -std=c99 -Wall -Wextra -Werror -pedantic " + flags + " model.c main.c -o main -lm && ./main";
+      const std::string command = "cd '" + folder.path() + "' && cc -O3 -std=c99 -Wall -Wextra -Werror -pedantic " +
+                                  flags + " model.c main.c -o main -lm && ./main";
       EXPECT_EQ(std::system(command.c_str()), 0) << c.name << ": " << command;
     }
   }

@@ -226,9 +226,9 @@ TEST(Units, FunctionsAreGroupedByWhatTheyCost) {
     Groups expected;
   } const rows[] = {
       {{}, 4, {}},
-      {{1000, 2000, 3000}, 16, {{0, 1, 2}}},                    // quick together
-      {{100, 100, 100, 100, 100}, 2, {{0, 3}, {1, 4}, {2}}},    // at most so many
-      {{5000, 100, 7000, 200}, 16, {{2}, {0, 1, 3}}},           // the one that takes longest is alone
+      {{1000, 2000, 3000}, 16, {{0, 1, 2}}},                      // quick together
+      {{100, 100, 100, 100, 100}, 2, {{0, 3}, {1, 4}, {2}}},      // at most so many
+      {{5000, 100, 7000, 200}, 16, {{2}, {0, 1, 3}}},             // the one that takes longest is alone
       {{100, 7000, 7000, 7000, 200}, 16, {{1, 4}, {0, 2}, {3}}},  // the longest group first
   };
   for (const auto& row : rows) EXPECT_EQ(codegen::balanced(row.lengths, row.most), row.expected);

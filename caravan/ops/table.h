@@ -1,5 +1,6 @@
-// The table of ops and the table of accumulators: a row for each enumerator, in the same order. The enumerators of ops are
-// here too; those of accumulators, which most of the back names, are in op.h, so that it does not depend on every row.
+// The table of ops and the table of accumulators: a row for each enumerator, in the same order. The enumerators of ops
+// are here too; those of accumulators, which most of the back names, are in op.h, so that it does not depend on every
+// row.
 //
 // Everything else reads the row: printer, parser, folding, emitters, autodiff, documentation, the C++ functions and
 // the tests. A row that is not complete, or whose derivative does not compile, fails a static_assert at the end.

@@ -1,6 +1,6 @@
 // Does the C compiler compute what loops say? Compilers in use have faults that the loops of kernels meet: GCC 12.2
-// sums rows that are read backwards wrongly at -O3 (schedule/keep_loops.h), and its SLP vectoriser leaves out a rounding
-// (compile.h). Generated C keeps away from the faults that are known; this test is for those that are not.
+// sums rows that are read backwards wrongly at -O3 (schedule/keep_loops.h), and its SLP vectoriser leaves out a
+// rounding (compile.h). Generated C keeps away from the faults that are known; this test is for those that are not.
 //
 // A few small loops become C as those of any program do, are compiled with the flags that programs are compiled with,
 // and run on whole numbers, where every order of a sum gives the same value. Where a loop is wrong, the flags are tried
