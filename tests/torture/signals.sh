@@ -13,8 +13,8 @@ while more 60; do
   delay=$((RANDOM % 700))
   begin "SIG$signal $delay ms after the run catches it"
   file=$here/run.safetensors
-  # Not ignored, as the shell has it for what runs in the background.
-  env --default-signal=INT "${long[@]}" --save "$file" >"$here/output" 2>"$here/error" &
+  # None ignored, as the shell has INT for what runs in the background, and nohup has HUP.
+  env --default-signal=INT,TERM,HUP "${long[@]}" --save "$file" >"$here/output" 2>"$here/error" &
   run=$!
   left_running=("$run")
   until_it_trains "$run" "$signal"
