@@ -13,6 +13,7 @@
 
 namespace caravan {
 
+// What is asked for beside the gradient itself.
 struct GradOptions {
   bool allow_unused = false;  // zeros for a tensor that y does not depend on; otherwise that is refused
   Tensor cotangent{};         // of y's shape; ones if not given, so that a y of many elements counts as their sum
@@ -45,7 +46,9 @@ Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v, Source where = 
 template <class Function, class Rule>
 auto custom_gradient(Function f, Rule rule);
 
+// Makes the gradients of all inputs from the cotangent g of a value.
 using GradientRule = std::function<std::vector<Tensor>(const Tensor& g, const std::vector<Tensor>& inputs)>;
+// What custom_gradient is made of: `value` as it is, whose gradient goes to `inputs` by the rule.
 Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, GradientRule rule);
 
 template <class Function, class Rule>

@@ -14,10 +14,10 @@ namespace caravan::backend {
 
 // What is known of an executable before it runs.
 struct Report {
-  int64_t arena_bytes = 0;  // its buffers, beside the state
-  int kernels = 0;
+  int64_t arena_bytes = 0;           // its buffers, beside the state
+  int kernels = 0;                   // how many functions were generated
   std::vector<std::string> sources;  // paths of generated text, where there is any
-  bool from_cache = false;
+  bool from_cache = false;           // nothing had to be compiled
 };
 
 // A plan made ready for one device.
@@ -35,22 +35,24 @@ class Executable {
     }
   }
   virtual Array observed(size_t which) const = 0;  // of the last run, in the order of the program's `observed`
-  virtual Report report() const { return {}; }
+  virtual Report report() const { return {}; }     // what is known before it runs
 };
 
+// Something that runs plans, with the states that they read and write.
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string name() const = 0;
+  virtual std::string name() const = 0;  // what Context::device() says, for example "cpu"
   // What plans for it are made for; nothing: it runs programs as they are, and a plan's program is all it reads.
   virtual std::optional<Target> target() const { return std::nullopt; }
+  // Makes a plan ready to run, by compiling it or whatever the device needs.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const plan::Plan> plan) = 0;
 
   // State by name. What is written must have been declared by no program with another size.
   virtual bool has(const std::string& state) const = 0;
-  virtual Array read(const std::string& state) const = 0;
-  virtual void write(const std::string& state, const Array& value, DType dtype) = 0;
-  virtual std::vector<std::string> names() const = 0;
+  virtual Array read(const std::string& state) const = 0;                             // a copy of a state that it has
+  virtual void write(const std::string& state, const Array& value, DType dtype) = 0;  // keeps the value, as `dtype`
+  virtual std::vector<std::string> names() const = 0;                                 // of all states that it has
   // Writes a state where it lies, without an array beside it: `fill` is given the memory of all of its elements. One
   // that keeps its states in another form makes an array of it.
   virtual void fill(const std::string& state, const Shape& shape, DType dtype,

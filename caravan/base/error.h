@@ -8,6 +8,7 @@
 
 namespace caravan {
 
+// What all errors of the library are.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -55,6 +56,7 @@ class BackendError : public Error {
   using Error::Error;
 };
 
+// Throws the InternalError of CARAVAN_CHECK.
 [[noreturn]] void fail_check(const char* condition, const char* file, int line, const std::string& detail);
 
 }  // namespace caravan

@@ -9,11 +9,13 @@ namespace caravan {
 
 [[noreturn]] void refuse_moved(const char* what);  // UserError
 
+// A shared object that is there until the handle is moved from.
 template <class T>
 class Handle {
  public:
   Handle(const char* what, std::shared_ptr<T> object) : what_(what), object_(std::move(object)) {}
 
+  // The object; refused after a move.
   const std::shared_ptr<T>& shared() const {
     if (!object_) refuse_moved(what_);
     return object_;

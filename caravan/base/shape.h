@@ -12,27 +12,31 @@
 
 namespace caravan {
 
-enum class RowKind : uint8_t { batch, input, output };
+enum class RowKind : uint8_t { batch, input, output };  // the three groups of axes
+// The groups in the order in which shapes are written.
 inline constexpr std::array<RowKind, 3> kRowKinds = {RowKind::batch, RowKind::input, RowKind::output};
+// The groups in the order in which elements lie in memory.
 inline constexpr std::array<RowKind, 3> kMemoryOrder = {RowKind::batch, RowKind::output, RowKind::input};
-std::string_view name(RowKind kind);
+std::string_view name(RowKind kind);  // "batch", "input", "output"
 
+// One axis of a shape.
 struct Axis {
-  int64_t size = 0;
+  int64_t size = 0;            // its number of positions
   std::string basis{};         // equal sizes with different tags do not match
   bool broadcastable = false;  // true iff size is 1 and the axis may stretch in a pointwise operation
   bool operator==(const Axis&) const = default;
 };
 
-using Row = std::vector<Axis>;
+using Row = std::vector<Axis>;  // the axes of one group
 
+// Batch axes, input axes, output axes.
 struct Shape {
-  Row batch, input, output;
+  Row batch, input, output;  // each may be empty
 
-  Row& operator[](RowKind kind);
+  Row& operator[](RowKind kind);  // one of the three groups
   const Row& operator[](RowKind kind) const;
-  int rank() const { return int(batch.size() + input.size() + output.size()); }
-  int64_t elements() const;
+  int rank() const { return int(batch.size() + input.size() + output.size()); }  // the number of axes
+  int64_t elements() const;            // the product of the sizes; 1 without axes
   std::vector<int64_t> sizes() const;  // in memory order
   bool operator==(const Shape&) const = default;
 };
@@ -41,7 +45,7 @@ bool same_sizes(const Shape& a, const Shape& b);  // tags and stretching aside
 
 // "2,8|8->4"; a scalar is "". `Shape{}` has no axes and one element.
 std::string to_string(const Shape& shape);
-std::ostream& operator<<(std::ostream& out, const Shape& shape);
-Shape parse_shape(std::string_view text);  // throws SpecError; the inverse of to_string
+std::ostream& operator<<(std::ostream& out, const Shape& shape);  // prints to_string(shape)
+Shape parse_shape(std::string_view text);                         // throws SpecError; the inverse of to_string
 
 }  // namespace caravan

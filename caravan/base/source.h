@@ -8,13 +8,14 @@ namespace caravan {
 // Converting constructors and public functions take `Source where = here()` through defaulted
 // arguments, so that the position is the caller's. (Clang 14 lacks a working std::source_location.)
 struct Source {
-  const char* file = "";
-  int line = 0;
+  const char* file = "";  // the path that the compiler was given
+  int line = 0;           // from 1; 0: not known
 
+  // The caller's line, where it is a default argument.
   static constexpr Source here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
-  bool known() const { return line > 0; }
+  bool known() const { return line > 0; }  // whether there is a line
 };
 
 std::string to_string(Source where);   // "moons.cpp:12"; the folder is dropped

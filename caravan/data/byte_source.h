@@ -15,6 +15,7 @@ struct ReadLimits {
   uint64_t unpacked = uint64_t(1) << 30;  // bytes, of all that one file packs
 };
 
+// What a reader of a file takes its bytes from.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -24,16 +25,18 @@ class ByteSource {
   virtual uint64_t most() const = 0;
 };
 
+// Bytes that are in memory already.
 class TextSource : public ByteSource {
  public:
   explicit TextSource(std::string_view text) : rest_(text) {}
+  // Copies them from the text.
   size_t read(void* to, size_t n) override {
     const size_t taken = std::min(n, rest_.size());
     if (taken > 0) std::memcpy(to, rest_.data(), taken);
     rest_.remove_prefix(taken);
     return taken;
   }
-  uint64_t most() const override { return rest_.size(); }
+  uint64_t most() const override { return rest_.size(); }  // how many are left
 
  private:
   std::string_view rest_;

@@ -10,12 +10,14 @@
 
 namespace caravan::data {
 
+// How a table is written.
 struct CsvOptions {
-  char separator = ',';
-  bool header = false;  // the first row has names
-  DType dtype = DType::f32;
-  ReadLimits limits{};  // of a file that is packed
+  char separator = ',';      // between the fields of a row
+  bool header = false;       // the first row has names
+  DType dtype = DType::f32;  // the precision of the values
+  ReadLimits limits{};       // of a file that is packed
 };
+// What was read.
 struct Table {
   std::vector<std::string> names{};  // of the columns; empty without a header
   Array values{};                    // rows|columns
@@ -27,6 +29,7 @@ struct Table {
 // the precision can only round (123456789 as f32; 0.1 and 1.5e10 are rounded as ever), and for rows of different
 // lengths. A file may be packed.
 Table read_csv(const std::string& path, const CsvOptions& options = {});
+// The same from a text in memory; `file` names it in messages.
 Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options = {});
 
 }  // namespace caravan::data

@@ -9,18 +9,20 @@
 
 namespace caravan::data {
 
+// Images and what each shows.
 struct LabelledImages {
   Array images;  // u8, n|28,28,1, 0 is paper and 255 is ink
   Array labels;  // u8, n|, from 0 to 9
 };
 
-inline constexpr const char* kDrawn = "drawn digits";
+inline constexpr const char* kDrawn = "drawn digits";  // the source of digits that were drawn, not loaded
 
+// A data set of digits and where it is from.
 struct Digits {
-  LabelledImages train, test;
-  std::string source;  // the folder, or kDrawn
-  bool drawn = false;
-  bool chosen = false;  // the folder was given: whatever digits it has are meant
+  LabelledImages train, test;  // what to learn from, and what to judge by
+  std::string source;          // the folder, or kDrawn
+  bool drawn = false;          // no files were found, so the digits are drawn by a program
+  bool chosen = false;         // the folder was given: whatever digits it has are meant
 };
 
 // The four IDX files of a folder, packed or not, with `-idx` or `.idx` in their names. ConfigError where one is

@@ -14,10 +14,11 @@ namespace caravan::data {
 // become i32. No more is unpacked than the header promises, straight into the array, and nothing where that is above
 // the limit. ConfigError, one sentence, for everything that is wrong with a file; `file` names it in the message.
 Array read_idx(const std::string& path, const ReadLimits& limits = {});
+// The same from bytes in memory.
 Array parse_idx(std::string_view content, const std::string& file, const ReadLimits& limits = {});
 
 // The axes in memory order. ConfigError for a scalar and for precisions that the format does not have.
 void write_idx(const std::string& path, const Array& array);
-std::string idx_content(const Array& array);
+std::string idx_content(const Array& array);  // the bytes that write_idx writes
 
 }  // namespace caravan::data

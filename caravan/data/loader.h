@@ -17,7 +17,7 @@ using Arrays = std::vector<Array>;  // images and labels, say
 // Parts of a random order of the examples, without overlap: split({x, y}, {0.8, 0.1, 0.1}, 1) gives three pairs. A
 // part begins where the one before ended, at the nearest example; fractions that sum to 1 lose none.
 std::vector<Arrays> split(const Arrays& arrays, const std::vector<double>& fractions, uint64_t seed);
-Arrays shuffled(const Arrays& arrays, uint64_t seed);
+Arrays shuffled(const Arrays& arrays, uint64_t seed);  // in one random order for all arrays
 
 // n|... becomes steps,batch|...: the last batch is completed by the first examples.
 Array whole_batches(const Array& array, int64_t batch);
@@ -25,27 +25,29 @@ Array whole_batches(const Array& array, int64_t batch);
 // f of every example (its row as an array without the leftmost axis), and of every pair of them; the results, of one
 // shape, are the rows of a new array.
 Array map_rows(const Array& array, const std::function<Array(const Array&)>& f);
+// f of every pair of examples, one of each array.
 Array zip_rows(const Array& a, const Array& b, const std::function<Array(const Array&, const Array&)>& f);
 
 Array unit_pixels(const Array& images);  // u8 of 0 to 255 as f32 of 0 to 1
 
-enum class Over : uint8_t { everything, each_feature };
+enum class Over : uint8_t { everything, each_feature };  // one mean for all numbers, or one for each position
 // (x - mean) / deviation in f32, with the mean and the deviation of the training data, applied to test data as well. A
 // feature that does not vary is only shifted.
 class Normalization {
  public:
   Normalization(const Array& train, Over over);
   Array operator()(const Array& array) const;
-  const std::vector<double>& mean() const { return mean_; }  // one, or one for every position of a row
-  const std::vector<double>& deviation() const { return deviation_; }
+  const std::vector<double>& mean() const { return mean_; }            // one, or one for every position of a row
+  const std::vector<double>& deviation() const { return deviation_; }  // as many as means
 
  private:
   std::vector<double> mean_, deviation_;
 };
 
+// How examples become batches.
 struct LoaderOptions {
-  int64_t batch = 32;
-  uint64_t seed = 0;
+  int64_t batch = 32;      // examples in a batch
+  uint64_t seed = 0;       // of the order
   int64_t start_step = 0;  // as if so many batches had been taken: a run that is resumed goes on exactly
   bool shuffle = true;     // a new order every epoch
   int64_t ahead = 4;       // batches that may wait
@@ -63,8 +65,8 @@ class Loader {
 
   // The next batch: batch|... of each array. What `change` throws is thrown here, at its step and ever after.
   Arrays next();
-  int64_t step() const;  // of the batch that comes next
-  int64_t steps_per_epoch() const;
+  int64_t step() const;             // of the batch that comes next
+  int64_t steps_per_epoch() const;  // batches until all examples have come once
 
  private:
   class Worker;

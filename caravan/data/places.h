@@ -10,29 +10,31 @@
 
 namespace caravan::data {
 
+// A file of a data set.
 struct DatasetFile {
-  std::string_view name;
+  std::string_view name;    // as its publisher calls it
   std::string_view sha256;  // of its content, unpacked
   uint64_t bytes = 0;       // of the same
 };
 
-enum class Packager : uint8_t { none, npm, debian };
+enum class Packager : uint8_t { none, npm, debian };  // who has the package
 
 // How a data set is had: files under `folder` of a package.
 struct Package {
-  Packager packager = Packager::none;
-  std::string_view name, version, folder;
-  int64_t bytes = 0;  // about what is fetched
+  Packager packager = Packager::none;      // none: no package has it
+  std::string_view name, version, folder;  // of the package, and where the files are in it
+  int64_t bytes = 0;                       // about what is fetched
 };
 
+// What is known of a data set.
 struct Dataset {
-  std::string_view name, what;
-  std::string_view folder;  // its name within a place
-  std::span<const DatasetFile> files;
-  Package package;
-  std::string_view instead;  // where no package has it: what there is
+  std::string_view name, what;         // "mnist", and a few words on it
+  std::string_view folder;             // its name within a place
+  std::span<const DatasetFile> files;  // all that belong to it
+  Package package;                     // where it can be had
+  std::string_view instead;            // where no package has it: what there is
 };
-std::span<const Dataset> datasets();
+std::span<const Dataset> datasets();            // all that are known
 const Dataset& dataset(std::string_view name);  // ConfigError naming those there are
 
 // A folder that was given is the only one looked at, so that what is trained on is never a surprise.

@@ -34,33 +34,35 @@ enum class StoredType : uint8_t {
   i64,
   u64
 };
-inline constexpr int kStoredTypeCount = 15;
+inline constexpr int kStoredTypeCount = 15;  // how many types the format has
 
-std::string_view name(StoredType type);  // "BOOL", "U8", ... as in the file
-int64_t bytes(StoredType type);
+std::string_view name(StoredType type);       // "BOOL", "U8", ... as in the file
+int64_t bytes(StoredType type);               // of one element
 std::optional<DType> dtype(StoredType type);  // none: the file may hold it, but Caravan does not compute with it
 
+// A tensor as it is in the file.
 struct StoredTensor {
-  StoredType type = StoredType::f32;
-  std::vector<int64_t> sizes{};
+  StoredType type = StoredType::f32;  // of its elements
+  std::vector<int64_t> sizes{};       // of its axes
   std::vector<std::byte> elements{};  // packed, the last axis innermost
 };
 StoredTensor stored(const Array& array);  // its axes in memory order
 
+// The contents of a file.
 struct Tensors {
-  std::map<std::string, StoredTensor, std::less<>> list{};
-  std::map<std::string, std::string> metadata{};
+  std::map<std::string, StoredTensor, std::less<>> list{};  // by name
+  std::map<std::string, std::string> metadata{};            // texts by name
 
-  const StoredTensor* find(std::string_view name) const;
+  const StoredTensor* find(std::string_view name) const;  // none: a null pointer
   Array array(std::string_view name) const;  // all axes are output axes; ConfigError if missing or without a DType
 };
 
 // ConfigError, one sentence, for everything that is wrong with a file. `file` names it in the message.
 Tensors read_safetensors(const std::string& path);
-Tensors parse_safetensors(std::string_view content, const std::string& file);
+Tensors parse_safetensors(std::string_view content, const std::string& file);  // the same from bytes in memory
 
 // Equal tensors give equal bytes. The file appears under its name complete, or not at all.
 void write_safetensors(const std::string& path, const Tensors& tensors);
-std::string safetensors_content(const Tensors& tensors);
+std::string safetensors_content(const Tensors& tensors);  // the bytes that write_safetensors writes
 
 }  // namespace caravan::data

@@ -12,12 +12,14 @@
 
 namespace caravan::deploy {
 
+// How the C file is written.
 struct COptions {
   std::string name = "model";  // starts every name that the file defines: model_run, MODEL_INPUT_SIZE; a C identifier
   std::string about{};         // the first words of the file: what the model is, how well it does
   bool weights_inside = true;  // otherwise in a file beside it, which model_load reads
 };
 
+// The files, as texts.
 struct CSource {
   std::string source;   // complete by itself; with -DMODEL_MAIN a program
   std::string header;   // for those who call it

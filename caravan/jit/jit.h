@@ -20,6 +20,7 @@
 
 namespace caravan::jit {
 
+// How a text is compiled.
 struct Options {
   Buffers buffers{};    // sizes and precisions that the text does not say
   int threads = 0;      // at most so many run a kernel; 0: one for each processor that this process may use
@@ -32,9 +33,9 @@ struct Binding {
   template <class T>
   Binding(std::string name, T* memory)
       : name(std::move(name)), memory(const_cast<std::remove_const_t<T>*>(memory)), dtype(of(memory)) {}
-  std::string name;
-  void* memory;
-  DType dtype;
+  std::string name;  // of the buffer
+  void* memory;      // its elements, row by row
+  DType dtype;       // the type of the pointer
 
  private:
   static DType of(const float*) { return DType::f32; }
@@ -44,6 +45,7 @@ struct Binding {
   static DType of(const uint8_t*) { return DType::u8; }
 };
 
+// A compiled text.
 class Kernel {
  public:
   // Every buffer of buffers() must be bound, in its precision; it is read and written where it lies. StateError
@@ -53,13 +55,14 @@ class Kernel {
   // checked once, so what is measured is the kernel.
   void run_times(int64_t times, std::initializer_list<Binding> memory);
 
+  // What the text reads or writes.
   struct Buffer {
-    std::string name;
+    std::string name;            // as in the text
     std::vector<int64_t> sizes;  // row by row, the last axis fastest
-    DType dtype = DType::f32;
-    bool result = false;  // written; otherwise read
+    DType dtype = DType::f32;    // its precision
+    bool result = false;         // written; otherwise read
   };
-  const std::vector<Buffer>& buffers() const;
+  const std::vector<Buffer>& buffers() const;  // all that must be bound
 
  private:
   friend Kernel compile(std::string_view text, const Options& options);

@@ -17,6 +17,7 @@
 
 namespace caravan::jit {
 
+// What the text does not say of its buffers.
 struct Buffers {
   std::map<std::string, std::vector<int64_t>> sizes{};  // of those whose indices do not say it
   std::map<std::string, DType> dtypes{};                // f32 where not given; ids are i32

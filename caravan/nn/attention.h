@@ -8,6 +8,7 @@
 
 namespace caravan::nn {
 
+// Which positions a query sees.
 struct AttendOptions {
   bool causal = false;               // position s sees the positions t <= s
   std::optional<Operand> mask{};     // true where s may see t: `..., s | t ->`, or with heads `..., s | t -> h, g`
@@ -18,29 +19,30 @@ struct AttendOptions {
 // all.
 Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& options = {}, const Phase& phase = {});
 
+// The sizes of an attention layer.
 struct AttentionOptions {
   int64_t dim = 0, heads = 1, kv_heads = 0;  // 0: as many as heads
   bool causal = false, bias = false;         // bias of the first projection; the last one always has one
-  double dropout = 0;
-  std::optional<RotaryOptions> rotary{};
-  Init init{};
-  DType dtype = DType::f32;
+  double dropout = 0;                        // the rate of dropout in training; 0: none
+  std::optional<RotaryOptions> rotary{};     // turns queries and keys by their positions; none if not given
+  Init init{};                               // how the weights are initialised
+  DType dtype = DType::f32;                  // the precision of the parameters
 };
 
 // One projection NAME.qkv to the heads of queries, then keys, then values; then NAME.proj.
 struct SelfAttention {
-  AttentionOptions options;
-  Linear qkv, proj;
-  Dropout dropout;
+  AttentionOptions options;  // as given
+  Linear qkv, proj;          // the maps to queries, keys and values, and from the heads to the output
+  Dropout dropout;           // what is left out in training
   SelfAttention(const std::string& name, const AttentionOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const { return (*this)(x, std::nullopt, phase); }
   Tensor operator()(Operand x, const std::optional<Operand>& mask, const Phase& phase = {}) const;
 };
 // Queries from x by NAME.q, keys and values from the memory by NAME.kv; then NAME.proj.
 struct CrossAttention {
-  AttentionOptions options;
-  Linear q, kv, proj;
-  Dropout dropout;
+  AttentionOptions options;  // as given
+  Linear q, kv, proj;        // the maps to queries, to keys and values, and from the heads to the output
+  Dropout dropout;           // what is left out in training
   CrossAttention(const std::string& name, const AttentionOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, Operand memory, const Phase& phase = {}) const {
     return (*this)(x, memory, std::nullopt, phase);

@@ -10,81 +10,89 @@ namespace caravan::nn {
 
 // As functions of their weights: `kh, kw, ic -> oc`, with groups `kh, kw, ic -> g, oc`; transposed `kh, kw, ic -> oc`.
 struct ConvolutionOptions {
-  Pair kernel{1}, stride{1}, dilation{1};
-  Padding padding{};
-  int64_t groups = 1;
+  Pair kernel{1}, stride{1}, dilation{1};  // the size of a window, the step between windows, the step within one
+  Padding padding{};                       // zeros around the input; none if not given
+  int64_t groups = 1;                      // the channels are divided into so many groups that do not see each other
 };
-Tensor conv2d(Operand x, Operand weight, const ConvolutionOptions& options);
+Tensor conv2d(Operand x, Operand weight, const ConvolutionOptions& options);  // over images `... | h, w, c`
 Tensor conv1d(Operand x, Operand weight, const ConvolutionOptions& options);  // of each pair the first number counts
+// The transpose of conv2d: every element of x adds a window to the result.
 Tensor transposed_conv2d(Operand x, Operand weight, const ConvolutionOptions& options);
 
+// The sizes of a convolution layer.
 struct ConvOptions {
-  int64_t channels = 0;  // that go out
-  Pair kernel{3}, stride{1};
-  Padding padding{};  // valid, same, a number or {of height, of width}
-  Pair dilation{1};
-  int64_t groups = 1;
-  bool bias = true;
-  Init init{};
-  DType dtype = DType::f32;
+  int64_t channels = 0;       // that go out
+  Pair kernel{3}, stride{1};  // the size of a window, and the step from one to the next
+  Padding padding{};          // valid, same, a number or {of height, of width}
+  Pair dilation{1};           // the step between the elements of a window
+  int64_t groups = 1;         // the channels are divided into so many groups that do not see each other
+  bool bias = true;           // whether a bias is added
+  Init init{};                // how the weights are initialised
+  DType dtype = DType::f32;   // the precision of the parameters
 };
 
 // NAME.weight and NAME.bias, the bias one number for each channel.
 struct Conv2d {
-  std::string name;
-  ConvOptions options;
-  Tensor weight, bias;
+  std::string name;     // the layer's name, which its parameters' names start with
+  ConvOptions options;  // as given, with what was left out filled in
+  Tensor weight, bias;  // the parameters NAME.weight and NAME.bias
   Conv2d(std::string name, const ConvOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
+// The same over sequences `... | t, c`; of each pair the first number counts.
 struct Conv1d {
-  std::string name;
-  ConvOptions options;
-  Tensor weight, bias;
+  std::string name;     // the layer's name, which its parameters' names start with
+  ConvOptions options;  // as given, with what was left out filled in
+  Tensor weight, bias;  // the parameters NAME.weight and NAME.bias
   Conv1d(std::string name, const ConvOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
 // The output grows: (h - 1) * stride + dilation * (kernel - 1) + 1 - 2 * padding. Without groups.
 struct TransposedConv2d {
-  std::string name;
-  ConvOptions options;
-  Tensor weight, bias;
+  std::string name;     // the layer's name, which its parameters' names start with
+  ConvOptions options;  // as given, with what was left out filled in
+  Tensor weight, bias;  // the parameters NAME.weight and NAME.bias
   TransposedConv2d(std::string name, const ConvOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
 // A window over each channel by itself (NAME.depthwise.weight, `kh, kw -> c`), then a linear map of the channels
 // (NAME.pointwise.weight, `c -> oc`).
 struct SeparableConv2d {
-  std::string name;
-  ConvOptions options;
-  Tensor depthwise, pointwise, bias;
+  std::string name;                   // the layer's name, which its parameters' names start with
+  ConvOptions options;                // as given, with what was left out filled in
+  Tensor depthwise, pointwise, bias;  // its parameters; the bias is NAME.pointwise.bias
   SeparableConv2d(std::string name, const ConvOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
 // Sees the present and the past alone: y[t] = sum over k of w[k] x[t - dilation * (kernel - 1 - k)]. Stride 1.
 struct CausalConv1d {
-  Conv1d conv;
+  Conv1d conv;  // with zeros in front of the sequence
   CausalConv1d(const std::string& name, const ConvOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
 
 // --- pools ---
+// The window of a pool.
 struct PoolOptions {
-  Pair kernel{2}, stride{0};  // 0: the kernel's
-  Padding padding{};
+  Pair kernel{2}, stride{0};     // 0: the kernel's
+  Padding padding{};             // zeros around the input; none if not given
   bool exclude_padding = false;  // an average divides by the elements inside; otherwise by the whole window, as PyTorch
 };
+// The largest element of each window, channel by channel.
 struct MaxPool2d {
-  PoolOptions options;
+  PoolOptions options;  // the window, its stride and padding
   Tensor operator()(Operand x) const;
 };
+// The mean of each window, channel by channel.
 struct AvgPool2d {
-  PoolOptions options;
+  PoolOptions options;  // the window, its stride and padding
   Tensor operator()(Operand x) const;
 };
+// The mean of each channel over the whole image.
 struct GlobalAvgPool2d {
   Tensor operator()(Operand x) const { return mean("... | h, w, c => ... | c", x); }
 };
+// The largest element of each channel over the whole image.
 struct GlobalMaxPool2d {
   Tensor operator()(Operand x) const { return einmax("... | h, w, c => ... | c", x); }
 };
@@ -95,13 +103,13 @@ struct Flatten {  // of images, in PyTorch's order
 };
 // Any rearrangement as a layer: Rearrange{"... | t, c => ... | t&c"}.
 struct Rearrange {
-  std::string spec;
-  Bindings bindings{};
+  std::string spec;     // how the axes move, as for einsum
+  Bindings bindings{};  // sizes and conditions for the spec
   Tensor operator()(Operand x) const { return einsum(caravan::spec(spec, x.where), x, bindings); }
 };
 // WaveNet's fusion: every n neighbours in time become one step with n times the channels.
 struct FlattenConsecutive {
-  int64_t n = 2;
+  int64_t n = 2;      // how many neighbours are put together
   bool last = false;  // the n steps are all there are: the time axis goes
   Tensor operator()(Operand x) const;
 };

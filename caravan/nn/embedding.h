@@ -5,38 +5,39 @@
 
 namespace caravan::nn {
 
+// The size of a table of vectors.
 struct EmbeddingOptions {
-  int64_t num = 0, dim = 0;  // ids are 0 .. num - 1
-  Init init = normal_init();
-  DType dtype = DType::f32;
+  int64_t num = 0, dim = 0;   // ids are 0 .. num - 1
+  Init init = normal_init();  // how the table is initialised
+  DType dtype = DType::f32;   // the precision of the parameters
 };
 // Rows of NAME.weight (`num -> dim`) by ids of any shape. Its gradient adds in a fixed order.
 struct Embedding {
-  std::string name;
-  Tensor weight;
+  std::string name;  // the layer's name, which its parameters' names start with
+  Tensor weight;     // the parameter NAME.weight
   Embedding(std::string name, const EmbeddingOptions& options, Source where = Source::here());
   Tensor operator()(Operand ids) const;
 };
 
 // x plus a vector for each position. Learned: rows of NAME.weight, at most `num` positions.
 struct LearnedPositions {
-  Embedding table;
+  Embedding table;  // one vector for each position
   LearnedPositions(std::string name, const EmbeddingOptions& options, Source where = Source::here())
       : table(std::move(name), options, where) {}
   Tensor operator()(Operand x) const;
 };
 // Sines and cosines of t / base^(2p / c) at channels 2p and 2p + 1 (Vaswani et al. 2017).
 struct SinusoidalPositions {
-  double base = 10000;
+  double base = 10000;  // the slowest wave has this period, divided by 2 pi
   Tensor operator()(Operand x) const;
 };
 
 // Pairs of channels turn by the angle t / base^(p / pairs) (Su et al. 2021), in queries and keys `..., t | heads, c`.
 struct RotaryOptions {
-  double base = 10000;
+  double base = 10000;             // the slowest wave has this period, divided by 2 pi
   bool halves = false;             // pair channel p with p + c/2, as Llama's checkpoints do; otherwise 2p with 2p + 1
   std::optional<Operand> first{};  // the position of t = 0; a scalar
 };
-Tensor rotary(Operand x, const RotaryOptions& options = {});
+Tensor rotary(Operand x, const RotaryOptions& options = {});  // x with its pairs of channels turned
 
 }  // namespace caravan::nn

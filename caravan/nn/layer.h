@@ -17,14 +17,17 @@ namespace caravan {
 
 namespace nn {
 
+// Whether a model can be called with these arguments and gives a tensor.
 template <class Model, class... Arguments>
 concept CalledWith = requires(const Model& model, const Arguments&... arguments) {
   { model(arguments...) } -> std::convertible_to<Tensor>;
 };
+// What can stand among layers: anything that is called with a tensor, with or without a Phase.
 template <class Model>
 concept LayerLike = CalledWith<Model, Operand, Phase> || CalledWith<Model, Operand> ||
     CalledWith<Model, Tensor, Phase> || CalledWith<Model, Tensor>;
 
+// Holds anything that is called like a layer.
 class Layer {
  public:
   template <LayerLike Model>
@@ -46,8 +49,9 @@ class Layer {
   std::function<Tensor(Operand, const Phase&)> call_;
 };
 
+// Layers one after the other.
 struct Sequential {
-  std::vector<Layer> layers;
+  std::vector<Layer> layers;  // in the order in which they are called
   Sequential(std::vector<Layer> layers) : layers(std::move(layers)) {}
 
   Tensor operator()(Operand x, const Phase& phase = {}) const {
@@ -56,13 +60,15 @@ struct Sequential {
   }
 };
 
+// x + body(x).
 struct Residual {
-  Layer body;
+  Layer body;  // what is added to its input
   explicit Residual(Layer body) : body(std::move(body)) {}
 
   Tensor operator()(Operand x, const Phase& phase = {}) const { return x + Operand(body(x, phase), x.where); }
 };
 
+// The names of the inputs of an outline.
 inline constexpr std::string_view kOutlineInputs[] = {"first input", "second input"};
 // Parameters or other states, in the order in which operations first use them.
 std::vector<Tensor> leaves_of(const Tensor& outline, bool parameters);

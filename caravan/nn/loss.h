@@ -9,6 +9,7 @@
 
 namespace caravan::nn {
 
+// How the losses of all positions become one number.
 enum class Reduction : uint8_t {
   mean,  // over all elements; weighted: divided by the sum of the weights
   sum,
@@ -21,20 +22,24 @@ enum class Reduction : uint8_t {
 // a mean over ids is divided by the weights of the targets that count; a mean over distributions by the number of
 // positions.
 struct CrossEntropyOptions {
-  Reduction reduction = Reduction::mean;
+  Reduction reduction = Reduction::mean;   // how the values of all positions become one
   std::optional<Operand> class_weights{};  // one for each class
   double label_smoothing = 0;              // this share of each target is spread evenly over all classes
   std::optional<int64_t> ignore{};         // positions with this id do not count
 };
+// -log of the probability that softmax(logits) gives to the target.
 Tensor cross_entropy(Operand logits, Operand targets, const CrossEntropyOptions& options = {});
+// The same from log_softmax(logits).
 Tensor nll(Operand log_probabilities, Operand ids, const CrossEntropyOptions& options = {});
 
+// Weights, and how elements become one number.
 struct LossOptions {
-  Reduction reduction = Reduction::mean;
-  std::optional<Operand> weights{};  // one for each element, or for each example
+  Reduction reduction = Reduction::mean;  // how the values of all positions become one
+  std::optional<Operand> weights{};       // one for each element, or for each example
 };
-Tensor mse(Operand prediction, Operand target, const LossOptions& options = {});
-Tensor mae(Operand prediction, Operand target, const LossOptions& options = {});
+Tensor mse(Operand prediction, Operand target, const LossOptions& options = {});  // the mean of (prediction - target)²
+Tensor mae(Operand prediction, Operand target, const LossOptions& options = {});  // the mean of |prediction - target|
+// Half the squared error up to `delta`, a straight line beyond.
 Tensor huber(Operand prediction, Operand target, double delta = 1, const LossOptions& options = {});
 Tensor hinge(Operand scores, Operand signs, const LossOptions& options = {});  // relu(1 - sign * score), signs 1 and -1
 // PyTorch divides this weighted mean by the number of elements, not by the sum of the weights; so do we.

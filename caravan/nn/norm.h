@@ -9,33 +9,34 @@ namespace caravan::nn {
 // Mean 0 and variance 1 over the axes that the spec keeps as 0, without parameters.
 Tensor normalized(Spec<1> spec, Operand x, double epsilon = 1e-5);
 
+// What the norms share.
 struct NormOptions {
-  double epsilon = 1e-5;
-  DType dtype = DType::f32;
+  double epsilon = 1e-5;     // added to the variance before the root is taken
+  DType dtype = DType::f32;  // the precision of the parameters
 };
 
 // Over the last output axis, then times NAME.weight plus NAME.bias.
 struct LayerNorm {
-  std::string name;
-  double epsilon;
-  Tensor weight, bias;
+  std::string name;     // the layer's name, which its parameters' names start with
+  double epsilon;       // added to the variance before the root is taken
+  Tensor weight, bias;  // the parameters NAME.weight and NAME.bias
   explicit LayerNorm(std::string name, const NormOptions& options = {}, Source where = Source::here());
   Tensor operator()(Operand x) const;
 };
 // x / sqrt(mean(x^2) + epsilon) * weight, over the last output axis.
 struct RmsNorm {
-  std::string name;
-  double epsilon;
-  Tensor weight;
+  std::string name;  // the layer's name, which its parameters' names start with
+  double epsilon;    // added to the variance before the root is taken
+  Tensor weight;     // the parameter NAME.weight
   explicit RmsNorm(std::string name, const NormOptions& options = {}, Source where = Source::here());
   Tensor operator()(Operand x) const;
 };
 // The last output axis, the channels, in groups: over the channels of a group and all other output axes.
 struct GroupNorm {
-  std::string name;
-  int64_t groups;
-  double epsilon;
-  Tensor weight, bias;
+  std::string name;     // the layer's name, which its parameters' names start with
+  int64_t groups;       // into which the channels are divided
+  double epsilon;       // added to the variance before the root is taken
+  Tensor weight, bias;  // the parameters NAME.weight and NAME.bias
   GroupNorm(std::string name, int64_t groups, const NormOptions& options = {}, Source where = Source::here());
   Tensor operator()(Operand x) const;
 };
@@ -44,17 +45,18 @@ struct GroupNorm {
 // In training over the batch; the phase's updates move NAME.running_mean and NAME.running_var by `momentum`, and
 // evaluation uses those.
 struct BatchNormOptions {
-  double momentum = 0.1, epsilon = 1e-5;
-  DType dtype = DType::f32;
+  double momentum = 0.1, epsilon = 1e-5;  // the share of a batch in the running statistics; added to the variance
+  DType dtype = DType::f32;               // the precision of the parameters
 };
+// Normalises each channel by the statistics of the batch.
 struct BatchNorm {
-  std::string name;
-  double momentum, epsilon;
-  Tensor weight, bias, running_mean, running_var;
+  std::string name;                                // the layer's name, which its parameters' names start with
+  double momentum, epsilon;                        // as given
+  Tensor weight, bias, running_mean, running_var;  // two parameters, and two states that training updates
   explicit BatchNorm(std::string name, const BatchNormOptions& options = {}, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
-using BatchNorm1d = BatchNorm;
-using BatchNorm2d = BatchNorm;
+using BatchNorm1d = BatchNorm;  // the name in PyTorch
+using BatchNorm2d = BatchNorm;  // the name in PyTorch
 
 }  // namespace caravan::nn

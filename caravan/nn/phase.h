@@ -14,6 +14,7 @@
 
 namespace caravan::nn {
 
+// What a call of a model needs to know.
 struct PhaseOptions {
   std::optional<Operand> step{};  // a scalar that changes from step to step; dropout needs one
   std::optional<DType>
@@ -25,13 +26,13 @@ class Phase {
  public:
   Phase() = default;  // evaluation, as precise as the parameters
 
-  bool training() const { return updates_ != nullptr; }
-  const Operand& step(const std::string& layer) const;  // refused without one, naming the layer that needs it
-  Tensor in_precision(Operand x) const;                 // what products are computed from
+  bool training() const { return updates_ != nullptr; }  // otherwise this is an evaluation
+  const Operand& step(const std::string& layer) const;   // refused without one, naming the layer that needs it
+  Tensor in_precision(Operand x) const;                  // what products are computed from
 
   // Layers with state read and write it here, so that a layer that is called twice updates twice.
   Tensor now(const Tensor& state) const;
-  void update(const Tensor& state, Operand value) const;
+  void update(const Tensor& state, Operand value) const;  // the value that `updates` will assign
   Program updates() const;  // state := value, for every state that the calls of this phase have updated
 
  private:
@@ -41,8 +42,9 @@ class Phase {
   std::shared_ptr<std::vector<Program::Assignment>> updates_;  // none in evaluation
 };
 
+// Dropout drops, batch norm uses the batch and updates its statistics.
 Phase training(const PhaseOptions& options = {});
-Phase evaluation(const PhaseOptions& options = {});
+Phase evaluation(const PhaseOptions& options = {});  // nothing is dropped, batch norm uses its running statistics
 
 Tensor at_least_f32(Operand x);  // sums over many elements need it: norms, softmax, losses
 

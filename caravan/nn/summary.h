@@ -19,16 +19,17 @@ namespace caravan {
 // A row is a layer's output, with what is computed between the row before and it. So activations count for the layer
 // that reads them; what follows the last layer has a row of its own.
 struct ModelSummary {
+  // One layer.
   struct Row {
-    std::string layer;  // "linear fc1"
-    Shape output;
+    std::string layer;                  // "linear fc1"
+    Shape output;                       // of its output
     int64_t parameters = 0, flops = 0;  // elements; operations on floats of one evaluation, a product and a sum are two
-    int64_t parameter_bytes = 0, output_bytes = 0;
+    int64_t parameter_bytes = 0, output_bytes = 0;  // the memory of both
   };
-  std::vector<Row> rows;
-  Row total;
+  std::vector<Row> rows;  // in the order of computation
+  Row total;              // the sums of all rows
 };
-std::ostream& operator<<(std::ostream& out, const ModelSummary& summary);
+std::ostream& operator<<(std::ostream& out, const ModelSummary& summary);  // as a table
 
 ModelSummary summary(const Tensor& output);  // of a model, called
 

@@ -12,21 +12,22 @@ namespace caravan::plot {
 
 enum class Axis : uint8_t { linear, logarithmic };  // on a logarithmic axis what is not above 0 lies on the bottom line
 
+// Values over steps.
 struct Curve {
   std::string title, x_label;  // "Loss", "epoch"
   std::vector<double> values;  // at x_step, 2 x_step, ..; what is not finite, or beyond 1e300, leaves a gap
-  Axis axis = Axis::linear;
-  int64_t x_step = 1;
+  Axis axis = Axis::linear;    // of the values
+  int64_t x_step = 1;          // the distance of neighbouring values
 };
-std::string text(const Curve& curve, int width = 64, int height = 12);
-std::string svg(const Curve& curve);
+std::string text(const Curve& curve, int width = 64, int height = 12);  // in characters, for a terminal
+std::string svg(const Curve& curve);                                    // as a file for a browser
 
 // A rectangle of the plane and the cells it is divided into; rows are counted from the top.
 struct Frame {
-  double left = 0, right = 1, bottom = 0, top = 1;
-  int width = 1, height = 1;
-  double x(int column) const { return left + (right - left) * (column + 0.5) / width; }
-  double y(int row) const { return top - (top - bottom) * (row + 0.5) / height; }
+  double left = 0, right = 1, bottom = 0, top = 1;  // the rectangle
+  int width = 1, height = 1;                        // the number of cells across and down
+  double x(int column) const { return left + (right - left) * (column + 0.5) / width; }  // of a cell's centre
+  double y(int row) const { return top - (top - bottom) * (row + 0.5) / height; }        // of a cell's centre
   std::optional<size_t> cell(double x, double y) const;  // that holds a point, counted row by row; none outside
   std::string lines(const std::string& cells) const;     // a character for each cell, as indented lines
   Array centres() const;                                 // of the cells, row by row: width*height|2
@@ -34,11 +35,11 @@ struct Frame {
 
 // Points of two classes over the plane that a model divides.
 struct Scatter {
-  std::string title;
-  Frame frame;
-  Array points;  // n|2
-  Array labels;  // n: the sign is the class
-  Array scores;  // of each cell, row by row; the boundary is where they change sign
+  std::string title;  // above the picture
+  Frame frame;        // the part of the plane that is drawn
+  Array points;       // n|2
+  Array labels;       // n: the sign is the class
+  Array scores;       // of each cell, row by row; the boundary is where they change sign
 };
 std::string text(const Scatter& scatter);  // o and x for the classes, dots where the score is negative
 std::string svg(const Scatter& scatter);   // the cells below 0 shaded, the boundary interpolated between their centres

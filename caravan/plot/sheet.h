@@ -9,8 +9,9 @@
 
 namespace caravan::plot {
 
+// Images and their captions.
 struct Sheet {
-  std::string title;
+  std::string title;                    // above the images
   Array images{};                       // n|h,w,1 or n|h,w or n|side*side; u8, or 0 (black) to 1 (white)
   int64_t columns = 10;                 // images in a row
   std::vector<std::string> captions{};  // under the images in order, as many as there are

@@ -31,8 +31,9 @@ namespace plan {
 struct Plan;
 }
 
+// Where and how the programs of a Context run.
 struct ContextOptions {
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // of initial values and random tensors
   // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu, or interp without a C compiler.
   std::string device = "auto";
   // At most so many run a step; 0: one for each processor that this process may use. The bits are the same.
@@ -48,17 +49,18 @@ struct ContextOptions {
 
 // What is known of a routine before it runs.
 struct RoutineReport {
-  int64_t arena_bytes = 0;  // the peak of its buffers, beside the state
-  int kernels = 0;
+  int64_t arena_bytes = 0;           // the peak of its buffers, beside the state
+  int kernels = 0;                   // how many functions were generated
   std::vector<std::string> sources;  // paths of the generated C, where there is any
   bool from_cache = false;           // nothing had to be compiled
 };
 
+// How strict a write by name is.
 struct WriteOptions {
-  bool create = false;
+  bool create = false;  // take a name that no program has declared yet
 };
 
-using IndexValues = std::vector<std::pair<Index, int64_t>>;
+using IndexValues = std::vector<std::pair<Index, int64_t>>;  // the value of each static index in a run
 
 class Context;
 
@@ -73,7 +75,7 @@ class Routine {
 
   const std::vector<std::string>& indices() const;  // the names to bind
   std::string to_string() const;                    // the assignments
-  RoutineReport report() const;
+  RoutineReport report() const;                     // its memory and kernels, and where its generated C is
   // How it runs: the program optimised, lowered and scheduled, and its memory (plan/plan.h). Of a device that runs
   // programs as they are, how it would run on this processor. Kept by the routine.
   const plan::Plan& plan() const;
@@ -86,6 +88,7 @@ class Routine {
   Handle<Impl> impl_;
 };
 
+// Named state, and the device that runs programs on it.
 class Context {
  public:
   explicit Context(const ContextOptions& options = {});
@@ -94,8 +97,10 @@ class Context {
   // changes.
   Routine compile(const Program& program);
 
+  // The value of a tensor, or of several, with the states as they are now. Compiles what was not evaluated before.
   Array eval(const Tensor& tensor, const IndexValues& values = {});
   std::vector<Array> eval(const std::vector<Tensor>& tensors, const IndexValues& values = {});
+  // Compiles a program and runs it once.
   void run(const Program& program, const IndexValues& values = {}) { compile(program).run(values); }
   Shape shape(const Tensor& tensor);                 // inferred with the Context's states; computes nothing
   ir::Program solved(const Program& program) const;  // likewise: what a plan is made of
@@ -115,13 +120,13 @@ class Context {
   // Gives all states that an optimiser of this name (`adam`, or its .name) keeps their initial values, so that training
   // begins anew from the weights as they are; then the next optimiser that uses them has them. Averages likewise.
   void reset(const std::string& optimizer);
-  bool has(const std::string& name) const;
+  bool has(const std::string& name) const;       // whether a state of this name has a value
   bool is_input(const std::string& name) const;  // without an initialiser, and assigned by no program of this Context
   DType dtype(const std::string& name) const;    // as declared, whatever precision the device computes with
-  std::vector<std::string> names() const;
-  std::map<std::string, Shape> shapes() const;  // of the states that have a value
+  std::vector<std::string> names() const;        // of the states that have a value
+  std::map<std::string, Shape> shapes() const;   // of the states that have a value
 
-  uint64_t seed() const;
+  uint64_t seed() const;       // as given in the options
   std::string device() const;  // its kind: `cpu` and `cpu:0` are one device, called `cpu`
 
  private:

@@ -8,21 +8,23 @@
 
 namespace caravan {
 
+// An operation whose result is not finite.
 struct Nonfinite {
-  std::string label;      // "log(x)"; of a gradient "d x"
-  std::string formula;    // what it computes at a point: "g * 0.5 / sqrt(x)"; empty for a leaf
-  Source where;           // for a gradient, the line of the operation that it goes through
-  bool backward = false;  // a gradient, or computed from one
-  Shape shape;
-  DType dtype = DType::f32;
+  std::string label;            // "log(x)"; of a gradient "d x"
+  std::string formula;          // what it computes at a point: "g * 0.5 / sqrt(x)"; empty for a leaf
+  Source where;                 // for a gradient, the line of the operation that it goes through
+  bool backward = false;        // a gradient, or computed from one
+  Shape shape;                  // of the result
+  DType dtype = DType::f32;     // of the result
   int64_t count = 0, nans = 0;  // elements that are not finite, and those of them that are NaN
   std::vector<int64_t> first;   // the first of them, by axis in memory order
   double value = 0;             // there
+  // An operand and its smallest and largest element.
   struct Range {
-    std::string label;
-    double low = 0, high = 0;
+    std::string label;         // of the operand
+    double low = 0, high = 0;  // its smallest and largest finite element
   };
-  std::vector<Range> reads;
+  std::vector<Range> reads;  // its operands
 };
 std::ostream& operator<<(std::ostream& out, const Nonfinite& found);
 

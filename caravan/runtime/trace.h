@@ -16,6 +16,7 @@
 
 namespace caravan {
 
+// What is traced.
 struct TraceOptions {
   IndexValues indices{};             // at which values are computed
   const plan::Plan* plan = nullptr;  // of the routine that ran; without one, what the Context would run

@@ -11,16 +11,18 @@
 
 namespace caravan {
 
+// Assignments that take effect together, and tensors to observe.
 class Program {
  public:
   Program() = default;
 
+  // state := value, and the line where it was written.
   struct Assignment {
-    Tensor state, value;
-    Source where;
+    Tensor state, value;  // what is assigned, and what it becomes
+    Source where;         // in the user's program
   };
-  const std::vector<Assignment>& assignments() const { return assignments_; }
-  const std::vector<Tensor>& observed() const { return observed_; }  // what is computed
+  const std::vector<Assignment>& assignments() const { return assignments_; }  // in the order of writing
+  const std::vector<Tensor>& observed() const { return observed_; }            // what is computed
   const std::vector<Tensor>& observed_as() const {
     return observed_as_;
   }  // what it is read by: the user's tensor, one each
@@ -38,8 +40,8 @@ class Program {
   std::unordered_map<const Node*, size_t> observed_at_;
 };
 
-Program assign(const Tensor& state, Operand value);
-Program observe(const Tensor& tensor);
+Program assign(const Tensor& state, Operand value);  // state := value
+Program observe(const Tensor& tensor);               // computes the tensor, so that Routine::read has it
 Program observe(const std::vector<Tensor>& tensors);
 Program operator&(Program p, const Program& q);      // simultaneous
 Program then(const Program& p, const Program& q);    // q sees p's new state; what both observe is read as q sees it

@@ -10,14 +10,16 @@ namespace caravan {
 
 // A spec made at run time: einsum(spec(text), a, b).
 struct RuntimeSpec {
-  std::string text;
-  Source where;
+  std::string text;  // the spec
+  Source where;      // the line of the call
 };
+// Makes a spec of a text that is not a literal.
 inline RuntimeSpec spec(std::string text, Source where = Source::here()) { return {std::move(text), where}; }
 
+// A spec that someone else keeps.
 struct SpecRef {
-  std::string_view text;
-  Source where;
+  std::string_view text;  // the spec
+  Source where;           // the line of the call
 };
 
 void check_operand_count(SpecRef spec, int operands);  // parses; throws SpecError
@@ -34,7 +36,7 @@ class Spec {
   }
   Spec(const RuntimeSpec& spec) : text_(spec.text), where_(spec.where) { check_operand_count(syntax_ref(), Operands); }
 
-  SpecRef syntax_ref() const { return {text_, where_}; }
+  SpecRef syntax_ref() const { return {text_, where_}; }  // its text and line
 
  private:
   std::string_view text_;

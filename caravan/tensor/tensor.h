@@ -30,6 +30,7 @@ struct Node;
 class Operand;
 class Index;
 
+// A value that a program will compute; a cheap handle on a node of a graph.
 class Tensor {
  public:
   Tensor() = default;  // stands for nothing; using it is refused
@@ -40,12 +41,12 @@ class Tensor {
   Tensor batches(int64_t size, Source where = Source::here()) const;  // the leftmost batch axis n becomes n/size, size
   Tensor named(std::string label) const;                              // the same value under a name that dumps show
 
-  bool defined() const { return node_ != nullptr; }
-  const Node& node() const;  // refused if undefined
-  const std::shared_ptr<const Node>& handle() const { return node_; }
-  DType dtype() const;
+  bool defined() const { return node_ != nullptr; }                    // whether it stands for something
+  const Node& node() const;                                            // refused if undefined
+  const std::shared_ptr<const Node>& handle() const { return node_; }  // the node, shared; null if undefined
+  DType dtype() const;                                                 // the precision of its elements
   const std::string& name() const;  // of a parameter or state; of others what dumps call them
-  bool same_as(const Tensor& other) const { return node_ == other.node_; }
+  bool same_as(const Tensor& other) const { return node_ == other.node_; }  // whether both are one node
 
  private:
   std::shared_ptr<const Node> node_;
@@ -55,8 +56,9 @@ class Tensor {
 class Index {
  public:
   explicit Index(std::string name, int64_t range = 0, Source where = Source::here());
-  const std::string& name() const;
-  int64_t range() const;  // 0: any value from 0 on
+  const std::string& name() const;  // as given
+  int64_t range() const;            // 0: any value from 0 on
+  // What specs and programs know it by.
   const std::shared_ptr<const shape::Symbol>& symbol() const { return symbol_.shared(); }
 
  private:
@@ -67,8 +69,8 @@ class Index {
 struct IndexHere {
   IndexHere(const Index& index, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : index(index), where{file, line} {}
-  Index index;
-  Source where;
+  Index index;   // the index
+  Source where;  // the line
 };
 
 // A size captured from a spec, then usable as a number and as an extent.
@@ -77,7 +79,7 @@ class Dim {
   Dim();
   Dim(int64_t size);  // a size that is known already
   struct State;
-  const std::shared_ptr<State>& state() const { return state_.shared(); }
+  const std::shared_ptr<State>& state() const { return state_.shared(); }  // what copies of it share
 
  private:
   Handle<State> state_;
@@ -89,6 +91,7 @@ template <class T>
 concept Operandable = std::is_arithmetic_v<T> || std::is_same_v<T, Tensor> || std::is_same_v<T, Index> ||
     std::is_same_v<T, Dim> || std::is_same_v<T, Array>;
 
+// What operators and functions take: a tensor, a number, an Index, a Dim or an Array.
 class Operand {
  public:
   template <Operandable T>
@@ -101,8 +104,8 @@ class Operand {
   template <Operandable T>
   Operand(const T& value, Source source) : Operand(value, source.file, source.line) {}
 
-  Tensor tensor;
-  Source where;
+  Tensor tensor;  // the operand as a tensor
+  Source where;   // the line
 
  private:
   void set_number(double value, bool integral);
@@ -115,14 +118,15 @@ class Operand {
 // What a call adds to a spec: {"h", 8} binds, {"d", dim} captures, {"a", "b"} equates, {"f", times(4, "c")} relates,
 // {"j <= i"} restricts the points that count.
 struct Times {
-  int64_t factor;
-  std::string name;
-  Dim dim;
-  bool by_name;
+  int64_t factor;    // how many times as large
+  std::string name;  // the axis that is multiplied, if by_name
+  Dim dim;           // the size that is multiplied, otherwise
+  bool by_name;      // which of the two
 };
-Times times(int64_t factor, std::string name);
+Times times(int64_t factor, std::string name);  // a size that is `factor` times another
 Times times(int64_t factor, const Dim& dim);
 
+// One entry of Bindings.
 struct BindingArgument {
   template <class Number>
   requires std::is_integral_v<Number> BindingArgument(std::string name, Number size)
@@ -137,37 +141,38 @@ struct BindingArgument {
         dim(times.dim) {}
   BindingArgument(const char* condition) : name(condition), kind(Kind::condition) {}
 
-  enum class Kind : uint8_t { size, dim, same, multiple, multiple_dim, condition };
-  std::string name;
-  Kind kind;
-  int64_t size = 0;
-  std::string other;
-  Dim dim{int64_t(0)};
+  enum class Kind : uint8_t { size, dim, same, multiple, multiple_dim, condition };  // what is said of the name
+  std::string name;                                                                  // the axis, or the condition
+  Kind kind;                                                                         // which of the fields below counts
+  int64_t size = 0;     // its size, or the factor of a multiple
+  std::string other;    // the axis that it equals or is a multiple of
+  Dim dim{int64_t(0)};  // the size that is captured or multiplied
 };
 
+// A list such as {{"h", 8}, {"d", dim}}.
 class Bindings {
  public:
   Bindings() = default;
   Bindings(std::initializer_list<BindingArgument> list) : list(list) {}
-  std::vector<BindingArgument> list;
+  std::vector<BindingArgument> list;  // in the order of writing
 };
 
 // --- operators ---
-Tensor operator+(Operand a, Operand b);
-Tensor operator-(Operand a, Operand b);
-Tensor operator*(Operand a, Operand b);
-Tensor operator/(Operand a, Operand b);
+Tensor operator+(Operand a, Operand b);  // a plus b, element by element
+Tensor operator-(Operand a, Operand b);  // a minus b, element by element; -a
+Tensor operator*(Operand a, Operand b);  // a times b, element by element; matrix products are w(x) or einsum
+Tensor operator/(Operand a, Operand b);  // a divided by b, element by element; of integers as f32
 Tensor operator-(Operand a);
-Tensor operator<(Operand a, Operand b);
-Tensor operator<=(Operand a, Operand b);
-Tensor operator>(Operand a, Operand b);
-Tensor operator>=(Operand a, Operand b);
-Tensor operator==(Operand a, Operand b);
-Tensor operator!=(Operand a, Operand b);
-Tensor operator&&(Operand a, Operand b);
-Tensor operator||(Operand a, Operand b);
-Tensor operator!(Operand a);
-Tensor cast(Operand a, DType dtype);
+Tensor operator<(Operand a, Operand b);   // comparisons give bool, element by element
+Tensor operator<=(Operand a, Operand b);  // true where a is at most b
+Tensor operator>(Operand a, Operand b);   // true where a is above b
+Tensor operator>=(Operand a, Operand b);  // true where a is at least b
+Tensor operator==(Operand a, Operand b);  // true where both are equal; Tensor::same_as compares handles
+Tensor operator!=(Operand a, Operand b);  // true where they differ
+Tensor operator&&(Operand a, Operand b);  // true where both are not 0
+Tensor operator||(Operand a, Operand b);  // true where one is not 0
+Tensor operator!(Operand a);              // true where a is 0
+Tensor cast(Operand a, DType dtype);      // the elements in another precision (rule 5 of ops/dtype.h)
 
 // --- the einsum family: what is accumulated, and how ---
 Tensor einsum(Spec<1> spec, Operand a, const Bindings& bindings = {});  // sum of products
@@ -176,7 +181,7 @@ Tensor einsum(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bin
 Tensor einmax(Spec<1> spec, Operand a, const Bindings& bindings = {});  // max of products
 Tensor einmax(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor einmax(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
-Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings = {});
+Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings = {});  // min of products
 Tensor einmin(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor einmin(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
 Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings = {});               // product
@@ -186,9 +191,9 @@ Tensor tropical(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {
 Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});  // sum of a + b
 // Position in the box of the reduced axes; the first of equals.
 Tensor argmax(Spec<1> spec, Operand a, const Bindings& bindings = {});
-Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings = {});
+Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings = {});  // likewise of the smallest
 
-Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
+Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});  // `a; b => a^b`
 Tensor concat(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
 Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& bindings = {});
 // A new first axis.
@@ -200,14 +205,14 @@ Tensor scatter_add(Operand values, Operand ids, int64_t size);  // the transpose
 // The sum divided by the product of the sizes of all names that the result lacks, which is a count known before
 // anything runs: mean("... | c => ... | 0", x). A window's kernel counts in full, also where it reaches outside.
 Tensor mean(Spec<1> spec, Operand a, const Bindings& bindings = {});
-Tensor count(Spec<1> spec, Operand a, const Bindings& bindings = {});
+Tensor count(Spec<1> spec, Operand a, const Bindings& bindings = {});  // that product of sizes
 
 // --- reductions over all axes ---
-Tensor sum(Operand a);
+Tensor sum(Operand a);  // of all elements
 Tensor mean(Operand a);
-Tensor product(Operand a);
-Tensor largest(Operand a);
-Tensor smallest(Operand a);
+Tensor product(Operand a);         // of all elements
+Tensor largest(Operand a);         // of all elements; max(a, b) compares two tensors
+Tensor smallest(Operand a);        // of all elements; min(a, b) compares two tensors
 Tensor dot(Operand a, Operand b);  // sum of a * b, equal shapes
 
 // --- leaves ---
@@ -216,22 +221,23 @@ struct Extent {  // the size of an axis: a number, perhaps with a basis tag, or 
   requires std::is_integral_v<Number> Extent(Number size, std::string basis = "")
       : size(int64_t(size)), basis(std::move(basis)) {}
   Extent(const Dim& dim) : dim(dim), captured(true) {}
-  int64_t size = 0;
-  std::string basis;
-  Dim dim{int64_t(0)};
-  bool captured = false;
+  int64_t size = 0;       // the number, if it is one
+  std::string basis;      // a tag: axes of different tags do not match
+  Dim dim{int64_t(0)};    // the captured size
+  bool captured = false;  // whether `dim` counts
 };
-using Extents = std::vector<Extent>;
-struct GivenRow {  // a row that is given, or left to inference
+using Extents = std::vector<Extent>;  // the sizes of several axes
+struct GivenRow {                     // a row that is given, or left to inference
   GivenRow() = default;
   GivenRow(std::initializer_list<Extent> list) : given(true), extents(list) {}
   GivenRow(Extents list) : given(true), extents(std::move(list)) {}
-  bool given = false;
-  Extents extents;
+  bool given = false;  // otherwise inference finds the axes
+  Extents extents;     // the axes
 };
 
 // How a state is filled at its first use in a Context: over all its axes, from the Context's seed and the state's name.
 struct Init {
+  // What the numbers are.
   enum class Kind : uint8_t {
     automatic,
     constant,
@@ -246,25 +252,26 @@ struct Init {
   };
   // Kaiming-normal over all input axes; zeros without input axes (a Context can set another).
   Kind kind = Kind::automatic;
-  double a = 0, b = 0;  // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
-  std::shared_ptr<const Array> array{};
+  double a = 0, b = 0;                   // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
+  std::shared_ptr<const Array> array{};  // values: these
 };
-Init zeros() noexcept;
-Init ones() noexcept;
-Init constant(double value) noexcept;
-Init uniform_init(double low, double high);
-Init normal_init(double mean = 0, double deviation = 1);
-Init kaiming_normal(double gain = 1.4142135623730951);   // deviation gain / sqrt(fan in)
-Init kaiming_uniform(double gain = 1.4142135623730951);  // within gain * sqrt(3 / fan in)
-Init xavier_normal(double gain = 1);                     // deviation gain * sqrt(2 / (fan in + fan out))
-Init xavier_uniform(double gain = 1);
-Init from(Array array);
+Init zeros() noexcept;                                    // all 0
+Init ones() noexcept;                                     // all 1
+Init constant(double value) noexcept;                     // all `value`
+Init uniform_init(double low, double high);               // uniform in [low, high)
+Init normal_init(double mean = 0, double deviation = 1);  // normal
+Init kaiming_normal(double gain = 1.4142135623730951);    // deviation gain / sqrt(fan in)
+Init kaiming_uniform(double gain = 1.4142135623730951);   // within gain * sqrt(3 / fan in)
+Init xavier_normal(double gain = 1);                      // deviation gain * sqrt(2 / (fan in + fan out))
+Init xavier_uniform(double gain = 1);                     // within gain * sqrt(6 / (fan in + fan out))
+Init from(Array array);                                   // these values
 
+// What is known of a parameter.
 struct ParamOptions {
   // What is not given is inferred; the batch row of a parameter is empty unless given.
   GivenRow batch{}, input{}, output{};
-  Init init{};
-  DType dtype = DType::f32;
+  Init init{};               // the initial value
+  DType dtype = DType::f32;  // the precision
 };
 Tensor param(std::string name, const ParamOptions& options = {}, Source where = Source::here());
 Tensor param(std::string name, double value, Source where = Source::here());  // a scalar
@@ -275,16 +282,20 @@ Tensor param(std::string name, std::initializer_list<double> values, Source wher
   return param(std::move(name), Array::vector(values), where);
 }
 
+// What is known of a state.
 struct StateOptions {
-  GivenRow batch{}, input{}, output{};
+  GivenRow batch{}, input{}, output{};         // the axes; what is not given is inferred
   Init init{Init::Kind::none, 0, 0, nullptr};  // without one, the first use before a write is refused
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;                    // the precision
 };
+// A named value that a Context keeps and programs assign.
 Tensor state(std::string name, const StateOptions& options = {}, Source where = Source::here());
+// A state of the shape and precision of another tensor.
 Tensor state_like(const Tensor& shape, std::string name, Init init, Source where = Source::here());
 // A state that is written from the host.
 Tensor input(std::string name, const StateOptions& options = {}, Source where = Source::here());
 
+// Data that is part of the program. Lists give one and two output axes.
 Tensor tensor(const Array& array, std::string label = "data", Source where = Source::here());
 Tensor tensor(std::initializer_list<double> values, Source where = Source::here());
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Source where = Source::here());
@@ -293,29 +304,31 @@ Tensor number(double value, DType dtype, Source where = Source::here());  // ref
 // not a constant of its text, so that another value needs no compilation. It takes the precision of what it meets, as a
 // C++ number does, and so does what is computed from numbers alone. `label` is its name in listings.
 Tensor tunable(double value, std::string label = "number", Source where = Source::here());
-Tensor iota(Extent size, Source where = Source::here());  // 0, 1, 2, ... on one output axis
-Tensor ones_like(const Tensor& shape, Source where = Source::here());
-Tensor zeros_like(const Tensor& shape, Source where = Source::here());
-Tensor full_like(const Tensor& shape, double value, Source where = Source::here());
-Tensor slice(const Array& array, const Index& index);  // so that array[index] works
+Tensor iota(Extent size, Source where = Source::here());                // 0, 1, 2, ... on one output axis
+Tensor ones_like(const Tensor& shape, Source where = Source::here());   // ones of the shape and precision of a tensor
+Tensor zeros_like(const Tensor& shape, Source where = Source::here());  // zeros, likewise
+Tensor full_like(const Tensor& shape, double value, Source where = Source::here());  // `value`, likewise
+Tensor slice(const Array& array, const Index& index);                                // so that array[index] works
 
 // Random values keyed by (seed, stream, step): the same on every backend and whatever else the program does. Two draws
 // of one stream at one step would be equal, so a program that has them is refused; use one tensor twice if equal draws
 // are wanted, or give each its own stream.
 struct RandomOptions {
   GivenRow batch{}, input{}, output{};  // rows that are not given are empty; `like` gives all three
-  Tensor like{};
+  Tensor like{};                        // a tensor of the shape that is wanted
   // A scalar, such as an Index or a state that counts: a different value, a different draw. It must be given, because
   // without one every run would draw the same numbers; .step = 0 says that this is wanted.
   std::optional<Operand> step{};
 };
 Tensor random_bits(std::string stream, const RandomOptions& options = {}, Source where = Source::here());  // 32 bits
 Tensor uniform(std::string stream, const RandomOptions& options = {}, Source where = Source::here());      // [0, 1)
+// Mean 0, deviation 1.
 Tensor normal(std::string stream, const RandomOptions& options = {}, Source where = Source::here());
+// True with the given probability, which may differ from element to element.
 Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& options = {},
                  Source where = Source::here());
 
 // --- gradients (autodiff/ has grad itself) ---
-Tensor stop_gradient(Operand a);
+Tensor stop_gradient(Operand a);  // a, which gradients take for a constant
 
 }  // namespace caravan

@@ -18,7 +18,7 @@
 
 namespace caravan {
 
-using About = std::map<std::string, std::string>;
+using About = std::map<std::string, std::string>;  // texts that a checkpoint carries: step, seed, data, ..
 
 data::Tensors checkpoint(const Context& ctx);                                     // all its states but inputs
 data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states);  // these
@@ -31,18 +31,21 @@ void save_checkpoint(const std::string& path, const Context& ctx, const About& a
 // What keeps a file from filling a Context. Sizes must be equal, and precisions; but f64, which the interpreter keeps
 // for everything, is rounded to what is declared.
 struct LoadReport {
+  // A state whose sizes or precisions differ.
   struct Misfit {
     std::string name, in_file, in_context;  // "f32 [16, 2]"
   };
   std::vector<std::string> missing;     // states of the Context that the file lacks
   std::vector<std::string> unexpected;  // tensors of the file that the Context lacks
-  std::vector<Misfit> misshapen;
+  std::vector<Misfit> misshapen;        // states that both have, of different sizes or precisions
 
+  // Whether the file has exactly the states of the Context.
   bool fits() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
   std::string to_string() const;  // one line for each kind; a hundred names at most
 };
-LoadReport compare(const data::Tensors& file, const Context& ctx);
+LoadReport compare(const data::Tensors& file, const Context& ctx);  // what loading the file would find; changes nothing
 
+// Which differences between a file and a Context are meant.
 struct LoadOptions {
   bool allow_missing = false, allow_unexpected = false;  // a part of a model; a model without its optimiser
 };

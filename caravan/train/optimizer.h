@@ -28,10 +28,11 @@
 
 namespace caravan {
 
+// A parameter and the gradient of the loss by it.
 struct Gradient {
-  Tensor parameter, value;
+  Tensor parameter, value;  // of one shape
 };
-using Gradients = std::vector<Gradient>;
+using Gradients = std::vector<Gradient>;  // one for each parameter
 
 Gradients gradients(const Tensor& loss);  // by all parameters that its gradient reaches
 Gradients gradients(const Tensor& loss, const std::vector<Tensor>& parameters, Source where = Source::here());
@@ -41,7 +42,7 @@ struct StateOwner;
 // A function from gradients to a program, and who owns the states it keeps. Copies are the same optimiser.
 class Optimizer {
  public:
-  using Update = std::function<Program(const Gradients&)>;
+  using Update = std::function<Program(const Gradients&)>;  // what an optimiser does
 
   Optimizer() = default;  // stands for nothing; using it is refused
   template <class F>      // one of your own: anything that makes a Program of Gradients
@@ -51,45 +52,52 @@ class Optimizer {
   Optimizer(Update update, std::shared_ptr<const StateOwner> owner, Source where);  // without an owner: a new one
 
   Program operator()(const Gradients& gradients) const;
-  const std::shared_ptr<const StateOwner>& owner() const { return owner_; }
+  const std::shared_ptr<const StateOwner>& owner() const { return owner_; }  // whose states it keeps
 
  private:
   Update update_;
   std::shared_ptr<const StateOwner> owner_;
 };
-using Transform = std::function<Gradients(const Gradients&)>;
+using Transform = std::function<Gradients(const Gradients&)>;  // gradients changed before the optimiser sees them
 
 // In all options: `name` is that of the states, `w.NAME.mean`, instead of the optimiser's kind.
 struct SgdOptions {
-  Operand lr = 0.01;
-  double momentum = 0;
-  bool nesterov = false;
+  Operand lr = 0.01;        // learning rate: a number or a scalar tensor
+  double momentum = 0;      // the share of the last step that is kept; 0: none
+  bool nesterov = false;    // Nesterov's form of momentum
   double weight_decay = 0;  // added to the gradient
-  std::string name{};
+  std::string name{};       // in the names of its states; empty: the optimiser's kind
 };
-Optimizer sgd(const SgdOptions& options, Source where = Source::here());
+Optimizer sgd(const SgdOptions& options, Source where = Source::here());  // stochastic gradient descent
 
+// PyTorch's names and defaults.
 struct AdamOptions {
-  Operand lr = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weight_decay = 0;  // adam: added to the gradient; adamw: decoupled
-  std::string name{};
+  Operand lr = 1e-3;                                  // learning rate: a number or a scalar tensor
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // decays of both moments; added to the root of the second
+  double weight_decay = 0;                            // adam: added to the gradient; adamw: decoupled
+  std::string name{};                                 // in the names of its states; empty: the optimiser's kind
 };
-Optimizer adam(const AdamOptions& options, Source where = Source::here());
+Optimizer adam(const AdamOptions& options, Source where = Source::here());  // Adam (Kingma and Ba 2015)
+// Adam with decoupled decay (Loshchilov and Hutter 2019).
 Optimizer adamw(const AdamOptions& options, Source where = Source::here());
 
+// Options of rmsprop.
 struct RmsPropOptions {
-  Operand lr = 0.01;
+  Operand lr = 0.01;  // learning rate: a number or a scalar tensor
+  // Of the mean square; added to its root; as for sgd.
   double decay = 0.99, epsilon = 1e-8, momentum = 0, weight_decay = 0;
-  std::string name{};
+  std::string name{};  // in the names of its states; empty: the optimiser's kind
 };
+// Steps divided by the root mean square of the gradient.
 Optimizer rmsprop(const RmsPropOptions& options, Source where = Source::here());
 
+// Options of lion.
 struct LionOptions {
-  Operand lr = 1e-4;
+  Operand lr = 1e-4;                                   // learning rate: a number or a scalar tensor
   double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;  // decoupled
-  std::string name{};
+  std::string name{};                                  // in the names of its states; empty: the optimiser's kind
 };
+// Steps by the sign of the momentum (Chen et al. 2023).
 Optimizer lion(const LionOptions& options, Source where = Source::here());
 
 // One step: every parameter of the loss is updated, the loss is observed.
@@ -112,9 +120,9 @@ Program averages(const std::vector<Tensor>& parameters, double decay, const std:
 
 // Learning rates as functions of a step.
 Tensor linear_decay(Operand step, double steps, double from, double to = 0);
-Tensor cosine_decay(Operand step, double steps, double from, double to = 0);
-Tensor exponential_decay(Operand step, double from, double factor, double every = 1);
-Tensor step_decay(Operand step, double from, double factor, double every);
-Tensor warmup(Operand step, double steps, Operand rate);  // rate * min(1, (step + 1) / steps)
+Tensor cosine_decay(Operand step, double steps, double from, double to = 0);           // along half a cosine, then `to`
+Tensor exponential_decay(Operand step, double from, double factor, double every = 1);  // from * factor^(step / every)
+Tensor step_decay(Operand step, double from, double factor, double every);  // from * factor^floor(step / every)
+Tensor warmup(Operand step, double steps, Operand rate);                    // rate * min(1, (step + 1) / steps)
 
 }  // namespace caravan
