@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <sstream>
@@ -29,10 +30,10 @@ TEST(Array, HoldsShapePrecisionAndValues) {
   EXPECT_EQ(Array::scalar(0.1).item(), double(0.1f));
   EXPECT_EQ(Array::scalar(0.1, DType::f64).item(), 0.1);
   const float floats[] = {0.5f, -1};
-  EXPECT_EQ(Array::from_floats(parse_shape("2|"), floats).values(), (std::vector<double>{0.5, -1}));
+  EXPECT_EQ(Array(parse_shape("2|"), floats).values(), (std::vector<double>{0.5, -1}));
   const uint8_t raw[] = {0, 255};
-  EXPECT_EQ(Array::from_bytes(parse_shape("2"), raw).values(), (std::vector<double>{0, 255}));
-  EXPECT_EQ(Array::from_bytes(parse_shape("2"), raw).dtype(), DType::u8);
+  EXPECT_EQ(Array(parse_shape("2"), raw).values(), (std::vector<double>{0, 255}));
+  EXPECT_EQ(Array(parse_shape("2"), raw).dtype(), DType::u8);
   EXPECT_EQ(Array(parse_shape("0,3")).size(), 0);
 }
 
@@ -147,7 +148,7 @@ TEST(Array, RefusesWithTheNumbers) {
   expect_refusal<ShapeError>(
       [] {
         Shape shape;
-        shape.output.push_back({.size = -1, .basis = {}});
+        shape.output.push_back(-1);
         Array{shape};
       },
       {"-1 is negative"});
@@ -160,6 +161,122 @@ TEST(Array, RefusesWithTheNumbers) {
   expect_refusal<DTypeError>([] { Array::scalar(300, DType::u8); }, {"300", "u8"});
   expect_refusal<DTypeError>([] { Array::vector({1, 1e40}); }, {"1e+40", "f32"});
   expect_refusal<DTypeError>([] { Array::matrix({{0.5}}, DType::i32); }, {"0.5", "i32"});
+}
+
+TEST(Array, RowsOfALiteralAreExamples) {
+  const int two = 2;
+  const float half = 0.5f;
+  struct {
+    Array array;
+    std::string shape, text;
+  } table[] = {
+      {rows({{0, 0}, {0, 1}, {1, 0}, {1, 1}}), "4|2", "[[0 0]\n [0 1]\n [1 0]\n [1 1]]"},
+      {rows({{0}, {1}}), "2|1", "[[0]\n [1]]"},
+      {rows({{3}}), "1|1", "[[3]]"},
+      {rows({0, 1, 1, 0}), "4|", "[0 1 1 0]"},
+      {rows({7}), "1|", "[7]"},
+      {rows({{two, 0.5}, {half, true}}), "2|2", "[[2 0.5]\n [0.5 1]]"},
+      {matrix({{1, 2, 3}, {4, 5, 6}}), "2,3", "[[1 2 3]\n [4 5 6]]"},
+      {matrix({{1}, {two}}), "2,1", "[[1]\n [2]]"},
+  };
+  for (const auto& [array, shape, text] : table) {
+    EXPECT_EQ(to_string(array.shape()), shape);
+    EXPECT_EQ(to_string(array), text);
+    EXPECT_EQ(array.dtype(), DType::f32);
+  }
+  EXPECT_EQ(rows({0, 2}, DType::i32).dtype(), DType::i32);
+  expect_refusal<ShapeError>([] { rows({{1, 2}, {3}}); }, {"rows must be equally long", "row 1 has 1"});
+  expect_refusal<DTypeError>([] { rows({{300}}, DType::u8); }, {"300", "u8"});
+}
+
+TEST(Array, TakesNumbersOfAnyType) {
+  const int64_t n = 2;
+  const std::vector<float> floats{1, 2, 3, 0.1f};
+  const std::array<int, 2> ints{-1, 7};
+  const uint8_t raw[] = {0, 255};
+  const size_t sizes[] = {1, size_t(1) << 40};
+  const int16_t shorts[] = {-3, 4};
+  const bool flags[] = {true, false};
+  const double doubles[] = {0.1, 1e-3};
+  struct {
+    Array array;
+    DType dtype;
+    std::vector<double> values;
+  } table[] = {
+      {Array({.batch = {n}, .output = {2}}, floats), DType::f32, {1, 2, 3, double(0.1f)}},
+      {Array({.batch = {n}}, std::span(floats).first(2)), DType::f32, {1, 2}},
+      {Array({.batch = {n}}, ints), DType::i32, {-1, 7}},
+      {Array({.batch = {n}}, raw), DType::u8, {0, 255}},
+      {Array({.batch = {n}}, sizes), DType::i64, {1, 0x1p40}},
+      {Array({.batch = {n}}, shorts), DType::i32, {-3, 4}},
+      {Array({.batch = {n}}, flags), DType::boolean, {1, 0}},
+      {Array({.batch = {n}}, doubles), DType::f32, {double(0.1f), double(1e-3f)}},
+      {Array({.batch = {n}}, doubles, DType::f64), DType::f64, {0.1, 1e-3}},
+      {Array({.batch = {n}}, ints, DType::u8), DType::u8, {0, 7}},
+      {Array({.batch = {n}}, {1, 2}), DType::f32, {1, 2}},
+  };
+  for (const auto& [array, dtype, values] : table) {
+    EXPECT_EQ(array.dtype(), dtype);
+    EXPECT_EQ(array.values(), values);
+  }
+  expect_refusal<ShapeError>([&] { Array({.batch = {3}}, floats); }, {"3 elements", "4 values"});
+  expect_refusal<DTypeError>([] { Array({.batch = {1}}, std::vector<uint64_t>{~uint64_t(0)}); },
+                             {"18446744073709551615", "i64"});
+}
+
+TEST(Array, ViewsMemoryOfTheUser) {
+  std::vector<float> floats{1, 2, 3, 4};
+  Array a = Array::view({.batch = {2}, .output = {2}}, floats);
+  EXPECT_EQ(a.data(), floats.data());
+  EXPECT_EQ(a.part(1, 1).data(), floats.data() + 2);
+  Array b = a;
+  b.set(0, 9);  // a copy
+  EXPECT_NE(b.data(), floats.data());
+  a.set(1, 8);  // alone, and still not the user's
+  EXPECT_EQ(floats, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(a.values(), (std::vector<double>{1, 8, 3, 4}));
+  EXPECT_EQ(a.as<float>()[1], 8);
+  expect_refusal<DTypeError>([&] { a.as<int>(); }, {"f32", "i32"});
+  std::vector<int> out(4);
+  b.copy_to(std::span(out));
+  EXPECT_EQ(out, (std::vector<int>{9, 2, 3, 4}));
+  expect_refusal<ShapeError>([&] { b.copy_to(std::span(out).first(2)); }, {"4 elements", "memory of 2"});
+  expect_refusal<ShapeError>([&] { Array::view({.batch = {3}}, floats); }, {"3 elements", "4 values"});
+}
+
+TEST(Array, PartsShareTheElements) {
+  const Array a({.batch = {3}, .output = {2}}, {0, 1, 2, 3, 4, 5});
+  const Array middle = a.part(1, 2);
+  EXPECT_EQ(to_string(middle.shape()), "2|2");
+  EXPECT_EQ(middle.values(), (std::vector<double>{2, 3, 4, 5}));
+  EXPECT_EQ(middle.part(1, 1).values(), (std::vector<double>{4, 5}));
+  EXPECT_EQ(middle.take({1, 0}).values(), (std::vector<double>{4, 5, 2, 3}));
+  EXPECT_EQ(middle.cast(DType::i32).values(), (std::vector<double>{2, 3, 4, 5}));
+  Array changed = middle;
+  changed.set(0, 9);
+  EXPECT_EQ(changed.values(), (std::vector<double>{9, 3, 4, 5}));
+  EXPECT_EQ(a.at(2), 2);
+  EXPECT_EQ(a.part(3, 0).size(), 0);
+  expect_refusal<StateError>([&] { a.part(2, 2); }, {"part(2, 2)", "3 rows"});
+  expect_refusal<StateError>([&] { a.part(-1, 2); }, {"part(-1, 2)"});
+}
+
+TEST(Array, RandomOnesAreFunctionsOfTheSeed) {
+  const Shape shape{.batch = {1000}, .output = {3}};
+  const Array normals = random_normal(shape, 1), again = random_normal(shape, 1), others = random_normal(shape, 2);
+  EXPECT_EQ(normals.values(), again.values());
+  EXPECT_NE(normals.values(), others.values());
+  double sum = 0, squares = 0;
+  for (double v : normals.values()) sum += v, squares += v * v;
+  EXPECT_NEAR(sum / 3000, 0, 0.06);
+  EXPECT_NEAR(squares / 3000, 1, 0.1);
+  for (double v : random_uniform(shape, 3, -1, 2).values()) EXPECT_TRUE(v >= -1 && v < 2) << v;
+  std::vector<int> seen(5);
+  const Array ids = random_ids(shape, 5, 4);
+  EXPECT_EQ(ids.dtype(), DType::i32);
+  for (int id : ids.as<int>()) ++seen.at(size_t(id));
+  for (int count : seen) EXPECT_NEAR(count, 600, 100);
+  expect_refusal<ConfigError>([&] { random_ids(shape, 0, 1); }, {"range", "0"});
 }
 
 }  // namespace

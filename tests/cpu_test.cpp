@@ -433,7 +433,7 @@ TEST(Cpu, AStateThatAnotherProgramGaveAnotherShapeIsRefused) {
   expect_message<StateError>([&] { large->run({}); }, {"`s`", "`100000`", "compile it again"});
 }
 TEST(Cpu, IdsOutOfRangeContributeNothing) {
-  Tensor table = tensor({{1, 2}, {3, 4}}),
+  Tensor table = matrix({{1, 2}, {3, 4}}),
          ids = tensor(Array::vector({2, 8, 0, 1}, DType::i32)) - 1;  // computed: 1 7 -1 0
   Context ctx = context("cpu");
   EXPECT_EQ(ctx.eval(gather(einsum("v,d=>v->d", table), ids)).values(), (std::vector<double>{3, 4, 0, 0, 0, 0, 1, 2}));

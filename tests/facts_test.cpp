@@ -109,7 +109,7 @@ TEST(Facts, OverlappingMax) {
 }
 
 TEST(Facts, Tropical) {
-  Tensor x = tensor(count_from(0, "4,4")), kernel = tensor({{0, 1}, {2, 3}});
+  Tensor x = tensor(count_from(0, "4,4")), kernel = matrix({{0, 1}, {2, 3}});
   Context ctx(kInDouble);
   expect_near(ctx.eval(tropical("2*oh+kh, 2*ow+kw; kh, kw => oh, ow", x, kernel)), {8, 10, 16, 18});
 }

@@ -596,12 +596,12 @@ TEST(Notation, ValuesOfModels) {
       {"einany",
        {0, 1},
        [] {
-         return einany("ij => i", tensor({{0, 0}, {0, 3}}));
+         return einany("ij => i", matrix({{0, 0}, {0, 3}}));
        }},
       {"einall",
        {0, 1},
        [] {
-         return einall("ij => i", tensor({{0, 1}, {2, 3}}));
+         return einall("ij => i", matrix({{0, 1}, {2, 3}}));
        }},
       {"a kept sum stretches",
        {-3, -2, -1, 0},

@@ -121,6 +121,30 @@ TEST(Precision, TheLargestOfNothingIsTheLowestValue) {
   });
 }
 
+TEST(Precision, MovingElementsKeepsTheirs) {
+  const Tensor b = bools_of({0, 1, 1}), u = bytes_of({3, 200, 255});
+  const Tensor grid = tensor(Array(parse_shape("2|3"), {1, 0, 0, 1, 1, 0}, DType::boolean));
+  expect_rows({
+      {"the same", einsum("i => i", b), DType::boolean, {0, 1, 1}},
+      {"transposed", einsum("b | i => i, b", grid), DType::boolean, {1, 1, 0, 1, 0, 0}},
+      {"by row variables", einsum("... | ... => ... | ...", u), DType::u8, {3, 200, 255}},
+      {"merged", einsum("b | i => b&i", grid), DType::boolean, {1, 0, 0, 1, 1, 0}},
+      {"reversed", einsum("-i => i", u), DType::u8, {255, 200, 3}},
+      {"repeated", einsum("i => i, n", u, {{"n", 2}}), DType::u8, {3, 3, 200, 200, 255, 255}},
+      {"padded", einsum("i => 1^i", u), DType::u8, {0, 3, 200, 255}},
+      {"without the first", einsum("1^i => i", u), DType::u8, {200, 255}},
+      {"windows", einsum("i+k => i, k", u, {{"k", 2}}), DType::u8, {3, 200, 200, 255}},
+      {"restricted", einsum("i => i, j", b, {{"j", "i"}, {"j <= i"}}), DType::boolean, {0, 0, 0, 1, 1, 0, 1, 1, 1}},
+      {"a sum", einsum("b | i => i", grid), DType::i32, {2, 1, 0}},
+      {"a sum of all", einsum("i =>", u), DType::i32, {458}},
+      {"a sum over `_`", einsum("_ =>", u), DType::i32, {458}},
+      {"windows that overlap",
+       einsum("i, k => i+k", tensor(Array(parse_shape("2,2"), {200, 200, 200, 200}, DType::u8))),
+       DType::i32,
+       {200, 400, 200}},
+  });
+}
+
 TEST(Precision, MeansOfIntegersAreSummedInFloats) {
   const Tensor many = einsum("=> i", number(1000000, DType::i32), {{"i", 3000}});
   expect_rows({

@@ -12,10 +12,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tensor scalar_state(const char* name, double value, DType dtype = DType::f32) {
-  return state(name,
-               {.batch = Extents{}, .input = Extents{}, .output = Extents{}, .init = constant(value), .dtype = dtype});
-}
+Tensor scalar_state(const char* name, double value, DType dtype = DType::f32) { return state(name, value, dtype); }
 
 template <class Refusal = UserError, class F>
 void expect_refusal(F f, std::vector<std::string> phrases) {
@@ -386,7 +383,7 @@ TEST(Context, StateMovesToAnotherContextByName) {  // as a checkpoint does
 }
 
 TEST(Dim, IsANumberOnEitherSideOfItsSpec) {  // C++ may evaluate the right operand of / first
-  Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
+  Tensor x = matrix({{1, 2, 3}, {4, 5, 6}});
   Context ctx(kHere);
   Dim n, m, never;
   EXPECT_EQ(ctx.eval(einsum("ij=>i", x, {{"j", n}}) / n).values(), (Values{2, 5}));

@@ -212,7 +212,7 @@ TEST(Bernoulli, HasItsProbability) {
 }
 
 TEST(Random, LikeTakesTheShapeAndNotTheValue) {
-  Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
+  Tensor x = matrix({{1, 2, 3}, {4, 5, 6}});
   Context ctx(checked());
   EXPECT_EQ(to_string(ctx.shape(uniform("u", {.like = x, .step = 0}))), "2,3");
   Values kept = draw(where(bernoulli("drop", 0.5, {.like = x, .step = 0}), x, 0.0));

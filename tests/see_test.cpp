@@ -28,7 +28,7 @@ int lines(const std::string& text) { return int(std::count(text.begin(), text.en
 
 // A linear map with a bias, its loss and one step down the gradient.
 struct Model {
-  Tensor x = tensor({{1, 2, 3}}), w = param("w", {.input = {1, 3}, .output = {2}, .init = ones()}), b = param("b");
+  Tensor x = matrix({{1, 2, 3}}), w = param("w", {.input = {1, 3}, .output = {2}, .init = ones()}), b = param("b");
   Tensor loss = sum(square(w(x) + b));
   Program step = train_step(loss, sgd({.lr = 0.1}));
 };

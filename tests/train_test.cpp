@@ -384,7 +384,7 @@ TEST(Clipping, ByValueAndByGlobalNorm) {
   expect_near(trained(sgd({.lr = 0.02}), clip_by_value(0.75)), clipped(0.75));
   // PyTorch's clip_grad_norm_: scale = min(1, limit / (norm + 1e-6)), the norm over all parameters together.
   Tensor a = param("a", {3, 0}), b = param("b", Array::matrix({{0, 4}}));
-  Tensor loss = dot(a, tensor({3, 0})) + dot(b, tensor({{0.0, 4.0}}));
+  Tensor loss = dot(a, tensor({3, 0})) + dot(b, matrix({{0.0, 4.0}}));
   Context ctx(kInDouble);
   EXPECT_EQ(ctx.eval(global_norm(gradients(loss))).item(), 5);
   Gradients tight = clip_by_global_norm(1)(gradients(loss)), loose = clip_by_global_norm(10)(gradients(loss));

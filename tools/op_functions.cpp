@@ -114,7 +114,7 @@ Every engine (the interpreter, compiled code, `jit`, exported C) reads these rul
 1. The order is bool < u8 < i32 < i64 < f16, bf16 < f32 < f64; the higher one wins; f16 with bf16 gives f32.
 2. A C++ number is weak: it takes the tensor's precision. One with a fraction, or written as a double (`2.0`), against an integer tensor gives f32. Two such numbers give f32.
 3. Functions of the reals of an integer give f32. Arithmetic on bool gives i32.
-4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32, and its terms are computed in at least the result's precision. A mean of integers is f32, and so is its sum.
+4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32, and its terms are computed in at least the result's precision; an `einsum` that only moves elements keeps their precision. A mean of integers is f32, and so is its sum.
 5. `cast` converts: to an integer by truncation towards zero (NaN gives 0, out of range saturates), to bool by `!= 0`, to a float by round-to-nearest-even.
 6. A number that the chosen precision cannot hold is refused where it is written.
 

@@ -10,7 +10,7 @@ DigitModel compiled_model(std::string title, Context ctx, const Tensor& pixels,
   for (const NamedTensor& layer : layers) observed.push_back(layer.value);
   const Shape shape = ctx.shape(pixels);
   auto run = [=, routine = ctx.compile(observe(observed))](const std::vector<float>& values) mutable {
-    ctx.write(pixels, Array::from_floats(shape, values.data()));
+    ctx.write(pixels, Array::view(shape, values));
     routine.run();
     std::vector<LayerValues> out;
     for (const NamedTensor& layer : layers) {

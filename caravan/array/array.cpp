@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <limits>
 #include <ostream>
 
+#include "caravan/array/convert.h"
 #include "caravan/base/error.h"
 #include "caravan/base/memory_error.h"
 
@@ -50,68 +52,140 @@ Axis& leftmost(Shape& shape) {
   throw ShapeError("a scalar has no axis to take rows of.");
 }
 
-Shape outputs(std::initializer_list<int64_t> sizes) {
-  Shape shape;
-  for (int64_t size : sizes) shape.output.push_back({.size = size, .basis = {}});
-  return shape;
+// The elements of rows that must be equally long.
+std::vector<double> joined(const std::vector<std::vector<double>>& rows, DType dtype, const char* what) {
+  std::vector<double> out;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].size() != rows[0].size())
+      throw ShapeError(std::string(what) + " must be equally long: row 0 has " + std::to_string(rows[0].size()) +
+                       " values, row " + std::to_string(i) + " has " + std::to_string(rows[i].size()) + ".");
+    for (double value : rows[i]) out.push_back(held(dtype, value));
+  }
+  return out;
 }
 
 }  // namespace
 
-Array::Array(Shape shape, DType dtype)
-    : shape_(std::move(shape)), dtype_(dtype), size_(counted(shape_, dtype)), bytes_("an Array", nullptr) {
-  const int64_t needed = size_ * bytes(dtype);
-  try {
-    bytes_ = {"an Array", std::make_shared<std::vector<std::byte>>(size_t(needed))};
-  } catch (const std::bad_alloc&) {
-    throw MemoryError("there is not enough memory for an array of " + std::string(name(dtype)) + " of shape " +
-                      (shape_.rank() == 0 ? "()" : to_string(shape_)) + ", " + std::to_string(needed) + " bytes.");
+struct Array::Storage {
+  std::byte* memory = nullptr;
+  bool lent = false;  // the user's: never written, never freed
+
+  Storage() = default;
+  Storage(const Storage&) = delete;
+  ~Storage() {
+    if (!lent) std::free(memory);
   }
+};
+
+namespace {
+
+std::byte* allocated(const Shape& shape, DType dtype, int64_t needed, bool zeros) {
+  const size_t n = size_t(std::max<int64_t>(needed, 1));
+  void* memory = zeros ? std::calloc(n, 1) : std::malloc(n);  // calloc: large ones are zero pages of the system
+  if (!memory)
+    throw MemoryError("there is not enough memory for an array of " + std::string(name(dtype)) + " of shape " +
+                      (shape.rank() == 0 ? "()" : to_string(shape)) + ", " + std::to_string(needed) + " bytes.");
+  return static_cast<std::byte*>(memory);
 }
 
-Array::Array(Shape shape, const std::vector<double>& values, DType dtype) : Array(std::move(shape), dtype) {
-  if (int64_t(values.size()) != size_)
+}  // namespace
+
+Array::Array(Uninitialized, Shape shape, DType dtype)
+    : shape_(std::move(shape)),
+      dtype_(dtype),
+      size_(counted(shape_, dtype)),
+      bytes_("an Array", std::make_shared<Storage>()) {
+  bytes_->memory = allocated(shape_, dtype_, size_ * bytes(dtype_), false);
+}
+
+Array::Array(Shape shape, DType dtype)
+    : shape_(std::move(shape)),
+      dtype_(dtype),
+      size_(counted(shape_, dtype)),
+      bytes_("an Array", std::make_shared<Storage>()) {
+  bytes_->memory = allocated(shape_, dtype_, size_ * bytes(dtype_), true);
+}
+
+Array::Array(Shape shape, const std::vector<double>& values, DType dtype)
+    : Array(Uninitialized{}, std::move(shape), dtype) {
+  fill_from(DType::f64, values.data(), int64_t(values.size()));
+}
+
+Array Array::lent(Shape shape, DType dtype, const void* data, int64_t count) {
+  auto storage = std::make_shared<Storage>();
+  storage->memory = static_cast<std::byte*>(const_cast<void*>(data));  // `writable` makes a copy before a change
+  storage->lent = true;
+  Array out(Shape{}, dtype);
+  out.size_ = counted(shape, dtype);
+  out.shape_ = std::move(shape);
+  out.bytes_ = {"an Array", std::move(storage)};
+  out.check_count(count);
+  return out;
+}
+
+void Array::check_count(int64_t given) const {
+  if (given != size_)
     throw ShapeError("an array of shape " + quoted(shape_) + " has " + std::to_string(size_) + " elements, but " +
-                     std::to_string(values.size()) + " values were given.");
-  for (int64_t i = 0; i < size_; ++i) store(dtype_, bytes_->data(), i, values[size_t(i)]);
+                     std::to_string(given) + " values were given.");
+}
+void Array::check_type(DType wanted) const {
+  if (wanted != dtype_)
+    throw DTypeError("the elements of this array are " + std::string(name(dtype_)) + ", not " +
+                     std::string(name(wanted)) + "; `cast` the array first, or use `copy_to`, which converts.");
+}
+void Array::check_fits(uint64_t value) {
+  if (value > uint64_t(std::numeric_limits<int64_t>::max()))
+    throw DTypeError("the number " + std::to_string(value) + " does not fit i64.");
+}
+
+void Array::fill_from(DType from, const void* data, int64_t count) {
+  check_count(count);
+  convert_elements(from, data, dtype_, bytes_->memory, count);
+}
+void Array::copy_elements(DType to, void* out, int64_t count) const {
+  if (count != size_)
+    throw ShapeError("an array of shape " + quoted(shape_) + " has " + std::to_string(size_) +
+                     " elements; it cannot be copied to memory of " + std::to_string(count) + ".");
+  convert_elements(dtype_, data(), to, out, count);
 }
 
 Array Array::scalar(double value, DType dtype) { return Array(Shape{}, {held(dtype, value)}, dtype); }
 
 Array Array::vector(const std::vector<double>& values, DType dtype) {
   for (double value : values) held(dtype, value);
-  return Array(outputs({int64_t(values.size())}), values, dtype);
+  return Array({.output = {values.size()}}, values, dtype);
 }
-
+Array Array::rows(const std::vector<double>& values, DType dtype) {
+  for (double value : values) held(dtype, value);
+  return Array({.batch = {values.size()}}, values, dtype);
+}
 Array Array::matrix(const std::vector<std::vector<double>>& rows, DType dtype) {
-  const size_t columns = rows.empty() ? 0 : rows[0].size();
-  std::vector<double> values;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].size() != columns)
-      throw ShapeError("the rows of a matrix must be equally long: row 0 has " + std::to_string(columns) +
-                       " values, row " + std::to_string(i) + " has " + std::to_string(rows[i].size()) + ".");
-    for (double value : rows[i]) values.push_back(held(dtype, value));
+  const std::vector<double> values = joined(rows, dtype, "the rows of a matrix");
+  return Array({.output = {rows.size(), rows.empty() ? 0 : rows[0].size()}}, values, dtype);
+}
+Array Array::rows(const std::vector<std::vector<double>>& rows, DType dtype) {
+  const std::vector<double> values = joined(rows, dtype, "rows");
+  return Array({.batch = {rows.size()}, .output = {rows.empty() ? 0 : rows[0].size()}}, values, dtype);
+}
+
+namespace {
+std::vector<std::vector<double>> lists(LiteralRows rows) {
+  std::vector<std::vector<double>> out;
+  for (const auto& row : rows) {
+    out.emplace_back();
+    for (const LiteralNumber& n : row) out.back().push_back(n.value);
   }
-  return Array(outputs({int64_t(rows.size()), int64_t(columns)}), values, dtype);
-}
-
-Array Array::from_floats(Shape shape, const float* data) {
-  Array out(std::move(shape), DType::f32);
-  if (out.size_ > 0) std::memcpy(out.bytes_->data(), data, out.bytes_->size());
   return out;
 }
-
-Array Array::from_bytes(Shape shape, const uint8_t* data) {
-  Array out(std::move(shape), DType::u8);
-  if (out.size_ > 0) std::memcpy(out.bytes_->data(), data, out.bytes_->size());
-  return out;
-}
+}  // namespace
+Array rows(LiteralRows examples, DType dtype) { return Array::rows(lists(examples), dtype); }
+Array matrix(LiteralRows lines, DType dtype) { return Array::matrix(lists(lines), dtype); }
 
 double Array::at(int64_t index) const {
   if (index < 0 || index >= size_)
     throw StateError("element " + std::to_string(index) + " of an array of shape " + quoted(shape_) + ", which has " +
                      std::to_string(size_) + (size_ == 1 ? " element." : " elements."));
-  return load(dtype_, bytes_->data(), index);
+  return load(dtype_, data(), index);
 }
 
 double Array::at(std::initializer_list<int64_t> index) const {
@@ -128,7 +202,7 @@ double Array::at(std::initializer_list<int64_t> index) const {
                        " (axes are counted in memory order: batch, output, input).");
     flat = flat * sizes[axis++] + i;
   }
-  return load(dtype_, bytes_->data(), flat);
+  return load(dtype_, data(), flat);
 }
 
 void Array::set(int64_t index, double value) {
@@ -145,28 +219,26 @@ double Array::item() const {
 
 std::vector<double> Array::values() const {
   std::vector<double> out(static_cast<size_t>(size_));
-  for (int64_t i = 0; i < size_; ++i) out[size_t(i)] = load(dtype_, bytes_->data(), i);
+  convert_elements(dtype_, data(), DType::f64, out.data(), size_);
   return out;
 }
 
-const void* Array::data() const { return bytes_->data(); }
+const void* Array::data() const { return bytes_->memory + offset_; }
 
-void* Array::mutable_data() {
-  if (bytes_.shared().use_count() > 1) bytes_ = {"an Array", std::make_shared<std::vector<std::byte>>(*bytes_)};
-  return bytes_->data();
+std::byte* Array::writable() {
+  if (bytes_.shared().use_count() > 1 || bytes_->lent) {
+    Array copy(Uninitialized{}, shape_, dtype_);
+    copy.fill_from(dtype_, data(), size_);
+    *this = std::move(copy);
+  }
+  return bytes_->memory + offset_;
 }
+void* Array::mutable_data() { return writable(); }
 
 Array Array::cast(DType dtype) const {
   if (dtype == dtype_) return *this;
-  Array out(shape_, dtype);
-  const bool integers = !is_float(dtype) && !is_float(dtype_);  // which i64 has more of than double
-  for (int64_t i = 0; i < size_; ++i)
-    if (integers)
-      store_integer(dtype, out.bytes_->data(), i, saturated(dtype, load_integer(dtype_, bytes_->data(), i)));
-    else if (dtype_ == DType::i64 && dtype == DType::f32)  // rounded once
-      store(dtype, out.bytes_->data(), i, double(float(load_integer(dtype_, bytes_->data(), i))));
-    else
-      store(dtype, out.bytes_->data(), i, load(dtype_, bytes_->data(), i));
+  Array out(Uninitialized{}, shape_, dtype);
+  out.fill_from(dtype_, data(), size_);
   return out;
 }
 
@@ -191,13 +263,13 @@ Array Array::batches(int64_t size) const {
                      " rows; take(...) a number of rows that it divides.");
   Shape shape = shape_;
   shape.batch.front().size = size;
-  shape.batch.insert(shape.batch.begin(), Axis{.size = axis.size / size, .basis = {}});
+  shape.batch.insert(shape.batch.begin(), Axis(axis.size / size));
   return reshaped(std::move(shape));
 }
 
 Array Array::map(const std::function<double(double)>& f) const {
   Array out(shape_, dtype_);
-  for (int64_t i = 0; i < size_; ++i) store(dtype_, out.bytes_->data(), i, f(load(dtype_, bytes_->data(), i)));
+  for (int64_t i = 0; i < size_; ++i) store(dtype_, out.bytes_->memory, i, f(load(dtype_, data(), i)));
   return out;
 }
 
@@ -207,8 +279,7 @@ Array Array::zip(const Array& a, const Array& b, const std::function<double(doub
                      quoted(b.shape_) + ".");
   Array out(a.shape_, promote(a.dtype_, b.dtype_));
   for (int64_t i = 0; i < a.size_; ++i)
-    store(out.dtype_, out.bytes_->data(), i,
-          f(load(a.dtype_, a.bytes_->data(), i), load(b.dtype_, b.bytes_->data(), i)));
+    store(out.dtype_, out.bytes_->memory, i, f(load(a.dtype_, a.data(), i), load(b.dtype_, b.data(), i)));
   return out;
 }
 
@@ -218,15 +289,30 @@ Array Array::take(const std::vector<int64_t>& rows) const {
   const int64_t available = axis.size;
   axis.size = int64_t(rows.size());
   if (axis.size != 1) axis.broadcastable = false;
-  Array out(std::move(shape), dtype_);
-  const size_t row_bytes = available == 0 ? 0 : bytes_->size() / size_t(available);
+  Array out(Uninitialized{}, std::move(shape), dtype_);
+  const size_t row_bytes = available == 0 ? 0 : size_t(size_ / available * bytes(dtype_));
+  const auto* from = static_cast<const std::byte*>(data());
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] < 0 || rows[i] >= available)
       throw StateError("row " + std::to_string(rows[i]) + " of an array of shape " + quoted(shape_) +
                        ", whose leftmost axis has " + std::to_string(available) + " rows.");
-    if (row_bytes > 0)
-      std::memcpy(out.bytes_->data() + i * row_bytes, bytes_->data() + size_t(rows[i]) * row_bytes, row_bytes);
+    if (row_bytes > 0) std::memcpy(out.bytes_->memory + i * row_bytes, from + size_t(rows[i]) * row_bytes, row_bytes);
   }
+  return out;
+}
+
+Array Array::part(int64_t first, int64_t count) const {
+  Array out = *this;
+  Axis& axis = leftmost(out.shape_);
+  const int64_t available = axis.size;
+  if (first < 0 || count < 0 || first > available || count > available - first)
+    throw StateError("part(" + std::to_string(first) + ", " + std::to_string(count) + ") of an array of shape " +
+                     quoted(shape_) + ", whose leftmost axis has " + std::to_string(available) + " rows.");
+  axis.size = count;
+  if (count != 1) axis.broadcastable = false;
+  const int64_t row = available == 0 ? 0 : size_ / available;
+  out.size_ = count * row;
+  out.offset_ += first * row * bytes(dtype_);
   return out;
 }
 

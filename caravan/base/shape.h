@@ -8,6 +8,8 @@
 #include <iosfwd>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace caravan {
@@ -21,6 +23,12 @@ std::string_view name(RowKind kind);  // "batch", "input", "output"
 
 // One axis of a shape.
 struct Axis {
+  Axis() = default;  // of size 0
+  // Of any integer, so that {.batch = {n}} takes an int, a size_t, ...
+  template <class Number>
+  requires std::is_integral_v<Number> Axis(Number size, std::string basis = {})
+      : size(int64_t(size)), basis(std::move(basis)) {}
+
   int64_t size = 0;            // its number of positions
   std::string basis{};         // equal sizes with different tags do not match
   bool broadcastable = false;  // true iff size is 1 and the axis may stretch in a pointwise operation
@@ -29,9 +37,9 @@ struct Axis {
 
 using Row = std::vector<Axis>;  // the axes of one group
 
-// Batch axes, input axes, output axes.
+// Batch axes, input axes, output axes. With sizes known at run time: Shape{.batch = {n}, .output = {28, 28}}.
 struct Shape {
-  Row batch, input, output;  // each may be empty
+  Row batch{}, input{}, output{};  // each may be empty
 
   Row& operator[](RowKind kind);  // one of the three groups
   const Row& operator[](RowKind kind) const;

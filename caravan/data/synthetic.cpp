@@ -95,8 +95,7 @@ LabelledPoints products(const ProductsOptions& o) {
     xy.insert(xy.end(), {x, y});
     product.push_back(x * y);
   }
-  return {Array::from_floats(rows_of(o.points, 2), xy.data()),
-          Array::from_floats(rows_of(o.points, 1), product.data())};
+  return {Array(rows_of(o.points, 2), xy), Array(rows_of(o.points, 1), product)};
 }
 
 }  // namespace caravan::data

@@ -5,8 +5,8 @@
 //    Two weak numbers give f32.
 // 3. Functions of the reals (exp, sqrt, division, ...) of an integer give f32. Arithmetic on bool gives i32.
 // 4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32, and terms such as the products
-//    of a contraction are computed in at least the result's precision. Means of integers are f32, and so are their
-//    sums.
+//    of a contraction are computed in at least the result's precision; an einsum that only moves elements keeps theirs.
+//    Means of integers are f32, and so are their sums.
 // 5. `cast` converts: to an integer by truncation towards zero (NaN gives 0, out of range saturates),
 //    to bool by `!= 0`, to a float by round-to-nearest-even. Integer arithmetic wraps; f16 and bf16 are computed in
 //    f32.

@@ -123,7 +123,8 @@ Row Solution::row(RowId row) const {
   Row out;
   for (int c : row_axes[size_t(row)]) {
     const Class& axis = classes[size_t(c)];
-    out.push_back({axis.size, axis.basis, axis.broadcastable});
+    out.push_back(Axis(axis.size, axis.basis));
+    out.back().broadcastable = axis.broadcastable;
   }
   return out;
 }

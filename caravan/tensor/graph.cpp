@@ -270,7 +270,8 @@ std::vector<shape::Binding> to_bindings(const Bindings& bindings, Source where) 
 
 // One node per clause, joined by the accumulator's op; captured sizes remember the node that knows them.
 Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std::vector<Operand>& operands,
-                 const Bindings& bindings, shape::SpecUse use, std::string label, bool counts_reduced = false) {
+                 const Bindings& bindings, shape::SpecUse use, std::string label, bool counts_reduced = false,
+                 bool writes_once = false) {
   Source where = spec.where.known() ? spec.where : operands[0].where;
   if (use == shape::SpecUse::product) check_numbers(operands, accumulator);
   shape::SpecSyntax syntax = shape::parse_spec(spec.text);
@@ -289,7 +290,7 @@ Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std
       return shared(std::move(load));
     }();
     Tensor part =
-        use == shape::SpecUse::product
+        use == shape::SpecUse::product && !writes_once
             ? make_accumulate(link, int(c), accumulator, clause_body, attach(operands), relation->result, label, where)
             : make_store(link, int(c), clause_body, attach(operands), relation->result, label, where);
     if (!sources.empty() || counts_reduced) {
@@ -456,10 +457,45 @@ Tensor products(Accumulator accumulator, SpecRef spec, const std::vector<Operand
   return over_spec(accumulator, fold_body(Op::mul, int(operands.size())), spec, operands, bindings,
                    shape::SpecUse::product, label);
 }
+
+// Does every element of the result come from at most one of the operand, so that nothing is added up? So it is where
+// the result has every name of the operand, and each place of the result is written by one combination of them.
+bool only_moves(const shape::SpecSyntax& syntax) {
+  auto variable = [](RowKind kind, const shape::RowSyntax& row) {
+    return row.variable.empty() ? shape::unnamed_row(kind) : std::string(row.variable);
+  };
+  std::set<std::string> in_result;
+  for (RowKind kind : kRowKinds) {
+    const shape::RowSyntax& row = syntax.result().rows[int(kind)];
+    if (row.open) in_result.insert(variable(kind, row));
+    for (auto axes : {syntax.before(row), syntax.after(row)})
+      for (const shape::AxisSyntax& axis : axes) {
+        int named = 0;
+        for (int i = 0; i < axis.count; ++i)
+          if (!axis.names[size_t(i)].empty()) in_result.emplace(axis.names[size_t(i)]), ++named;
+        using Kind = shape::AxisSyntax::Kind;
+        if (axis.kind == Kind::window) return false;              // positions of the kernel may write to one place
+        if (axis.kind == Kind::parts && named > 1) return false;  // each part sums over the other's name
+      }
+  }
+  for (RowKind kind : kRowKinds) {
+    const shape::RowSyntax& row = syntax.shapes[0].rows[int(kind)];
+    if (row.open && !in_result.count(variable(kind, row))) return false;
+    for (auto axes : {syntax.before(row), syntax.after(row)})
+      for (const shape::AxisSyntax& axis : axes) {
+        if (axis.kind == shape::AxisSyntax::Kind::anonymous) return false;
+        for (int i = 0; i < axis.count; ++i)
+          if (!axis.names[size_t(i)].empty() && !in_result.count(std::string(axis.names[size_t(i)]))) return false;
+      }
+  }
+  return true;
+}
 }  // namespace
 
 Tensor einsum(Spec<1> spec, Operand a, const Bindings& bindings) {
-  return products(Accumulator::add, spec.syntax_ref(), {a}, bindings, "einsum");
+  const SpecRef ref = spec.syntax_ref();
+  return over_spec(Accumulator::add, ir::Body::identity(), ref, {a}, bindings, shape::SpecUse::product, "einsum", false,
+                   only_moves(shape::parse_spec(ref.text)));
 }
 Tensor einsum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings) {
   return products(Accumulator::add, spec.syntax_ref(), {a, b}, bindings, "einsum");
@@ -625,6 +661,14 @@ Tensor mean(Operand a) {
       einsum(spec("..b..|..i..->..o.. => ", a.where), a, {{"b", batch}, {"i", input}, {"o", output}}).named("sum");
   return (Operand(total, a.where) / (Operand(batch, a.where) * Operand(input, a.where) * Operand(output, a.where)))
       .named("mean");
+}
+Tensor sum(Spec<1> spec, Operand a, const Bindings& bindings) { return einsum(spec, a, bindings).named("sum"); }
+Tensor product(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return einprod(spec, a, bindings).named("product");
+}
+Tensor largest(Spec<1> spec, Operand a, const Bindings& bindings) { return einmax(spec, a, bindings).named("largest"); }
+Tensor smallest(Spec<1> spec, Operand a, const Bindings& bindings) {
+  return einmin(spec, a, bindings).named("smallest");
 }
 Tensor product(Operand a) { return einprod(spec(kAll, a.where), a).named("product"); }
 Tensor largest(Operand a) { return einmax(spec(kAll, a.where), a).named("largest"); }

@@ -155,6 +155,20 @@ Tensor state(std::string name, const StateOptions& options, Source where) {
   return make_state({std::move(name), false, options.batch, options.input, options.output, {}, options.init},
                     options.dtype, where);
 }
+Tensor state(std::string name, double value, DType dtype, Source where) {
+  const GivenRow none{Extents{}};
+  return make_state({std::move(name), false, none, none, none, {}, constant(value)}, dtype, where);
+}
+Tensor state(std::string name, const Array& value, Source where) {
+  return make_state({std::move(name),
+                     false,
+                     given(value.shape().batch),
+                     given(value.shape().input),
+                     given(value.shape().output),
+                     {},
+                     from(value)},
+                    value.dtype(), where);
+}
 Tensor state_like(const Tensor& shape, std::string name, Init init, Source where) {
   return make_state({std::move(name), false, {}, {}, {}, shape, std::move(init)}, shape.dtype(), where);
 }
@@ -162,16 +176,9 @@ Tensor input(std::string name, const StateOptions& options, Source where) {
   return state(std::move(name), options, where);
 }
 
+Tensor::Tensor(const Array& array, const char* file, int line) : Tensor(tensor(array, "data", {file, line})) {}
 Tensor tensor(const Array& array, std::string label, Source where) {
   return make(DataNode{array}, array.dtype(), std::move(label), where);
-}
-Tensor tensor(std::initializer_list<double> values, Source where) {
-  return tensor(Array::vector(values), "data", where);
-}
-Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Source where) {
-  std::vector<std::vector<double>> list;
-  for (const auto& row : rows) list.emplace_back(row);
-  return tensor(Array::matrix(list), "data", where);
 }
 Tensor number(double value, DType dtype, Source where) {
   if (!can_hold(dtype, value)) {

@@ -35,6 +35,8 @@ class Tensor {
  public:
   Tensor() = default;  // stands for nothing; using it is refused
   explicit Tensor(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  // A constant; the line is where the array became one.
+  Tensor(const Array& array, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
   Tensor operator()(Operand x) const;                      // w(x): contracts w's input axes with x's output axes
   Tensor operator[](const struct IndexHere& index) const;  // removes the leftmost batch axis
@@ -207,6 +209,12 @@ Tensor scatter_add(Operand values, Operand ids, int64_t size);  // the transpose
 Tensor mean(Spec<1> spec, Operand a, const Bindings& bindings = {});
 Tensor count(Spec<1> spec, Operand a, const Bindings& bindings = {});  // that product of sizes
 
+// Likewise over the axes whose names the result lacks: largest("... | c => ... |", x).
+Tensor sum(Spec<1> spec, Operand a, const Bindings& bindings = {});       // einsum of one operand
+Tensor product(Spec<1> spec, Operand a, const Bindings& bindings = {});   // einprod
+Tensor largest(Spec<1> spec, Operand a, const Bindings& bindings = {});   // einmax of one operand
+Tensor smallest(Spec<1> spec, Operand a, const Bindings& bindings = {});  // einmin of one operand
+
 // --- reductions over all axes ---
 Tensor sum(Operand a);  // of all elements
 Tensor mean(Operand a);
@@ -290,15 +298,27 @@ struct StateOptions {
 };
 // A named value that a Context keeps and programs assign.
 Tensor state(std::string name, const StateOptions& options = {}, Source where = Source::here());
+// A scalar that begins with this value: state("rate", 0.1), state("count", 0, DType::i64).
+Tensor state(std::string name, double value, DType dtype = DType::f32, Source where = Source::here());
+// Of the shape, the precision and, at first, the values of the array.
+Tensor state(std::string name, const Array& value, Source where = Source::here());
 // A state of the shape and precision of another tensor.
 Tensor state_like(const Tensor& shape, std::string name, Init init, Source where = Source::here());
 // A state that is written from the host.
 Tensor input(std::string name, const StateOptions& options = {}, Source where = Source::here());
 
-// Data that is part of the program. Lists give one and two output axes.
+// Data that is part of the program.
 Tensor tensor(const Array& array, std::string label = "data", Source where = Source::here());
-Tensor tensor(std::initializer_list<double> values, Source where = Source::here());
-Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, Source where = Source::here());
+// One output axis: tensor({1, 2, 3}) is one example of three numbers. Several examples are rows({{1, 2}, {3, 4}}).
+template <int = 0>  // a template, so that {{0}, {1}} is nested for every compiler
+Tensor tensor(std::initializer_list<LiteralNumber> values, Source where = Source::here()) {
+  std::vector<double> list;
+  for (const LiteralNumber& n : values) list.push_back(n.value);
+  return tensor(Array::vector(list), "data", where);
+}
+// clang-format off
+Tensor tensor(LiteralRows, Source where = Source::here()) = delete;  // say what the lists are: rows({{..}}) makes each an example, matrix({{..}}) makes two plain axes
+// clang-format on
 Tensor number(double value, DType dtype, Source where = Source::here());  // refused if dtype cannot hold it
 // A number that may change between runs of a program, such as a learning rate: it is data of the compiled program and
 // not a constant of its text, so that another value needs no compilation. It takes the precision of what it meets, as a
