@@ -67,10 +67,10 @@ void install(const data::Dataset& set, const std::string& within, const std::str
   const ScratchFolder part(within, part_prefix(within, set.folder));
   std::string from;
   {
-    Progress progress(set.package.bytes, 0);
+    Progress progress(set.package.bytes, {});
     auto arrived = [&](int64_t bytes) {
       check_interruption();
-      progress.at(std::min(bytes, set.package.bytes), package_text(set.package));
+      progress.at(std::min(bytes, set.package.bytes), {package_text(set.package)});
     };
     from = fetch_package(set, part.path(), {.arrived = arrived});
   }

@@ -8,6 +8,8 @@
 #include "apps/model_file.h"
 #include "apps/output_folder.h"
 #include "apps/progress.h"
+#include "apps/terminal.h"
+#include "caravan/base/list_text.h"
 #include "caravan/train/checkpoint.h"
 
 namespace caravan::app {
@@ -20,7 +22,7 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
                .device = settings.device(),
                .threads = int(settings.threads()),
                .cache = settings.cache(),
-               .compiling = compile_notice(options.quiet || options.json)});
+               .compiling = compile_notice(options.quiet)});
   ctx.compile(observe(recipe.loss));  // so that the Context has the model's states
   load_checkpoint(file.states, file.path, ctx, {.allow_unexpected = true});  // the moments of its optimiser
   const std::string nonfinite = nonfinite_state(ctx);
@@ -28,18 +30,25 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
   if (!options.plot.empty()) plots.emplace(options.plot, "--plot");
   if (recipe.stand_in) std::cerr << stand_in_message(row, recipe);
 
-  const Findings found = recipe.examine(ctx);
-  if (!options.quiet)
-    std::cout << fmt::format("{}, {} of {} steps\n\n{}", file.recipe, file.history.step, recipe.schedule.steps,
-                             found.text);
+  const Findings found = recipe.evaluate(ctx).findings();
+  std::vector<std::string> pictures;
   if (plots && found.pictures)
-    for (const Picture& picture : found.pictures()) plots->write(picture.file, picture.content);
+    for (const Picture& picture : found.pictures()) {
+      plots->write(picture.file, picture.content);
+      pictures.push_back(picture.file);
+    }
   if (options.json) {
     nlohmann::ordered_json out{
         {"recipe", file.recipe}, {"device", ctx.device()}, {"seed", file.request.seed}, {"steps", file.history.step}};
     if (!row.data.empty()) out["data"] = recipe.data, out["stand_in"] = recipe.stand_in;
     for (const auto& [name, value] : found.numbers) out[name] = value;
     std::cout << json_line(out);
+  } else if (!options.quiet) {
+    const Screen screen = output_screen();
+    std::cout << fmt::format("{}, {} of {} steps\n\n{}\n", screen.styled(Style::strong, file.recipe), file.history.step,
+                             recipe.schedule.steps, found.text(screen));
+    std::cout << screen.fact("result", screen.styled(Style::strong, found.result));
+    if (!pictures.empty()) std::cout << screen.fact("pictures", fmt::format("{}/: {}", options.plot, joined(pictures)));
   }
   if (nonfinite.empty()) return kDone;
   std::cout.flush();

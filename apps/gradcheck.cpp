@@ -74,9 +74,11 @@ int gradcheck_command(const GradcheckOptions& options) {
   int64_t failed = 0, elements = 0;
   double worst = 0;
   nlohmann::json failures = nlohmann::json::array();
+  std::ostream nowhere(nullptr);
 
-  std::cout << fmt::format("{:<20} {:>5} {:>8} {:>10} {:>10}\n", "family", "cases", "elements", "order 1", "order 2");
-  Progress bar(int64_t(cases.size()), 0);
+  std::ostream& out = options.json ? nowhere : std::cout;
+  out << fmt::format("{:<20} {:>5} {:>8} {:>10} {:>10}\n", "family", "cases", "elements", "order 1", "order 2");
+  Progress bar(int64_t(cases.size()), {.json = options.json});
   Family family;
   for (size_t i = 0; i < cases.size(); ++i) {
     if (family.name != cases[i].family) family = {.name = cases[i].family};
@@ -87,13 +89,13 @@ int gradcheck_command(const GradcheckOptions& options) {
     if (!r.passed) ++failed, failures.push_back(to_string(cases[i]));
     if (i + 1 == cases.size() || cases[i + 1].family != family.name) {
       bar.clear();
-      std::cout << family.line();
+      out << family.line();
     }
-    bar.at(int64_t(i + 1), cases[i].family);
+    bar.at(int64_t(i + 1), {cases[i].family});
   }
   bar.clear();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::cout << fmt::format("checked {}, failed {}, worst {:.2e}\n", cases.size(), failed, worst);
+  out << fmt::format("checked {}, failed {}, worst {:.2e}\n", cases.size(), failed, worst);
   if (options.json)
     std::cout << nlohmann::ordered_json{{"checked", cases.size()}, {"failed", failed},   {"worst", worst},
                                         {"elements", elements},    {"seconds", seconds}, {"failures", failures}}

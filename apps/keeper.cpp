@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "apps/figures.h"
 #include "caravan/base/error.h"
 #include "caravan/data/atomic_file.h"
 
@@ -61,7 +62,7 @@ std::string Keeper::content(const History& history) const {
 }
 
 std::string Keeper::divergence(const History& history) const {
-  if (!std::isfinite(history.loss)) return fmt::format("the last loss is {}", history.loss);
+  if (!std::isfinite(history.last_loss)) return "the last loss is " + figure(history.last_loss);
   return nonfinite_state(ctx_);
 }
 

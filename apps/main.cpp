@@ -5,6 +5,7 @@
 #include "apps/cache_text.h"
 #include "apps/command_line.h"
 #include "apps/commands.h"
+#include "apps/terminal.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
 
@@ -36,6 +37,7 @@ int failed(ExitCode code, const std::exception& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const AsciiWhereNeeded ascii;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that exceeds `ulimit -f` is an error to tell, not an end
   try {
     const int code = run(argc, argv);

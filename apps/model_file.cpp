@@ -17,7 +17,8 @@ namespace caravan::app {
 
 namespace {
 
-constexpr const char* kFormat = "caravan recipe 1";
+constexpr const char* kFormat = "caravan recipe 2";
+constexpr const char* kOldFormat = "caravan recipe 1";  // its loss curve has sums or moving averages
 constexpr const char* kReports = "run/reports";
 constexpr const char* kAccuracies = "run/accuracies";
 constexpr const char* kSums = "run/sums";
@@ -79,7 +80,7 @@ std::string model_content(const std::string& recipe, const ModelRun& run, const 
     for (auto& [name, state] : out.list) state = data::stored(ctx.read(name).cast(ctx.dtype(name)));
   out.list[kReports] = numbers(h.reports);
   out.list[kAccuracies] = numbers(h.accuracies);
-  out.list[kSums] = numbers({h.stretch, h.epoch, h.last_epoch, h.ewma, h.loss});
+  out.list[kSums] = numbers({h.stretch, double(h.stretch_steps), h.epoch, h.last_epoch, h.last_loss});
   out.metadata = {{"format", kFormat},
                   {"caravan", version()},
                   {"recipe", recipe},
@@ -108,7 +109,8 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   out.path = path;
   out.states = data::read_safetensors(path);
   Reader in(path, out.states);
-  if (in.text("format") != kFormat)
+  const bool old = in.text("format") == kOldFormat;
+  if (!old && in.text("format") != kFormat)
     in.refuse(fmt::format("its format is {}, not `{}`", data::shown(in.text("format")), kFormat));
   const std::string sum = in.text(kSum);
   out.states.metadata.erase(kSum);
@@ -133,7 +135,13 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   h.accuracies = in.values(kAccuracies);
   const std::vector<double> sums = in.values(kSums);
   if (sums.size() != 5) in.refuse(fmt::format("its `{}` has {} numbers", kSums, sums.size()));
-  h.stretch = sums[0], h.epoch = sums[1], h.last_epoch = sums[2], h.ewma = sums[3], h.loss = sums[4];
+  h.last_loss = sums[4];
+  if (old) {  // the curve has a gap where the file does not have its values
+    h.reports.assign(h.reports.size(), std::numeric_limits<double>::quiet_NaN());
+    h.epoch = sums[1], h.last_epoch = sums[2];
+  } else {
+    h.stretch = sums[0], h.stretch_steps = int64_t(sums[1]), h.epoch = sums[2], h.last_epoch = sums[3];
+  }
   out.states.metadata.clear();
   return out;
 }
@@ -148,7 +156,9 @@ bool is_as_declared(const data::Tensors& states, const Context& ctx) {
 std::string nonfinite_state(const Context& ctx) {
   for (const std::string& name : ctx.names())
     for (const double value : ctx.read(name).values())
-      if (!std::isfinite(value)) return fmt::format("the state {} has {}", data::shown(name), value);
+      if (!std::isfinite(value))
+        return fmt::format("the state {} has {}", data::shown(name),
+                           std::isnan(value) ? "nan" : fmt::format("{}", value));
   return "";
 }
 

@@ -14,12 +14,16 @@ namespace caravan::app {
 // What a run has shown so far. It goes into the file, so that a run which is continued ends like one never stopped.
 struct History {
   int64_t step = 0;                // done
-  std::vector<double> reports;     // of each stretch of `schedule.report` steps: a sum or a moving average
-  std::vector<double> accuracies;  // after each epoch, where the recipe measures it
-  double stretch = 0, epoch = 0;   // sums of the losses of the stretch and the epoch that are not finished
+  std::vector<double> reports;     // the mean loss of each stretch of `schedule.report` steps
+  std::vector<double> accuracies;  // the recipe's measure after each epoch, where it has one
+  double stretch = 0;              // sum of the losses since the last report
+  int64_t stretch_steps = 0;       // and of how many steps
+  double epoch = 0;                // sum of the losses of the epoch that is not finished
   double last_epoch = std::numeric_limits<double>::quiet_NaN();  // sum of the last one that is
-  double ewma = 0;                                               // moving average of the losses
-  double loss = 0;                                               // of the last step
+  double last_loss = 0;                                          // of the last step
+
+  // What is called the loss of a run: the mean of its last stretch.
+  double loss() const { return reports.empty() ? stretch / double(stretch_steps) : reports.back(); }
   double epoch_loss() const { return last_epoch == last_epoch ? last_epoch : epoch; }
 };
 

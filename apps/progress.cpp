@@ -4,40 +4,62 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
+
+#include "apps/terminal.h"
+#include "caravan/base/list_text.h"
+#include "caravan/plot/words.h"
 
 namespace caravan::app {
 
-Progress::Progress(int64_t total, int64_t lines, bool quiet)
-    : total_(total),
-      every_(lines == 0 ? 0 : std::max<int64_t>(1, total / lines)),
-      bar_(isatty(STDERR_FILENO) && isatty(STDOUT_FILENO)),
-      quiet_(quiet) {}
+namespace {
+
+constexpr auto kBetween = std::chrono::milliseconds(60);  // two drawings: as often as an eye can follow
+
+}  // namespace
+
+Progress::Progress(int64_t total, const ProgressOptions& options)
+    : total_(std::max<int64_t>(total, 1)),
+      every_(options.lines == 0 ? 0 : std::max<int64_t>(1, total / options.lines)),
+      redrawn_(!options.quiet && redraws() && (options.json || isatty(STDOUT_FILENO))),
+      written_(!options.quiet && !options.json && !redrawn_ && options.lines != 0) {}
 
 Progress::~Progress() { clear(); }
 
-void Progress::at(int64_t done, const std::string& note) {
-  if (quiet_) return;
-  if (!bar_) {
-    if (every_ != 0 && (done % every_ == 0 || done == total_))
-      std::cout << note << std::endl;  // seen now, not when the buffer is full
-    return;
+bool Progress::wants(int64_t done) const {
+  if (redrawn_) return std::chrono::steady_clock::now() - last_ >= kBetween;
+  return written_ && (done % every_ == 0 || done == total_);
+}
+
+void Progress::at(int64_t done, const std::vector<std::string>& notes) {
+  if (!wants(done)) return;
+  if (redrawn_)
+    draw(done, notes);
+  else
+    std::cout << joined(notes) << std::endl;  // seen now, not when the buffer is full
+}
+
+void Progress::draw(int64_t done, const std::vector<std::string>& notes) {
+  constexpr int kBar = 10;
+  last_ = std::chrono::steady_clock::now();
+  const Screen screen = error_screen();
+  const auto filled = size_t(kBar * done / total_);
+  std::string full, rest;
+  for (size_t i = 0; i < kBar; ++i) (i < filled ? full : rest) += i < filled ? "█" : "░";
+  std::string line = screen.styled(Style::blue, full) + screen.styled(Style::faint, rest) +
+                     fmt::format(" {:3} %", 100 * done / total_);
+  int64_t column = kBar + 6;
+  for (const std::string& note : notes) {
+    const int64_t wide = 2 + plot::columns(note);
+    if (column + wide >= screen.width) continue;
+    line += "  " + note, column += wide;
   }
-  const int percent = int(100 * done / total_);
-  if (percent == percent_) return;
-  percent_ = percent;
-  constexpr int kWidth = 30;
-  std::string filled, rest;
-  for (int i = 0; i < kWidth; ++i)
-    (i < percent * kWidth / 100 ? filled : rest) += i < percent * kWidth / 100 ? "█" : "░";
-  fmt::print(stderr, "\r{}{} {:3}%  {}\x1b[K", filled, rest, percent, note);
-  std::fflush(stderr);
+  std::cerr << "\r" + line + "\x1b[K" << std::flush;
   drawn_ = true;
 }
 
 void Progress::clear() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  if (drawn_) std::cerr << "\r\x1b[K" << std::flush;
   drawn_ = false;
 }
 

@@ -407,13 +407,26 @@ TEST(Confusion, ATableIsAligned) {
   EXPECT_EQ(text(Confusion{"Pets", {"cat", "dög", "parrot"}, {8, 2, 0, 1, 120345, 0, 0, 0, 0}}),
             "Pets: a row for what it is, a column for what the model said\n\n"
             "              cat     dög  parrot  recall\n"
-            "      cat       8       2       .   80.0%\n"
-            "      dög       1  120345       .   99.9%\n"
+            "      cat       8       2       .    80.0\n"
+            "      dög       1  120345       .    99.9\n"
             "   parrot       .       .       .       -\n"
-            "precision   88.9%   99.9%       -   99.9%\n\n"
-            "120353 of 120356 are right\n");
-  EXPECT_CONTAINS(text(Confusion{"One", {"a"}, {3}}), "100.0%");
+            "precision    88.9    99.9       -    99.9\n\n"
+            "120353 of 120356 are right; recall and precision in %\n");
+  EXPECT_CONTAINS(text(Confusion{"One", {"a"}, {3}}), "    3     100\n");
   EXPECT_CONTAINS(text(Confusion{"None", {}, {}}), "0 of 0 are right");
+}
+
+TEST(Confusion, ATableThatIsTooWideIsAListOfMistakes) {
+  std::vector<string> letters;
+  std::vector<int64_t> counts(26 * 26);
+  for (int64_t c = 0; c < 26; ++c) letters.emplace_back(1, char('a' + c)), counts[size_t(27 * c)] = 100;
+  counts[1] = 3, counts[26] = 5;  // a as b, b as a
+  EXPECT_EQ(text(Confusion{"Letters", letters, counts}, 80),
+            "Letters: the commonest mistakes\n\n"
+            "  b taken for a       5\n"
+            "  a taken for b       3\n\n"
+            "2600 of 2608 are right\n");
+  EXPECT_CONTAINS(text(Confusion{"Letters", letters, counts}, 200), "a row for what it is");
 }
 
 TEST(Confusion, AHeatMapIsDarkerWhereMoreIs) {

@@ -59,7 +59,7 @@ TEST(Plot, ALogarithmicAxisMakesDecadesEqualAndKeepsZerosAtTheBottom) {
             "           │\n"
             "           │     •\n"
             "           │\n"
-            "         1 ┤          •    •\n"
+            "         1 ┤          •    ○\n"
             "           └────────────────\n"
             "            50      step 200\n");
 }
@@ -92,6 +92,40 @@ TEST(Plot, ManyValuesAreAveragedAndOddOnesDoNotStopTheDrawing) {
     }
   EXPECT_CONTAINS(text(Curve{"Any", "step", {}}), "nothing to draw");
   EXPECT_EQ(count(text(Curve{"Any", "step", {1, nan, 3}}), "•"), 2u);
+}
+
+TEST(Plot, WhatIsBesideACurveHasAnAxisAtTheRight) {
+  Curve curve{"Loss", "step", {4, 3, 2, 1, 0}, Axis::linear, 10};
+  curve.x_last = 45;  // the last stretch is half as long
+  curve.beside = {"accuracy, %", {{20, 90}, {45, 98}}};
+  EXPECT_EQ(text(curve, 9, 5),
+            "Loss\n\n"
+            "         4 ┤•       + ├ 98\n"
+            "           │  •       │\n"
+            "           │    •     │\n"
+            "           │      •   │\n"
+            "         0 ┤  +     • ├ 90\n"
+            "           └──────────┘\n"
+            "            10step 45\n");
+  const string picture = svg(curve);
+  EXPECT_EQ(mistake(picture), "") << picture;
+  for (const char* phrase : {">accuracy, %<", ">98<", "step 45: 0<", "step 45: 98<", ">0</text>"})
+    EXPECT_CONTAINS(picture, phrase);
+  EXPECT_EQ(picture.find("step 50"), string::npos);
+}
+
+TEST(Plot, ASparklineFallsFromFullToEmpty) {
+  EXPECT_EQ(sparkline({1000, 100, 10, 1}, 8), "█▆▃▁");
+  EXPECT_EQ(sparkline({7, 3.5, 0}, 8), "█▅▁");
+  EXPECT_EQ(sparkline({1, std::nan(""), 10}, 8), "▁ █");
+  EXPECT_EQ(sparkline({}, 8), "");
+}
+
+TEST(Plot, AnAxisFromZeroHasZeroOnIt) {
+  Curve curve{"Loss", "epoch", {3, 2}};
+  EXPECT_EQ(svg(curve).find(">0<"), string::npos);
+  curve.from_zero = true;
+  EXPECT_CONTAINS(svg(curve), ">0<");
 }
 
 TEST(Plot, AnSvgCurveHasEveryPointInItsPlace) {

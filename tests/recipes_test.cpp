@@ -11,6 +11,7 @@
 #include "caravan/data/idx.h"
 #include "caravan/data/safetensors.h"
 #include "caravan/data/sha256.h"
+#include "caravan/plot/words.h"
 #include "command.h"
 
 namespace {
@@ -57,6 +58,10 @@ class Recipes : public Command {
     EXPECT_CONTAINS(o.err, phrase);
     EXPECT_EQ(o.out, "") << joined(arguments);
   }
+  static void expect_narrow(const string& text, int64_t width) {
+    std::istringstream lines(text);
+    for (string line; std::getline(lines, line);) EXPECT_LE(plot::columns(line), width) << line;
+  }
   string file(const string& name) const { return content(folder_ + "/" + name); }
   // Whole, and stopped at each of the steps.
   void expect_continued(const string& recipe, const Arguments& more, const Arguments& stops,
@@ -79,7 +84,7 @@ class Recipes : public Command {
     const Outcome ended = good(train(recipe, with({"--resume", "part", "--save", "part"})));
     EXPECT_EQ(file("part"), file("whole")) << recipe << joined(more) << " is not the same after a stop";
     for (const char* key :
-         {"loss", "epoch_loss", "ewma_loss", "test_accuracy", "mean_absolute_error", "steps", "epoch_accuracies"})
+         {"loss", "epoch_loss", "curve", "test_accuracy", "mean_absolute_error", "steps", "epoch_accuracies"})
       EXPECT_EQ(field(ended.out, key), field(expected.out, key)) << recipe << " " << key;
   }
 
@@ -88,14 +93,21 @@ class Recipes : public Command {
 
 TEST_F(Recipes, EachRunsWithNoDataAtAll) {
   for (const string& recipe : kRecipes) {
-    const Outcome o = good({"train", recipe, "--steps", "3", "--json"});
-    EXPECT_EQ(field(o.last_line(), "recipe"), "\"" + recipe + "\"");
-    EXPECT_EQ(field(o.last_line(), "steps"), "3");
-    EXPECT_CONTAINS(o.out, "moving average");
+    const Outcome json = good({"train", recipe, "--steps", "3", "--json"});
+    EXPECT_EQ(json.out.find('\n'), json.out.size() - 1) << "JSON and nothing else";
+    EXPECT_EQ(field(json.out, "recipe"), "\"" + recipe + "\"");
+    EXPECT_EQ(field(json.out, "steps"), "3");
+    EXPECT_CONTAINS(json.out, "\"curve\":[{\"step\":");
+    const Outcome o = good({"train", recipe, "--steps", "3"});
+    for (const char* key : {"\ndata     ", "\nmodel    ", "\ntraining 3 steps of ", "\ndevice   cpu, ",
+                            "\nspeed    3 steps in ", "\nresult   ", "\nnext     caravan train "})
+      EXPECT_CONTAINS(o.out, key);
+    EXPECT_CONTAINS(o.out, ", loss ");
+    expect_narrow(o.out, 80);
     if (!needs_data(recipe)) continue;
     EXPECT_EQ(o.err,
               "caravan: mnist is not here, so drawn digits stand in for it; `caravan data get mnist` fetches it.\n");
-    EXPECT_EQ(field(o.last_line(), "stand_in"), "true");
+    EXPECT_EQ(field(json.out, "stand_in"), "true");
     EXPECT_CONTAINS(o.out, "recall");
     EXPECT_CONTAINS(o.out, "truth ");
   }
@@ -118,9 +130,9 @@ TEST_F(Recipes, GoingOnIsExactWithEveryOptimizer) {
 
 TEST_F(Recipes, AFinishedRunMayGoOnFurther) {
   good(train("moons", {"--epochs", "2", "--save", "two", "--quiet"}));
-  const Outcome o = good(train("moons", {"--epochs", "5", "--resume", "two", "--json"}));
-  EXPECT_EQ(field(o.last_line(), "steps"), "400");
-  EXPECT_CONTAINS(o.out, "Going on from step 160 of 400");
+  EXPECT_EQ(field(good(train("moons", {"--epochs", "5", "--resume", "two", "--json"})).out, "steps"), "400");
+  EXPECT_CONTAINS(good(train("moons", {"--epochs", "5", "--resume", "two"})).out,
+                  "from     step 160 of 400, as two has it");
   expect_refused(train("moons", {"--epochs", "1", "--resume", "two"}), "two has done 160 steps, which is more than 80");
 }
 
@@ -158,9 +170,13 @@ TEST_F(Recipes, EvaluatingGivesWhatTrainingGave) {
     Arguments evaluate = {"eval", "model", "--json", "--threads", "1"};
     if (needs_data(recipe)) evaluate.insert(evaluate.end(), {"--data", data_});
     const Outcome o = good(evaluate);
-    EXPECT_CONTAINS(o.out, recipe + ", 40 of 40 steps");
-    for (const char* key : keys)
-      EXPECT_EQ(field(o.last_line(), key), field(trained.last_line(), key)) << recipe << " " << key;
+    EXPECT_EQ(o.out.find('\n'), o.out.size() - 1) << "JSON and nothing else";
+    for (const char* key : keys) EXPECT_EQ(field(o.out, key), field(trained.out, key)) << recipe << " " << key;
+    evaluate.erase(std::find(evaluate.begin(), evaluate.end(), "--json"));
+    const string text = good(evaluate).out;
+    EXPECT_CONTAINS(text, recipe + ", 40 of 40 steps");
+    EXPECT_CONTAINS(text, "\nresult   ");
+    expect_narrow(text, 80);
   }
 }
 
@@ -216,13 +232,12 @@ TEST_F(Recipes, EveryPartIsExported) {
 }
 
 TEST_F(Recipes, ThePapersRunHasItsAccuraciesBeside) {
-  const Outcome o = good(train("mnist-mlp", {"--paper", "--json"}));
-  EXPECT_CONTAINS(o.out, "% of the test images are read right; the paper has 83 %");
+  const Outcome o = good(train("mnist-mlp", {"--paper"}));
+  EXPECT_CONTAINS(o.out, "% on the test images; the paper has 83.00 %");
   EXPECT_CONTAINS(o.out, "epoch 2: ");
   EXPECT_CONTAINS(o.out, "; the paper does not say");
   EXPECT_CONTAINS(o.out, "the paper has 93.24 %");
-  EXPECT_EQ(field(o.last_line(), "lr"), "0.0001");
-  EXPECT_EQ(field(o.last_line(), "steps"), "1500");  // 5 epochs of 300, one at a time
+  EXPECT_CONTAINS(o.out, "training 1500 steps (5 epochs) of 1 image, sgd, rate 0.0001\n");
 }
 
 TEST_F(Recipes, DrawsWhatItFinds) {
@@ -259,7 +274,7 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
   expect_refused(train("moons", {"--resume", "none"}), "none");
   expect_refused(train("moons", {"--optimizer", "magic"}), "no optimizer `magic`; there are: sgd, momentum");
   expect_refused(train("moons", {"--save", "/dev/null/x"}), "--save");
-  expect_refused(train("mnist-mlp", {"--batch", "301"}), "--batch 301 is more than the 300 points");
+  expect_refused(train("mnist-mlp", {"--batch", "301"}), "--batch 301 is more than the 300 images");
   expect_refused({"train", "mnist-mlp", "--data", folder_}, "mnist");
   expect_refused(train("moons", {"--save", "a", "--trace", "./a"}), "`./a` cannot be two files at once");
   expect_refused(train("moons", {"--resume", ""}), "--resume: it is empty");

@@ -23,19 +23,33 @@ std::vector<size_t> Predictions::wrong() const {
   std::stable_sort(out.begin(), out.end(), [&](size_t a, size_t b) { return confidence(a) > confidence(b); });
   return out;
 }
-Predictions predict(Context& ctx, const Model& model, const Array& inputs, const Array& labels) {
-  constexpr int64_t kAtOnce = 100;
-  const Array examples = data::whole_batches(inputs, kAtOnce);
-  const int64_t count = labels.size(), batches = examples.shape().batch[0].size;
-  Index at("test_batch", batches);
-  Tensor answer = model(examples[at]);
-  Routine routine = ctx.compile(observe(answer));
-  Predictions out{inputs, labels, {}};
-  for (int64_t b = 0; b < batches; ++b) {
-    routine.run({{at, b}});
-    const Array values = routine.read(answer);
+
+namespace {
+
+constexpr int64_t kAtOnce = 100;
+
+int64_t batches_of(const Array& examples) { return (examples.shape().batch[0].size + kAtOnce - 1) / kAtOnce; }
+
+}  // namespace
+
+Predictor::Predictor(const Context& ctx, Model probabilities, const Array& inputs, const Array& labels)
+    : ctx_(ctx),
+      probabilities_(std::move(probabilities)),
+      inputs_(inputs),
+      labels_(labels),
+      batch_("test_batch", batches_of(inputs)) {}
+
+Predictions Predictor::predict() {
+  if (!routine_) {
+    answer_ = probabilities_(data::whole_batches(inputs_, kAtOnce)[batch_]);
+    routine_ = ctx_.compile(observe(answer_));
+  }
+  Predictions out{inputs_, labels_, {}};
+  for (int64_t b = 0; b < batches_of(inputs_); ++b) {
+    routine_->run({{batch_, b}});
+    const Array values = routine_->read(answer_);
     const int64_t classes = values.size() / kAtOnce;
-    for (int64_t i = 0; i < kAtOnce && b * kAtOnce + i < count; ++i) {
+    for (int64_t i = 0; i < kAtOnce && b * kAtOnce + i < labels_.size(); ++i) {
       std::vector<float>& p = out.probabilities.emplace_back();
       for (int64_t c = 0; c < classes; ++c) p.push_back(float(values.at(i * classes + c)));
     }
@@ -51,11 +65,19 @@ plot::Confusion confusion(const Predictions& predictions, const std::string& tit
   return plot::confusion(title, std::move(classes), predictions.labels, Array::vector(said));
 }
 
-std::string examples_text(const Predictions& predictions, size_t count) {
+std::string confusion_text(const plot::Confusion& confusion, const Screen& screen) {
+  return plot::text(confusion, screen.width, [&](const std::string& count, bool right) {
+    return screen.styled(right ? Style::green : Style::red, count);
+  });
+}
+
+std::string examples_text(const Predictions& predictions, const Screen& screen) {
+  const size_t count = std::min(size_t(screen.width - 6) / 5, size_t(20));
   std::string truth, said, sure;
   for (size_t i = 0; i < std::min(count, predictions.probabilities.size()); ++i) {
+    const bool right = predictions.said(i) == predictions.truth(i);
     truth += fmt::format("{:>5}", predictions.truth(i));
-    said += fmt::format("{:>5}", predictions.said(i));
+    said += screen.styled(right ? Style::green : Style::red, fmt::format("{:>5}", predictions.said(i)));
     sure += fmt::format("{:>4.0f}%", 100 * predictions.confidence(i));
   }
   return fmt::format("truth{}\nsaid {}\nsure {}\n", truth, said, sure);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,26 @@ struct Predictions {
   double accuracy() const;
   std::vector<size_t> wrong() const;  // the most confident first
 };
-// Runs on the Context's device, a hundred examples at a time. `model` gives probabilities.
-Predictions predict(Context& ctx, const Model& model, const Array& inputs, const Array& labels);
+// A model with examples to be tried on: a hundred at a time on the Context's device, compiled at the first try.
+class Predictor {
+ public:
+  Predictor(const Context& ctx, Model probabilities, const Array& inputs, const Array& labels);
+  Predictions predict();  // with the states that the Context has now
+
+ private:
+  Context ctx_;
+  Model probabilities_;
+  Array inputs_, labels_;
+  Index batch_;
+  Tensor answer_{};
+  std::optional<Routine> routine_;
+};
 
 // Classes without names are numbers.
 plot::Confusion confusion(const Predictions& predictions, const std::string& title,
                           std::vector<std::string> classes = {});
-std::string examples_text(const Predictions& predictions, size_t count);  // the truth beside what is said, how surely
+// With what is right in one colour and what is wrong in another.
+std::string confusion_text(const plot::Confusion& confusion, const Screen& screen);
+std::string examples_text(const Predictions& predictions, const Screen& screen);  // the truth, what is said, how surely
 
 }  // namespace caravan::app

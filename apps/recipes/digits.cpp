@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
+#include "apps/figures.h"
 #include "caravan/data/gzip.h"
 #include "caravan/data/loader.h"
 #include "caravan/plot/sheet.h"
@@ -63,6 +65,30 @@ std::vector<size_t> first(size_t count, size_t of) {
   return out;
 }
 
+Findings digit_findings(const Predictions& p) {
+  Findings found;
+  found.numbers = {{"test_accuracy", p.accuracy()}};
+  found.result =
+      fmt::format("accuracy {} on {}", percent(p.accuracy()), counted(p.labels.size(), "test image", "test images"));
+  found.text = [=](const Screen& screen) {
+    return fmt::format("{}\nThe first of them:\n{}", confusion_text(confusion(p, "Test images"), screen),
+                       examples_text(p, screen));
+  };
+  found.pictures = [=]() -> std::vector<Picture> {
+    std::vector<size_t> wrong = p.wrong();
+    const plot::Sheet samples = sheet_of(p, first(100, p.probabilities.size()), "Test images and what is read");
+    std::vector<Picture> out = {{"samples.png", plot::png(samples)}};
+    out.push_back({"confusion.svg", plot::svg(confusion(p, "Test images"))});
+    if (!wrong.empty()) {
+      wrong.resize(std::min<size_t>(100, wrong.size()));
+      out.push_back(
+          {"misread.png", plot::png(sheet_of(p, wrong, "Misread: 4 as 9 is a 4 read as a 9; the surest first"))});
+    }
+    return out;
+  };
+  return found;
+}
+
 }  // namespace
 
 void add_digit_findings(Recipe& recipe, const data::Digits& digits, const Model& probabilities,
@@ -71,28 +97,17 @@ void add_digit_findings(Recipe& recipe, const data::Digits& digits, const Model&
   recipe.data_sum = checksum(digits);
   recipe.stand_in = digits.drawn || (!digits.chosen && recipe.data_sum != kMnist);
   const Model model = [probabilities](const Tensor& images) { return probabilities(pixels(images)); };
+  recipe.measure = {"accuracy", "test images", "epoch_accuracies"};
   const data::LabelledImages test = digits.test;
-  recipe.accuracy = [=](Context& ctx) { return predict(ctx, model, test.images, test.labels).accuracy(); };
-  recipe.examine = [=](Context& ctx) {
-    const Predictions p = predict(ctx, model, test.images, test.labels);
-    std::vector<size_t> wrong = p.wrong();
-    Findings found;
-    found.numbers = {{"test_accuracy", p.accuracy()}};
-    found.text =
-        fmt::format("{}\nThe first of them:\n{}", plot::text(confusion(p, "Test images")), examples_text(p, 16));
-    found.pictures = [=]() -> std::vector<Picture> {
-      const plot::Sheet samples = sheet_of(p, first(100, p.probabilities.size()), "Test images and what is read");
-      std::vector<Picture> out = {{"samples.png", plot::png(samples)}};
-      out.push_back({"confusion.svg", plot::svg(confusion(p, "Test images"))});
-      if (!wrong.empty()) {
-        std::vector<size_t> shown(wrong.begin(), wrong.begin() + std::min<ptrdiff_t>(100, ptrdiff_t(wrong.size())));
-        out.push_back(
-            {"misread.png", plot::png(sheet_of(p, shown, "Misread: 4 as 9 is a 4 read as a 9; the surest first"))});
-      }
-      return out;
-    };
-    if (more) more(found, p, ctx);
-    return found;
+  recipe.evaluate = [=](Context& ctx) {
+    const auto predictor = std::make_shared<Predictor>(ctx, model, test.images, test.labels);
+    return Evaluation{[=] { return predictor->predict().accuracy(); },
+                      [=]() mutable {
+                        const Predictions p = predictor->predict();
+                        Findings found = digit_findings(p);
+                        if (more) more(found, p, ctx);
+                        return found;
+                      }};
   };
 }
 

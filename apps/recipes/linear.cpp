@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <ostream>
+#include <sstream>
 
 #include "apps/recipes/recipe.h"
 #include "apps/recipes/show_backward.h"
@@ -50,21 +51,35 @@ Recipe linear_recipe(const Request& request) {
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
-  out.before = [=](std::ostream& to, Context& ctx) {
-    to << fmt::format(
-        "The first batch of {} points, before training. Each node with its operands, value and gradient:\n\n",
-        schedule.batch);
-    print_graph(to, loss, ctx, {{batch, 0}});
+  out.before = [=](std::ostream& to, Context& ctx, const Screen& screen) {
+    to << wrapped(fmt::format("The first batch of {} points, before training. Each node with its operands, value and "
+                              "gradient:",
+                              schedule.batch),
+                  screen.width)
+       << "\n\n";
+    std::stringstream graph;
+    print_graph(graph, loss, ctx, {{batch, 0}});
+    for (std::string line; std::getline(graph, line);) {
+      if (int64_t(line.size()) > screen.width)
+        if (const size_t at = line.find(", grad="); at != line.npos) line.replace(at, 1, ",\n   ");
+      to << line << '\n';
+    }
     to << "\nThe backward pass, from the loss to what it depends on:\n\n";
     show_backward(to, loss, ctx, {{batch, 0}});
     to << '\n';
   };
-  out.examine = [=](Context& ctx) {
-    const double w = ctx.read(line.w).item(), b = ctx.read(line.b).item();
-    Findings found;
-    found.numbers = {{"w", w}, {"b", b}, {"true_w", kTrueW}, {"true_b", kTrueB}};
-    found.text = fmt::format("     learned     true\nw {:10.4f} {:8.4f}\nb {:10.4f} {:8.4f}\n", w, kTrueW, b, kTrueB);
-    return found;
+  out.model = "y = x w + b";
+  out.evaluate = [=](Context& ctx) {
+    return Evaluation{.findings = [=] {
+      const double w = ctx.read(line.w).item(), b = ctx.read(line.b).item();
+      Findings found;
+      found.numbers = {{"w", w}, {"b", b}, {"true_w", kTrueW}, {"true_b", kTrueB}};
+      found.result = fmt::format("w = {:.4f} and b = {:.4f}", w, b);
+      found.text = [=](const Screen&) {
+        return fmt::format("     learned     true\nw {:10.4f} {:8.4f}\nb {:10.4f} {:8.4f}\n", w, kTrueW, b, kTrueB);
+      };
+      return found;
+    }};
   };
   return out;
 }

@@ -120,12 +120,13 @@ Recipe mnist_autoencoder_recipe(const Request& request) {
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
+  out.model = "784-64-32-16-32-64-784 tanh, and a head 16-10";
   const uint64_t seed = request.seed;
   auto more = [=](Findings& found, const Predictions& p, Context& ctx) {
     Tensor images = pixels(tensor(p.inputs));
     const double error = ctx.eval(nn::mse(network.decode(network.embed(images)), images)).item();
     found.numbers["reconstruction_error"] = error;
-    found.text += fmt::format("Mean square error of a pixel: {:.4f}\n", error);
+    found.result += fmt::format(", mean square error of a pixel {:.4f}", error);
     found.pictures = [=, classified = found.pictures]() {
       Context held = ctx;
       std::vector<Picture> out = classified();

@@ -29,6 +29,7 @@ Recipe mnist_conv_recipe(const Request& request) {
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
+  out.model = "two 3x3 convolutions (32, 64) with pools, dense 128-10, ReLU";
   add_digit_findings(out, digits, [=](const Tensor& images) { return nn::softmax(network(images)); });
   return out;
 }

@@ -1,4 +1,9 @@
 // Half-moons: an MLP whose sizes are inferred, hinge loss, decaying learning rate, one step for everything.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/figures.h"
 #include "apps/recipes/recipe.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/plot/plot.h"
@@ -19,6 +24,31 @@ struct Network {
   Tensor operator()(const Tensor& x) const { return layers(x).back().value; }
 };
 
+plot::Scatter boundary(Context look, const Network& network, const data::LabelledPoints& moons, int columns, int rows) {
+  const plot::Frame frame{-1.3, 2.3, -0.75, 1.25, columns, rows};
+  return {"Decision boundary between the two moons", frame, moons.points, moons.labels,
+          look.eval(network(tensor(frame.centres(), "grid")))};
+}
+
+Findings findings(Context look, const Network& network, const data::LabelledPoints& moons) {
+  const Array scores = look.eval(network(tensor(moons.points, "points")));
+  int64_t right = 0;
+  for (int64_t i = 0; i < scores.size(); ++i) right += scores.at(i) * moons.labels.at(i) > 0;
+  const double accuracy = double(right) / double(scores.size());
+  Findings found;
+  found.numbers = {{"train_accuracy", accuracy}};
+  found.result = fmt::format("accuracy {} on the {} points", percent(accuracy), scores.size());
+  found.text = [=](const Screen& screen) {
+    const int columns = std::min(screen.width - 4, 110);
+    return screen.drawing(plot::text(boundary(look, network, moons, columns, columns * 3 / 10)),
+                          {{"o", Style::blue}, {"x", Style::red}, {".", Style::faint}});
+  };
+  found.pictures = [=]() -> std::vector<Picture> {
+    return {{"boundary.svg", plot::svg(boundary(look, network, moons, 144, 80))}};
+  };
+  return found;
+}
+
 }  // namespace
 
 Recipe moons_recipe(const Request& request) {
@@ -33,21 +63,9 @@ Recipe moons_recipe(const Request& request) {
   Tensor lr = tunable(schedule.lr, "lr") * (2 - step / tunable(double(schedule.steps), "steps"));
 
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
-  out.examine = [=](Context& ctx) {
-    Context look = interpreted(ctx);
-    auto boundary = [=](Context look, int columns, int rows) -> plot::Scatter {
-      const plot::Frame frame{-1.3, 2.3, -0.75, 1.25, columns, rows};
-      return {"Decision boundary between the two moons", frame, moons.points, moons.labels,
-              look.eval(network(tensor(frame.centres(), "grid")))};
-    };
-    const Array scores = look.eval(network(tensor(moons.points, "points")));
-    double right = 0;
-    for (int64_t i = 0; i < scores.size(); ++i) right += scores.at(i) * moons.labels.at(i) > 0;
-    Findings found;
-    found.numbers = {{"train_accuracy", right / double(scores.size())}};
-    found.text = plot::text(boundary(look, 72, 22));
-    found.pictures = [=]() -> std::vector<Picture> { return {{"boundary.svg", plot::svg(boundary(look, 144, 80))}}; };
-    return found;
+  out.model = "2-16-16-1 ReLU";
+  out.evaluate = [=](Context& ctx) {
+    return Evaluation{.findings = [=] { return findings(interpreted(ctx), network, moons); }};
   };
   return out;
 }

@@ -17,6 +17,29 @@ data::LabelledPoints random_pairs(int64_t points, uint64_t seed, const char* str
 
 nn::Mlp network(const Extents& widths) { return nn::Mlp("mlp", {.widths = widths}); }
 
+Findings findings(Context look, const nn::Mlp& mlp, uint64_t seed) {
+  auto predicted = [&](const data::LabelledPoints& fresh) {
+    return look.eval(mlp(tensor(fresh.points, "fresh pairs")));
+  };
+  const data::LabelledPoints shown = random_pairs(10, seed, "multiply.examples"),
+                             fresh = random_pairs(1000, seed, "multiply.test");
+  const Array answers = predicted(shown), tested = predicted(fresh);
+  double total = 0;
+  for (int64_t i = 0; i < tested.size(); ++i) total += std::fabs(tested.at(i) - fresh.labels.at(i));
+  const double error = total / double(tested.size());
+  Findings found;
+  found.numbers = {{"mean_absolute_error", error}};
+  found.result = fmt::format("mean absolute error {:.4f} on {} fresh pairs", error, tested.size());
+  found.text = [=](const Screen&) {
+    std::string out;
+    for (int64_t i = 0; i < 10; ++i)
+      out += fmt::format("{:.6f} * {:.6f} = {:.6f}, we predict {:.6f}\n", shown.points.at(2 * i),
+                         shown.points.at(2 * i + 1), shown.labels.at(i), answers.at(i));
+    return out;
+  };
+  return found;
+}
+
 Recipe multiply(const Request& request, const char* name, const Extents& widths) {
   const Schedule schedule = app::schedule(request, find_recipe(name).defaults);
   const data::LabelledPoints pairs = random_pairs(schedule.points, schedule.seed, "multiply.pairs");
@@ -29,25 +52,9 @@ Recipe multiply(const Request& request, const char* name, const Extents& widths)
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
   Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
-  out.examine = [=](Context& ctx) {
-    Context look = interpreted(ctx);
-    auto predicted = [&](const data::LabelledPoints& fresh) {
-      return look.eval(mlp(tensor(fresh.points, "fresh pairs")));
-    };
-    Findings found;
-    const data::LabelledPoints shown = random_pairs(10, schedule.seed, "multiply.examples");
-    const Array answers = predicted(shown);
-    for (int64_t i = 0; i < 10; ++i)
-      found.text += fmt::format("{:.6f} * {:.6f} = {:.6f}, we predict {:.6f}\n", shown.points.at(2 * i),
-                                shown.points.at(2 * i + 1), shown.labels.at(i), answers.at(i));
-    const data::LabelledPoints fresh = random_pairs(1000, schedule.seed, "multiply.test");
-    const Array tested = predicted(fresh);
-    double total = 0;
-    for (int64_t i = 0; i < tested.size(); ++i) total += std::fabs(tested.at(i) - fresh.labels.at(i));
-    const double error = total / double(tested.size());
-    found.numbers = {{"mean_absolute_error", error}};
-    found.text += fmt::format("Mean absolute error on {} fresh pairs: {:.4f}\n", tested.size(), error);
-    return found;
+  out.model = widths.size() == 2 ? "2-5-1 ReLU" : "2-100-100-1 ReLU";
+  out.evaluate = [=](Context& ctx) {
+    return Evaluation{.findings = [=] { return findings(interpreted(ctx), mlp, schedule.seed); }};
   };
   return out;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "apps/figures.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/printable.h"
@@ -14,7 +15,7 @@
 namespace caravan::app {
 
 std::span<const RecipeRow> recipe_rows() {
-  const char* falls = "Learning rate at the start; it falls to 0";
+  const char* falls = "Learning rate of the first step; it falls evenly to 0";
   static const std::array<RecipeRow, 8> kRows = {{
       {.name = "linear",
        .doc = "A line y = x w + b through noisy points: the graph, its backward pass, and w and b recovered.",
@@ -25,18 +26,18 @@ std::span<const RecipeRow> recipe_rows() {
       {.name = "moons",
        .doc = "Two half moons told apart by a 2-16-16-1 network with hinge loss.",
        .defaults = {.points = 800, .batch = 10, .epochs = 80, .lr = 0.1, .weight_decay = 1e-4, .by_epoch = true},
-       .lr_doc = "Learning rate at the end; it falls from twice as much",
+       .lr_doc = "Learning rate of the last step; it begins at twice as much and falls evenly",
        .make = moons_recipe,
        .parts = moons_parts},
       {.name = "multiply-small",
        .doc = "The product of two numbers by a 2-5-1 network, one random pair at a time.",
-       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.01},
+       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.01, .words = {"pair", "pairs"}},
        .lr_doc = falls,
        .make = multiply_small_recipe,
        .parts = multiply_small_parts},
       {.name = "multiply-large",
        .doc = "The same by a 2-100-100-1 network.",
-       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.006},
+       .defaults = {.points = 200'000, .batch = 1, .epochs = 1, .lr = 0.006, .words = {"pair", "pairs"}},
        .lr_doc = falls,
        .make = multiply_large_recipe,
        .parts = multiply_large_parts},
@@ -49,26 +50,42 @@ std::span<const RecipeRow> recipe_rows() {
       {.name = "mnist-mlp",
        .doc = "Handwritten digits by a 784-100-100-100-10 tanh network, one image at a time; with --batch of more than "
               "1 by 784-512-512-10, ReLU, 10 epochs with momentum and a rate of 0.05.",
-       .defaults = {.points = 60'000, .batch = 1, .epochs = 5, .lr = 0.01, .completed = true, .ewma = 0.001},
+       .defaults =
+           {.points = 60'000, .batch = 1, .epochs = 5, .lr = 0.01, .completed = true, .words = {"image", "images"}},
        .lr_doc = falls,
        .data = "mnist",
        .paper_doc =
            "The run of the Camelax paper: rate 1e-4, in the order of the file, with its accuracies beside ours",
+       .next = "serve",
        .make = mnist_mlp_recipe,
        .parts = mnist_mlp_parts},
       {.name = "mnist-conv",
        .doc = "Handwritten digits by two convolutions with pools and two dense layers.",
-       .defaults = {.points = 60'000, .batch = 64, .epochs = 5, .lr = 2e-3, .optimizer = "adam", .completed = true},
+       .defaults = {.points = 60'000,
+                    .batch = 64,
+                    .epochs = 5,
+                    .lr = 2e-3,
+                    .optimizer = "adam",
+                    .completed = true,
+                    .words = {"image", "images"}},
        .lr_doc = falls,
        .data = "mnist",
+       .next = "serve",
        .make = mnist_conv_recipe,
        .parts = mnist_conv_parts},
       {.name = "mnist-autoencoder",
        .doc =
            "Handwritten digits through sixteen numbers and back (784-64-32-16-32-64-784), with a head that reads them.",
-       .defaults = {.points = 60'000, .batch = 32, .epochs = 20, .lr = 2e-3, .optimizer = "adam", .completed = true},
+       .defaults = {.points = 60'000,
+                    .batch = 32,
+                    .epochs = 20,
+                    .lr = 2e-3,
+                    .optimizer = "adam",
+                    .completed = true,
+                    .words = {"image", "images"}},
        .lr_doc = falls,
        .data = "mnist",
+       .next = "serve",
        .make = mnist_autoencoder_recipe,
        .parts = mnist_autoencoder_parts},
   }};
@@ -90,16 +107,16 @@ Schedule schedule(const Request& request, const Defaults& defaults) {
     if (value < 1) throw ConfigError(fmt::format("{} is {}; it must be at least 1.", option, value));
     return value;
   };
+  const std::string& many = defaults.words.many;
   Schedule out;
   out.seed = request.seed;
   out.points = defaults.points;
   out.weight_decay = defaults.weight_decay;
-  out.ewma = defaults.ewma;
   out.batch = positive("--batch", wishes.batch.value_or(defaults.batch));
   if (out.batch > out.points)
-    throw ConfigError(fmt::format("--batch {} is more than the {} points there are.", out.batch, out.points));
+    throw ConfigError(fmt::format("--batch {} is more than the {} {} there are.", out.batch, out.points, many));
   if (!defaults.completed && out.points % out.batch != 0)
-    throw ConfigError(fmt::format("--batch {} does not divide the {} points.", out.batch, out.points));
+    throw ConfigError(fmt::format("--batch {} does not divide the {} {}.", out.batch, out.points, many));
   if (wishes.epochs && wishes.steps) throw ConfigError("--epochs and --steps exclude each other.");
   if (wishes.epochs) positive("--epochs", *wishes.epochs);
   constexpr int64_t kMost = 1'000'000'000;
@@ -115,6 +132,8 @@ Schedule schedule(const Request& request, const Defaults& defaults) {
   chosen_optimizer(out, number(out.lr, DType::f32));
   return out;
 }
+
+std::string Measure::text(double value) const { return in_percent ? percent(value) : figure(value); }
 
 std::span<const std::string> optimizer_names() {
   static const std::array<std::string, 7> kNames = {"sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "lion"};

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/terminal.h"
 #include "caravan/data/places.h"
 #include "caravan/runtime/context.h"
 #include "caravan/train/optimizer.h"
@@ -37,10 +38,14 @@ struct Schedule {
   double lr = 0;
   std::string optimizer;
   double weight_decay = 0;
-  double ewma = 0.01;  // weight of the newest loss in the moving average
   uint64_t seed = 0;
   int64_t steps_per_epoch() const { return (points + batch - 1) / batch; }
   bool by_epoch() const { return report == steps_per_epoch(); }
+};
+
+// What a recipe calls its examples.
+struct Words {
+  std::string one = "point", many = "points";
 };
 
 // What a recipe does where nothing is wished.
@@ -49,9 +54,9 @@ struct Defaults {
   double lr = 0;
   std::string optimizer = "sgd";
   double weight_decay = 0;
-  bool by_epoch = false;   // the loss curve has the sums of epochs; otherwise a moving average, a hundred times
+  bool by_epoch = false;   // the loss curve has a value for each epoch; otherwise a hundred values
   bool completed = false;  // a last batch that is not full is completed with the first points; otherwise refused
-  double ewma = 0.01;
+  Words words{};
 };
 Schedule schedule(const Request& request, const Defaults& defaults);  // ConfigError where a wish cannot be met
 Optimizer chosen_optimizer(const Schedule& schedule, const Tensor& lr);
@@ -62,9 +67,25 @@ struct Picture {
 };
 // What a trained model can do.
 struct Findings {
-  std::map<std::string, double> numbers;           // for --json
-  std::string text;                                // for a reader: tables, predictions beside the truth
-  std::function<std::vector<Picture>()> pictures;  // drawn when asked for
+  std::map<std::string, double> numbers{};           // for --json
+  std::string result{};                              // in a few words: "97.12 % of 10,000 test images are right"
+  std::function<std::string(const Screen&)> text{};  // for a reader: tables, predictions beside the truth
+  std::function<std::vector<Picture>()> pictures{};  // drawn when asked for
+};
+
+// What tells how good a model is, beside the loss.
+struct Measure {
+  std::string name{};      // "accuracy"
+  std::string on{};        // what it is measured on: "test images"
+  std::string each{};      // the values after each epoch, in the JSON: "epoch_accuracies"
+  bool in_percent = true;  // it is a part of all, from 0 to 1
+  std::string text(double value) const;
+};
+
+// A trained model on one Context, to be looked at. It is made once for a run, and what it compiles it compiles once.
+struct Evaluation {
+  std::function<double()> measure{};     // of the recipe's Measure, after every epoch; empty: only at the end
+  std::function<Findings()> findings{};  // at the end
 };
 
 struct Recipe {
@@ -73,14 +94,15 @@ struct Recipe {
   Program program;  // one training step, which observes the loss
   Index batch, step;
   Tensor lr;               // of `step`
+  std::string model{};     // in a few words: "2-16-16-1 ReLU"
   std::string data{};      // where the points come from; empty: made for this run
   std::string data_sum{};  // a checksum of them, by which a run that goes on knows them again
   bool stand_in = false;   // they are not what the recipe is meant for
 
-  std::function<void(std::ostream&, Context&)> before{};
-  std::function<Findings(Context&)> examine{};
-  std::function<double(Context&)> accuracy{};      // on points it has not seen, after every epoch
-  std::vector<std::optional<double>> published{};  // accuracy after each epoch elsewhere
+  std::function<void(std::ostream&, Context&, const Screen&)> before{};  // the first step
+  std::function<Evaluation(Context&)> evaluate{};
+  Measure measure{};
+  std::vector<std::optional<double>> published{};  // the measure after each epoch elsewhere
 
   IndexValues at(int64_t s) const { return {{batch, s % schedule.steps_per_epoch()}, {step, s}}; }
 };
@@ -103,6 +125,7 @@ struct RecipeRow {
   std::string lr_doc;       // what the rate means
   std::string data{};       // the data set it needs; empty: none
   std::string paper_doc{};  // empty: there is no published set-up
+  std::string next{};       // a command that takes the saved model, beside eval: "serve"
   Recipe (*make)(const Request& request) = nullptr;
   std::vector<Part> (*parts)(const Request& request) = nullptr;  // the whole model first
 };

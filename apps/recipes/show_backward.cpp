@@ -29,10 +29,10 @@ void show_backward(std::ostream& out, const Tensor& loss, Context& ctx, const In
   const std::vector<Array> gradients = ctx.eval(grad(loss, reached), values);
   for (size_t i = reached.size(); i-- > 0;) {
     const Node& node = reached[i].node();
-    std::string value = to_string(gradients[i], 6);
+    std::string value = to_string(gradients[i], 4);
     for (char& c : value)
       if (c == '\n') c = ' ';
-    out << fmt::format("  d loss / d {:<12} = {:<44} {}\n", fmt::format("[{}] {}", number[&node], node.label), value,
+    out << fmt::format("  d loss / d {:<12} = {:<34} {}\n", fmt::format("[{}] {}", number[&node], node.label), value,
                        readers[&node].empty() ? "the start" : "through" + readers[&node]);
   }
 }

@@ -87,7 +87,7 @@ bool train(const Wanted& wanted, const std::stop_token& stop) {
     step.run_steps(some, recipe.at(history.step));
     history.step += some;
   }
-  history.loss = history.ewma = step.read(recipe.loss).item();
+  history.last_loss = step.read(recipe.loss).item();
   write_model(wanted.kept, kRecipe, {schedule, history, false, recipe.data, recipe.data_sum}, ctx);
   return true;
 }

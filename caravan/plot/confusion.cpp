@@ -77,31 +77,63 @@ Confusion confusion(std::string title, std::vector<std::string> classes, const A
   return out;
 }
 
-std::string text(const Confusion& confusion) {
+namespace {
+
+// "97.8"; "100" is said of all alone.
+std::string in_hundred(double part) {
+  return std::isnan(part) ? "-" : part < 1 ? fmt::format("{:.1f}", std::min(100 * part, 99.9)) : "100";
+}
+
+std::string commonest_mistakes(const Confusion& confusion, size_t most) {
+  struct Mistake {
+    size_t truth, said;
+  };
+  std::vector<Mistake> all;
+  for (size_t truth = 0; truth < confusion.classes.size(); ++truth)
+    for (size_t said = 0; said < confusion.classes.size(); ++said)
+      if (truth != said && confusion.count(truth, said) > 0) all.push_back({truth, said});
+  std::stable_sort(all.begin(), all.end(), [&](const Mistake& a, const Mistake& b) {
+    return confusion.count(a.truth, a.said) > confusion.count(b.truth, b.said);
+  });
+  const int64_t wide = longest(confusion.classes);
+  std::string out = confusion.title + ": the commonest mistakes\n\n";
+  for (size_t i = 0; i < std::min(most, all.size()); ++i)
+    out += fmt::format("  {} taken for {}  {:>6}\n", padded(confusion.classes[all[i].truth], wide),
+                       padded(confusion.classes[all[i].said], wide), confusion.count(all[i].truth, all[i].said));
+  return out;
+}
+
+}  // namespace
+
+std::string text(const Confusion& confusion, int width, const CountStyle& style) {
   check(confusion);
   const size_t n = confusion.classes.size();
   constexpr const char *kPrecision = "precision", *kRecall = "recall";
   const int64_t names = longest(confusion.classes), first = std::max(columns(kPrecision), names);
-  int64_t wide = std::max(columns("100.0%"), names);
+  int64_t wide = std::max(columns("99.9"), names);
   for (int64_t count : confusion.counts) wide = std::max(wide, columns(std::to_string(count)));
   const auto cell = [&](const std::string& content) { return "  " + padded(content, wide); };
+  const auto last = [&](const std::string& content) { return "  " + padded(content, columns(kRecall)) + '\n'; };
+  const std::string right = fmt::format("\n{} of {} are right", confusion.right(), confusion.total());
+  if (first + int64_t(n) * (2 + wide) + 2 + columns(kRecall) > width)
+    return commonest_mistakes(confusion, 12) + right + '\n';
 
   std::string out =
       confusion.title + ": a row for what it is, a column for what the model said\n\n" + padded("", first);
   for (const std::string& name : confusion.classes) out += cell(name);
-  out += cell(kRecall) + '\n';
+  out += last(kRecall);
   for (size_t truth = 0; truth < n; ++truth) {
     out += padded(confusion.classes[truth], first);
     for (size_t said = 0; said < n; ++said) {
       const int64_t count = confusion.count(truth, said);
-      out += cell(count == 0 ? "." : std::to_string(count));
+      const std::string shown = cell(count == 0 ? "." : std::to_string(count));
+      out += style && count != 0 ? style(shown, truth == said) : shown;
     }
-    out += cell(percent(confusion.recall(truth))) + '\n';
+    out += last(in_hundred(confusion.recall(truth)));
   }
   out += padded(kPrecision, first);
-  for (size_t c = 0; c < n; ++c) out += cell(percent(confusion.precision(c)));
-  return out + cell(percent(confusion.accuracy())) +
-         fmt::format("\n\n{} of {} are right\n", confusion.right(), confusion.total());
+  for (size_t c = 0; c < n; ++c) out += cell(in_hundred(confusion.precision(c)));
+  return out + last(in_hundred(confusion.accuracy())) + right + "; recall and precision in %\n";
 }
 
 std::string svg(const Confusion& confusion) {
@@ -119,8 +151,9 @@ std::string svg(const Confusion& confusion) {
   page.label(page.left + side / 2, page.top - 26, "middle", "the model said");
   page.label(right, heading, "middle", "recall");
   page.label(page.left - 8, below, "end", "precision");
-  page.body += fmt::format("<text transform=\"translate(18 {:.2f}) rotate(-90)\" text-anchor=\"middle\">it is</text>\n",
-                           page.top + side / 2);
+  page.body +=
+      fmt::format("<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">it is</text>\n",
+                  page.left - 22 - names, page.top + side / 2);
   for (size_t c = 0; c < n; ++c) {
     page.label(page.left - 8, page.top + centre(c) + 4, "end", confusion.classes[c]);
     page.label(page.left + centre(c), heading, "middle", confusion.classes[c]);

@@ -1,6 +1,7 @@
 // Which class a model took for which.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,10 @@ struct Confusion {
 // From ids of classes, one of each for an example.
 Confusion confusion(std::string title, std::vector<std::string> classes, const Array& truth, const Array& said);
 
-std::string text(const Confusion& confusion);
+// How a count is to look, where the reader's terminal has colours.
+using CountStyle = std::function<std::string(const std::string& count, bool right)>;
+// Where the table is wider than `width`, the commonest mistakes instead.
+std::string text(const Confusion& confusion, int width = 80, const CountStyle& style = nullptr);
 // Blue where right, red where wrong, darker with the logarithm of the count.
 std::string svg(const Confusion& confusion);
 

@@ -10,7 +10,17 @@
 
 namespace caravan::plot {
 
-enum class Axis : uint8_t { linear, logarithmic };  // on a logarithmic axis what is not above 0 lies on the bottom line
+// On a logarithmic axis what is not above 0 is marked on the bottom line: `○` as text, a ring in an SVG.
+enum class Axis : uint8_t { linear, logarithmic };
+
+// Another quantity of the same run, with an axis of its own at the right.
+struct Beside {
+  struct Point {              // one value
+    double x = 0, value = 0;  // x as the curve counts it
+  };
+  std::string name;           // "accuracy, %"
+  std::vector<Point> points;  // none: there is nothing beside the curve
+};
 
 // Values over steps.
 struct Curve {
@@ -18,9 +28,16 @@ struct Curve {
   std::vector<double> values;  // at x_step, 2 x_step, ..; what is not finite, or beyond 1e300, leaves a gap
   Axis axis = Axis::linear;    // of the values
   int64_t x_step = 1;          // the distance of neighbouring values
+  int64_t x_last = 0;      // where the last value lies, if the last stretch is shorter than the others; 0: it is not
+  bool from_zero = false;  // a linear axis has 0 on it, so that heights can be compared
+  Beside beside{};         // drawn with an axis at the right
+  int64_t last() const;    // the x of the last value
 };
-std::string text(const Curve& curve, int width = 64, int height = 12);  // in characters, for a terminal
-std::string svg(const Curve& curve);                                    // as a file for a browser
+std::string text(const Curve& curve, int width = 64, int height = 12);  // `•` for the values, `+` for what is beside
+std::string svg(const Curve& curve);                                    // with the last value as a number
+
+// The same in one line of at most `width` characters, from ▁ to █; logarithmic where no value is 0 or less.
+std::string sparkline(const std::vector<double>& values, int width);
 
 // A rectangle of the plane and the cells it is divided into; rows are counted from the top.
 struct Frame {

@@ -26,7 +26,7 @@ std::string grouped(int64_t number) {
 
 bool drawable(double value) { return std::fabs(value) <= 1e300; }
 
-Scale::Scale(const std::vector<double>& values, Axis axis) : axis_(axis) {
+Scale::Scale(const std::vector<double>& values, Axis axis, bool from_zero) : axis_(axis) {
   bool first = true;
   for (double v : values) {
     if (!drawable(v)) continue;
@@ -37,6 +37,7 @@ Scale::Scale(const std::vector<double>& values, Axis axis) : axis_(axis) {
     high_ = first ? shown : std::max(high_, shown);
     first = false;
   }
+  if (from_zero && axis_ == Axis::linear && !empty_) low_ = std::min(low_, 0.0), high_ = std::max(high_, 0.0);
   if (high_ - low_ <= 1e-9 * std::max(std::fabs(low_), std::fabs(high_))) {  // a constant lies in the middle
     const double room = axis_ == Axis::logarithmic || low_ == 0 ? 0.5 : std::fabs(low_) / 2;
     low_ -= room, high_ += room;
@@ -76,6 +77,19 @@ std::vector<double> Scale::ticks(double about) const {
   for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k)
     out.push_back(decades ? std::pow(10, k * step) : k * step + 0.0);  // never -0
   return out;
+}
+
+Scale scale_of(const Beside& beside) {
+  std::vector<double> values;
+  for (const Beside::Point& point : beside.points) values.push_back(point.value);
+  return {values, Axis::linear};
+}
+
+int64_t Curve::last() const { return x_last != 0 ? x_last : std::max<int64_t>(1, int64_t(values.size())) * x_step; }
+
+double across(const Curve& curve, double x) {
+  const auto first = double(std::min(curve.x_step, curve.last())), last = double(curve.last());
+  return last == first ? 0 : std::clamp((x - first) / (last - first), 0.0, 1.0);
 }
 
 }  // namespace caravan::plot

@@ -17,7 +17,7 @@ bool drawable(double value);  // finite, and no difference of two of them overfl
 
 class Scale {
  public:
-  Scale(const std::vector<double>& values, Axis axis);  // of those that are drawable
+  Scale(const std::vector<double>& values, Axis axis, bool from_zero = false);  // of those that are drawable
   bool empty() const { return empty_; }
   double at(double value) const;                      // 0 at the bottom, 1 at the top
   double value(double position) const;                // its inverse
@@ -28,5 +28,9 @@ class Scale {
   Axis axis_;
   double low_ = 0, high_ = 1;  // logarithms on a logarithmic axis
 };
+Scale scale_of(const Beside& beside);
+
+// Where a curve's x lies: 0 at its first value, 1 at its last.
+double across(const Curve& curve, double x);
 
 }  // namespace caravan::plot

@@ -42,6 +42,35 @@ std::string boundary(const Page& page, const Frame& frame, const Array& scores) 
   return out;
 }
 
+// A line through points, each with a dot that says what it is.
+class Line {
+ public:
+  Line(Page& page, std::string_view colour) : page_(page), colour_(colour) {}
+
+  void add(double x, double y, bool drawn, const std::string& says, bool ring = false) {
+    if (!drawn) {
+      if (!path_.empty() && path_.back() != '\n') path_ += "\n";  // the next value begins another piece
+      return;
+    }
+    path_ += fmt::format("{}{:.2f} {:.2f}", path_.empty() || path_.back() == '\n' ? "M" : "L", x, y);
+    if (says.empty()) return;
+    dots_ +=
+        fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" {}><title>{}</title></circle>\n", x, y, ring ? 3 : 2,
+                    ring ? fmt::format("fill=\"white\" stroke=\"{}\"", colour_) : fmt::format("fill=\"{}\"", colour_),
+                    escaped(says));
+  }
+  void draw() {
+    if (!path_.empty())
+      page_.body += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", path_, colour_);
+    page_.body += dots_;
+  }
+
+ private:
+  Page& page_;
+  std::string_view colour_;
+  std::string path_, dots_;
+};
+
 // Where the horizontal axis has a number: round ones in its range, or the only one there is.
 std::vector<int64_t> whole_ticks(int64_t first, int64_t last) {
   if (first == last) return {first};
@@ -56,9 +85,9 @@ std::vector<int64_t> whole_ticks(int64_t first, int64_t last) {
 std::string svg(const Curve& curve) {
   constexpr int kMost = 640;    // values drawn; more are averaged
   constexpr int kDotted = 100;  // values that each get a dot and its number
-  Page page{.width = 570, .height = 270, .right = 40};
   const std::vector<double> ys = thinned(curve.values, kMost);
-  const Scale scale(ys, curve.axis);
+  const Scale scale(ys, curve.axis, curve.from_zero), right = scale_of(curve.beside);
+  Page page{.width = 570, .height = 270, .right = right.empty() ? 60.0 : 110.0};
   if (!scale.empty())
     for (double tick : scale.ticks()) {
       const double y = page.y(scale.at(tick));
@@ -66,25 +95,30 @@ std::string svg(const Curve& curve) {
       page.label(page.x(0) - 8, y + 4, "end", fmt::format("{:.3g}", tick));
     }
   const double each = double(curve.values.size()) / double(ys.empty() ? 1 : ys.size()) * double(curve.x_step);
-  std::string line, dots;
+  Line line(page, kBlue);
   for (size_t i = 0; i < ys.size(); ++i) {
-    if (!drawable(ys[i])) {
-      if (!line.empty() && line.back() != '\n') line += "\n";  // the next value begins another piece
-      continue;
-    }
-    const double x = page.x(ys.size() == 1 ? 0 : double(i) / double(ys.size() - 1)), y = page.y(scale.at(ys[i]));
-    line += fmt::format("{}{:.2f} {:.2f}", line.empty() || line.back() == '\n' ? "M" : "L", x, y);
-    if (ys.size() <= kDotted)
-      dots += fmt::format(
-          "<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"2\" fill=\"{}\"><title>{} {:.6g}: {:.6g}</title></circle>\n", x, y,
-          kBlue, escaped(curve.x_label), double(i + 1) * each, ys[i]);
+    const double at = std::min(double(i + 1) * each, double(curve.last()));
+    const bool no_logarithm = curve.axis == Axis::logarithmic && ys[i] <= 0;
+    line.add(page.x(across(curve, at)), page.y(scale.at(ys[i])), drawable(ys[i]),
+             ys.size() > kDotted && !no_logarithm ? "" : fmt::format("{} {:.6g}: {:.6g}", curve.x_label, at, ys[i]),
+             no_logarithm);
   }
-  if (!line.empty())
-    page.body += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", line, kBlue);
-  page.body += dots;
-  const int64_t first = curve.x_step, last = std::max<int64_t>(1, int64_t(curve.values.size())) * curve.x_step;
+  line.draw();
+  if (!ys.empty() && drawable(ys.back()))
+    page.label(page.x(1) + 6, page.y(scale.at(ys.back())) + 4, "start", fmt::format("{:.3g}", ys.back()), kBlue);
+  if (!right.empty()) {
+    Line beside(page, kRed);
+    for (const Beside::Point& point : curve.beside.points)
+      beside.add(page.x(across(curve, point.x)), page.y(right.at(point.value)), drawable(point.value),
+                 fmt::format("{} {:.6g}: {:.6g}", curve.x_label, point.x, point.value));
+    beside.draw();
+    for (double tick : right.ticks())
+      page.label(page.x(1) + 60, page.y(right.at(tick)) + 4, "start", fmt::format("{:.4g}", tick), kRed);
+    page.label(page.x(1) + 60, page.y(0) + 38, "middle", curve.beside.name, kRed);
+  }
+  const int64_t last = curve.last(), first = std::min(curve.x_step, last);
   for (int64_t x : whole_ticks(first, last)) {
-    const double at = page.x(first == last ? 0 : double(x - first) / double(last - first));
+    const double at = page.x(across(curve, double(x)));
     page.line(at, page.y(0), at, page.y(0) + 4, kInk);
     page.label(at, page.y(0) + 20, "middle", grouped(x));
   }

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -63,7 +65,8 @@ class Notice {
 }  // namespace
 
 std::function<void(int, int)> notice_on_terminal() {
-  if (!isatty(STDERR_FILENO)) return {};
+  const char* terminal = std::getenv("TERM");
+  if (!isatty(STDERR_FILENO) || (terminal && std::strcmp(terminal, "dumb") == 0)) return {};
   return [notice = std::make_shared<Notice>()](int done, int total) { notice->at(done, total); };
 }
 

@@ -1,4 +1,4 @@
-#include "apps/training.h"
+#include "apps/train/training.h"
 
 #include <fmt/format.h>
 
@@ -48,18 +48,16 @@ bool NumberCheck::found(const IndexValues& at, double loss) {
   return true;
 }
 
-Training::End Training::run(int64_t until, bool quiet) {
+Training::End Training::run(int64_t until) {
   const Schedule& schedule = recipe_.schedule;
-  const int64_t reports = (schedule.steps + schedule.report - 1) / schedule.report;
   const int64_t per_epoch = schedule.steps_per_epoch();
-  Progress progress(reports, 10, quiet);
   auto saved = Clock::now();
   while (history.step < until) {
     const int64_t to_report = schedule.report - history.step % schedule.report,
                   to_epoch = per_epoch - history.step % per_epoch;
     if (!stretch(std::min({history.step + to_report, history.step + to_epoch, until}))) return End::not_finite;
-    if (history.step % per_epoch == 0) end_epoch(progress, quiet);
-    if (history.step % schedule.report == 0 || history.step == schedule.steps) end_report(progress, reports);
+    if (history.step % per_epoch == 0) end_epoch();
+    if (history.step % schedule.report == 0 || history.step == schedule.steps) end_report();
     if (Interruption::asked() && history.step < until) return End::interrupted;
     if (save && seconds_since(saved) > save_every) save(), saved = Clock::now();
   }
@@ -67,7 +65,6 @@ Training::End Training::run(int64_t until, bool quiet) {
 }
 
 bool Training::stretch(int64_t stop) {
-  const double weight = recipe_.schedule.ewma;
   const int64_t per_epoch = recipe_.schedule.steps_per_epoch();
   const auto start = Clock::now();
   IndexValues at = recipe_.at(history.step);  // kept, because a step may take less time than an allocation
@@ -77,9 +74,9 @@ bool Training::stretch(int64_t stop) {
     batch = count % per_epoch;
     step_.run(at);
     const double loss = step_.read(recipe_.loss).item();
-    history.loss = loss;
-    history.ewma = count == 0 ? loss : (1 - weight) * history.ewma + weight * loss;
+    history.last_loss = loss;
     history.stretch += loss;
+    ++history.stretch_steps;
     history.epoch += loss;
     if (check && check->found(at, loss)) return false;
     history.step = ++count;
@@ -88,33 +85,18 @@ bool Training::stretch(int64_t stop) {
   return true;
 }
 
-void Training::end_epoch(Progress& progress, bool quiet) {
+void Training::end_epoch() {
   history.last_epoch = std::exchange(history.epoch, 0);
-  if (!recipe_.accuracy) return;
+  if (!measure) return;
   history.accuracies.push_back(std::numeric_limits<double>::quiet_NaN());  // stays where measuring fails
-  history.accuracies.back() = recipe_.accuracy(ctx_);
-  if (quiet) return;
-  progress.clear();
-  std::cout << epoch_line(recipe_, history.accuracies, history.accuracies.size() - 1) << std::endl;
+  history.accuracies.back() = measure();
+  if (after_epoch) after_epoch();
 }
 
-void Training::end_report(Progress& progress, int64_t reports) {
-  const Schedule& schedule = recipe_.schedule;
+void Training::end_report() {
   const double sum = std::exchange(history.stretch, 0);
-  history.reports.push_back(schedule.by_epoch() ? sum : history.ewma);
-  const int64_t done = int64_t(history.reports.size());
-  progress.at(done, schedule.by_epoch()
-                        ? fmt::format("epoch {} of {}: loss {:.4g}", done, reports, sum)
-                        : fmt::format("step {} of {}: loss {:.4g}", history.step, schedule.steps, history.ewma));
-}
-
-std::string epoch_line(const Recipe& recipe, const std::vector<double>& accuracies, size_t epoch) {
-  std::string out =
-      fmt::format("epoch {}: {:.2f} % of the test images are read right", epoch + 1, 100 * accuracies[epoch]);
-  if (epoch < recipe.published.size())
-    out += recipe.published[epoch] ? fmt::format("; the paper has {:.4g} %", 100 * *recipe.published[epoch])
-                                   : "; the paper does not say";
-  return out;
+  history.reports.push_back(sum / double(std::exchange(history.stretch_steps, 0)));
+  if (after_report) after_report();
 }
 
 }  // namespace caravan::app

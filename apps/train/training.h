@@ -6,7 +6,6 @@
 #include <string>
 
 #include "apps/model_file.h"
-#include "apps/progress.h"
 
 namespace caravan::app {
 
@@ -30,28 +29,26 @@ class Training {
  public:
   enum class End : uint8_t { finished, until, interrupted, not_finite, failed };  // failed: run() threw
 
-  Training(const Recipe& recipe, const Context& ctx, const Routine& step, History history)
-      : history(std::move(history)), recipe_(recipe), ctx_(ctx), step_(step) {}
+  Training(const Recipe& recipe, const Routine& step, History history)
+      : history(std::move(history)), recipe_(recipe), step_(step) {}
 
   History history;
   double seconds = 0;            // of this run, in steps
   std::function<void()> save{};  // called about every `save_every` seconds
   double save_every = 60;
+  std::function<double()> measure{};                    // after every epoch, for the history; empty: none
+  std::function<void()> after_epoch{}, after_report{};  // a value was added to the history
   NumberCheck* check = nullptr;
 
-  End run(int64_t until, bool quiet);
+  End run(int64_t until);
 
  private:
   bool stretch(int64_t stop);  // at least one step; false: not finite
-  void end_epoch(Progress& progress, bool quiet);
-  void end_report(Progress& progress, int64_t reports);
+  void end_epoch();
+  void end_report();
 
   const Recipe& recipe_;
-  Context ctx_;
   Routine step_;
 };
-
-// "epoch 3: 97.12 % of the test images are read right; the paper has 91 %"
-std::string epoch_line(const Recipe& recipe, const std::vector<double>& accuracies, size_t epoch);
 
 }  // namespace caravan::app

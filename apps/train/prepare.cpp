@@ -1,0 +1,178 @@
+#include "apps/train/prepare.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "apps/progress.h"
+#include "apps/stages.h"
+#include "caravan/base/error.h"
+#include "caravan/base/printable.h"
+#include "caravan/data/digits.h"
+#include "caravan/runtime/devices.h"
+#include "caravan/train/checkpoint.h"
+
+namespace caravan::app {
+
+namespace {
+
+// A run that is continued keeps what it was begun with; only its end may move.
+void check_resumed(const TrainOptions& options, const Settings& settings, const ModelFile& file) {
+  const Wishes &wishes = options.wishes, &kept = file.request.wishes;
+  auto refuse = [&](const char* option, const auto& value) {
+    throw ConfigError(fmt::format("{} was begun with {} {}; a run that is continued keeps it, so leave it out.",
+                                  file.path, option, value));
+  };
+  if (file.recipe != options.recipe)
+    throw ConfigError(fmt::format("{0} is of the recipe {1}: `caravan train {1} --resume {0}` continues it.", file.path,
+                                  file.recipe));
+  if (wishes.batch && wishes.batch != kept.batch) refuse("--batch", *kept.batch);
+  if (wishes.lr && wishes.lr != kept.lr) refuse("--lr", *kept.lr);
+  if (wishes.optimizer && wishes.optimizer != kept.optimizer) refuse("--optimizer", printable(*kept.optimizer));
+  if (wishes.paper && !kept.paper) throw ConfigError(fmt::format("{} was not begun with --paper.", file.path));
+  const Setting& seed = settings.all().at("seed");
+  if (seed.source == "command line" && settings.seed() != file.request.seed) refuse("--seed", file.request.seed);
+}
+
+Start start_of(const TrainOptions& options, const Settings& settings) {
+  const data::Places places = settings.data();
+  if (options.resume.empty()) return {{options.wishes, settings.seed(), places}, {}, {}};
+  ModelFile file = read_model(options.resume, places);
+  check_resumed(options, settings, file);
+  Request request = file.request;
+  if (file.data == data::kDrawn && places.given.empty())
+    request.places.usual.clear();  // though there may be others now
+  if (options.wishes.epochs) request.wishes.steps.reset(), request.wishes.epochs = options.wishes.epochs;
+  if (options.wishes.steps) request.wishes.steps = options.wishes.steps;
+  const History history = file.history;
+  return {request, history, std::move(file)};
+}
+
+// The device that a run goes on with: the one that computed the file, because another rounds differently. Only a
+// --device on the command line changes it.
+std::string device_to_go_on(const ModelFile& file, const Settings& settings) {
+  const Setting& asked = settings.all().at("device");
+  const std::string kind = asked.value.substr(0, asked.value.find(':'));
+  if (file.device.empty() || asked.source == "command line" || kind == file.device) return asked.value;
+  const std::string computed = fmt::format("{} was computed on {}", file.path, printable(file.device));
+  const std::string otherwise = "another device rounds differently, so the run would end with other numbers";
+  if (asked.value != "auto")
+    throw ConfigError(fmt::format("{}, and {} asks for {}: {}; --device {} on the command line allows it.", computed,
+                                  asked.source, asked.value, otherwise, asked.value));
+  if (const AutomaticDevice& found = automatic_device(settings.cache()); found.name == file.device)
+    return asked.value;
+  else if (!found.why_interpreted.empty())
+    throw ConfigError(
+        fmt::format("{}, and here the run would be interpreted because {}: {}; --device interp allows it.", computed,
+                    found.why_interpreted, otherwise));
+  if (file.device == "interp") return file.device;
+  throw ConfigError(fmt::format("{}: {}; --device auto allows it.", computed, otherwise));
+}
+
+ContextOptions context_options(const TrainOptions& options, const Settings& settings, const Start& start) {
+  ContextOptions out;
+  out.seed = start.request.seed;
+  out.device = start.file ? device_to_go_on(*start.file, settings) : settings.device();
+  out.cache = settings.cache();
+  out.threads = int(settings.threads());
+  out.passes_off = options.passes_off;
+  if (options.debug_kernels) {
+    if (out.device == "auto") out.device = "cpu";
+    if (!out.device.starts_with("cpu"))
+      throw ConfigError(
+          fmt::format("--debug-kernels is for compiled code; `{}` compiles none: use --device cpu.", out.device));
+    out.compiler_flags = {"-g", "-O0"};
+  }
+  return out;
+}
+
+// The recipe, with the end that was asked for.
+Recipe recipe_of(const RecipeRow& row, const Start& start) {
+  Recipe out = row.make(start.request);
+  if (!start.file) return out;
+  const ModelFile& file = *start.file;
+  if (out.data_sum != file.data_sum)
+    throw ConfigError(fmt::format(
+        "{} was begun with the data of {}, and that of {} is other data; give its folder with --data, or begin anew.",
+        file.path, printable(file.data), out.data));
+  out.schedule.report = file.report;
+  if (out.schedule.steps < file.history.step)
+    throw ConfigError(
+        fmt::format("{} has done {} steps, which is more than {}.", file.path, file.history.step, out.schedule.steps));
+  return out;
+}
+
+int64_t last_step(const TrainOptions& options, const Start& start, const Schedule& schedule) {
+  const int64_t until = options.until.value_or(schedule.steps);
+  if (until < start.history.step || until > schedule.steps)
+    throw ConfigError(
+        fmt::format("--until is {}; it must be a step from {} to {}.", until, start.history.step, schedule.steps));
+  return until;
+}
+
+void load(const ModelFile& file, Context& ctx) {
+  load_checkpoint(file.states, file.path, ctx);
+  if (const std::string problem = nonfinite_state(ctx); !problem.empty())
+    throw ConfigError(fmt::format("{} cannot be continued: {}.", file.path, problem));
+}
+
+}  // namespace
+
+Prepared prepare(const TrainOptions& options, const Settings& settings) {
+  check_distinct({options.save, options.trace});
+  Start start = start_of(options, settings);
+  const RecipeRow& row = find_recipe(options.recipe);
+  Recipe recipe = recipe_of(row, start);
+  const int64_t until = last_step(options, start, recipe.schedule);
+  ContextOptions wanted = context_options(options, settings, start);
+  wanted.compiling = compile_notice(options.quiet);
+  const auto begun = std::chrono::steady_clock::now();
+  Context ctx(wanted);
+  Routine step = ctx.compile(recipe.program);
+  const double compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  if (start.file) load(*start.file, ctx);
+  return {options,           settings, row,  std::move(start), std::move(recipe), until,
+          std::move(wanted), ctx,      step, compile_seconds};
+}
+
+Keeper keeper_of(const Prepared& p) {
+  ModelRun run{p.recipe.schedule, {}, p.start.request.wishes.paper, p.recipe.data, p.recipe.data_sum};
+  std::optional<int64_t> on_disk;
+  if (const auto& file = p.start.file) {
+    run.as_declared = is_as_declared(file->states, p.ctx);
+    std::error_code error;
+    if (std::filesystem::equivalent(file->path, p.options.save, error)) on_disk = file->history.step;
+  }
+  return {p.row.name, std::move(run), p.ctx, p.options.save, on_disk};
+}
+
+Outputs open_outputs(const Prepared& p, const Keeper& keeper) {
+  const TrainOptions& options = p.options;
+  if (!options.save.empty() && !OutputFile(options.save, "--save").regular())
+    throw ConfigError(fmt::format("--save `{}` is not a file that can be replaced.", options.save));
+  const Schedule& s = p.recipe.schedule;
+  const int64_t left = s.steps - p.start.history.step;
+  keeper.try_out(p.start.history, left / s.report + (p.recipe.measure.name.empty() ? 0 : left / s.steps_per_epoch()));
+  Outputs out;
+  if (!options.plot.empty()) out.plots.emplace(options.plot, "--plot");
+  if (!options.trace.empty()) out.trace.emplace(options.trace, "--trace");
+  if (!options.dump.empty()) Stages(p.recipe, p.step.plan()).dump(OutputFolder(options.dump, "--dump"));
+  return out;
+}
+
+std::string command_to_go_on(const Prepared& p, const std::string& path) {
+  const std::string data = p.settings.data().given;
+  return fmt::format("caravan train {}{} --resume {} --save {}", p.row.name,
+                     data.empty() ? "" : " --data " + quoted(data), quoted(path), quoted(path));
+}
+
+std::string quoted(const std::string& path) {
+  if (path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,=-") == path.npos)
+    return path;
+  std::string out = "'";
+  for (const char c : path) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace caravan::app

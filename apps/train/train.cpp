@@ -1,0 +1,21 @@
+// caravan train: runs a recipe's step, shows how the loss falls and what came out.
+#include "apps/commands.h"
+#include "apps/interruption.h"
+#include "apps/train/report.h"
+
+namespace caravan::app {
+
+int train_command(const TrainOptions& options, const Settings& settings) {
+  const Prepared prepared = prepare(options, settings);
+  Keeper keeper = keeper_of(prepared);
+  const Outputs outputs = open_outputs(prepared, keeper);
+  const Interruption interruption;  // until all is said: output that nobody reads must not hide where the run is
+  introduce(prepared);
+  Context ctx = prepared.ctx;
+  const Evaluation evaluation = prepared.recipe.evaluate(ctx);
+  Ended ended = run(prepared, evaluation, keeper);
+  const int code = report(prepared, evaluation, outputs, std::move(ended), keeper);
+  return code == kDone && Interruption::signal() == SIGPIPE ? Interruption::exit_code() : code;
+}
+
+}  // namespace caravan::app
