@@ -20,6 +20,7 @@ struct Parsed {
   GradcheckOptions gradcheck;
   OpsOptions ops;
   InspectOptions inspect;
+  ProfileRequest profile;
   TrainOptions train;
   EvalOptions eval;
   ExportOptions export_;
@@ -116,6 +117,30 @@ void add_device_settings(CLI::App& command, Parsed& parsed) {
   parsed.add_setting(command, "device", "NAME",
                      joined(device_names()) + ", or auto: cpu where a C compiler works [auto]");
   parsed.add_setting(command, "threads", "INT", "At most so many run a step; the results are the same [all]");
+}
+
+void add_profile(CLI::App& app, Parsed& parsed) {
+  ProfileRequest& o = parsed.profile;
+  CLI::App& command = add_command(app, "profile", "Where the time of a recipe's training step goes, kernel by kernel",
+                                  "  caravan profile moons\n  caravan profile mnist-mlp --batch 128 --threads 1\n"
+                                  "  caravan profile mnist-conv --plot profile.svg\n"
+                                  "  caravan profile moons --top 0 --json");
+  std::vector<std::string> recipes;
+  for (const RecipeRow& row : recipe_rows()) recipes.push_back(row.name);
+  command.add_option("RECIPE", o.recipe, listed(recipes))->required();
+  command.add_option("--batch", o.wishes.batch, "Examples in a step [the recipe's]");
+  command.add_option("--steps", o.steps, "Steps that are measured [as many as run in about half a second]")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--top", o.top, "Kernels that are shown, the slowest first; 0: all [10]");
+  command.add_option("--plot", o.plot, "File for a picture (SVG)")->check(kNotEmpty)->type_name("FILE");
+  command.add_option("--pass-off", o.passes_off, "Leave out a pass (may be repeated), as in `caravan inspect`")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  parsed.add_setting(command, "seed", "INT", "Of the data and the initial values [1]");
+  parsed.add_setting(command, "data", "DIR", "Folder of the data set; without it the usual places are looked at");
+  add_device_settings(command, parsed);
+  command.add_flag("--json", o.json, "One line of JSON instead of text");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return profile_command(o, s); }; });
 }
 
 void add_data_setting(CLI::App& command, Parsed& parsed) {
@@ -346,6 +371,7 @@ Call parse_command_line(int argc, const char* const* argv) {
   add_gradcheck(app, parsed);
   add_ops(app, parsed);
   add_inspect(app, parsed);
+  add_profile(app, parsed);
   add_train(app, parsed);
   add_eval(app, parsed);
   add_export(app, parsed);

@@ -41,6 +41,17 @@ struct InspectOptions {
 };
 int inspect_command(const InspectOptions& options, const Settings& settings);
 
+struct ProfileRequest {
+  std::string recipe;
+  Wishes wishes;
+  int64_t steps = 0;  // 0: as many as run in about half a second
+  size_t top = 10;    // kernels that are shown; 0: all
+  std::string plot;   // a file; empty: none
+  std::vector<std::string> passes_off;
+  bool json = false;
+};
+int profile_command(const ProfileRequest& options, const Settings& settings);
+
 struct TrainOptions {
   std::string recipe;
   Wishes wishes;

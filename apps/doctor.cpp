@@ -11,6 +11,7 @@
 #include "caravan/base/processors.h"
 #include "caravan/runtime/devices.h"
 #include "caravan/target/target.h"
+#include "caravan/target/tuning_file.h"
 
 namespace caravan::app {
 
@@ -39,6 +40,7 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
   const std::string temporary = temporary_folder_problem();
   const Processors here = processors();
   const std::vector<DeviceKind> kinds = device_kinds(c);
+  const std::string tuning = tuning_path();
   const Target target = host(int(settings.threads()));
   if (options.json) {
     using Json = nlohmann::ordered_json;
@@ -57,7 +59,8 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
                          {"fma", target.fma},
                          {"l1", target.l1},
                          {"l2", target.l2},
-                         {"l3", target.l3}};
+                         {"l3", target.l3},
+                         {"tuning", tuning}};
     out["cache"] = cache_json(cache);
     out["temporary"] = Json{{"folder", temporary_folder()}, {"problem", temporary}};
     out["settings"] = Json::object();
@@ -69,8 +72,8 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
   std::cout << fmt::format("caravan  {}\ncompiler {}\n\ndevices\n", version(), kCompiler);
   for (const DeviceKind& d : kinds)
     std::cout << fmt::format("{:<8} {:<6} {}\n", d.name, d.works ? "yes" : "no", d.note);
-  std::cout << fmt::format("\ntarget   {}\ncores    {}\ncache    {}\n", to_string(target), processors_text(here),
-                           cache_text(cache));
+  std::cout << fmt::format("\ntarget   {}\ntuning   {}\ncores    {}\ncache    {}\n", to_string(target),
+                           tuning.empty() ? "built in" : tuning, processors_text(here), cache_text(cache));
   if (!cache.problem().empty()) std::cout << fmt::format("         {}\n", cache_problem_text(cache));
   if (!temporary.empty()) std::cout << fmt::format("         {}; {} is used instead\n", temporary, temporary_folder());
   std::cout << "\nsettings\n" << settings.to_string();

@@ -21,7 +21,7 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
                .threads = int(settings.threads()),
                .passes_off = options.passes_off});
   const std::shared_ptr<const plan::Plan> plan = ctx.plan(recipe.program);
-  const Stages stages(recipe, *plan);
+  const Stages stages(recipe, *plan, settings.cache());
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
   if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, ctx, 0, *plan));

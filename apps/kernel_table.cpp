@@ -4,33 +4,10 @@
 
 #include <set>
 
-#include "caravan/base/list_text.h"
 #include "caravan/loop/walk.h"
 #include "caravan/plan/cost.h"
 
 namespace caravan::app {
-
-namespace {
-
-using loop::Block;
-
-// "b0 10 (o0 16 (i0 2), o0 16)": a loop, its extent, the loops inside it.
-std::string loops_text(const Block& block, const loop::Kernel& kernel) {
-  std::string out;
-  for (const loop::Statement& s : block) {
-    std::string inner;
-    if (auto* f = std::get_if<loop::For>(&s)) {
-      inner = fmt::format("{} {}", kernel.variables[size_t(f->variable)], f->extent);
-      if (f->kind != loop::LoopKind::serial) inner += fmt::format(" {}", loop::name(f->kind));
-      if (const std::string body = loops_text(f->body, kernel); !body.empty()) inner += " (" + body + ")";
-    }
-    if (auto* i = std::get_if<loop::If>(&s)) inner = loops_text(i->body, kernel);
-    if (!inner.empty()) add_to_list(out, inner);
-  }
-  return out;
-}
-
-}  // namespace
 
 std::string kernel_table(const plan::Plan& plan) {
   const loop::Module& module = plan.scheduled;
@@ -42,7 +19,7 @@ std::string kernel_table(const plan::Plan& plan) {
     total.read_bytes += c.read_bytes, total.written_bytes += c.written_bytes, total.flops += c.flops;
     out += fmt::format("{:<28} {:>12} {:>12} {:>14}\n", fmt::format("{} {}", k, kernel.name), c.read_bytes,
                        c.written_bytes, c.flops);
-    const std::string loops = loops_text(kernel.body, kernel);
+    const std::string loops = loop::loops_text(kernel);
     out += fmt::format("  loops {}\n", loops.empty() ? "none" : loops);
     for (const std::string& comment : kernel.comments) out += fmt::format("  from  {}\n", comment);
   }
@@ -62,8 +39,7 @@ std::string memory_table(const plan::Plan& plan) {
 
   std::set<ir::BufferId> used;
   for (const loop::Kernel& kernel : module.kernels)
-    loop::for_each_access(kernel.body, [&](const loop::Access& access) { used.insert(access.buffer); });
-  for (const auto& a : module.assignments) used.insert(a.state);
+    loop::for_each_access(kernel, [&](const loop::Access& access) { used.insert(access.buffer); });
   for (const ir::BufferId id : used) {
     const ir::Buffer& b = module.buffers[size_t(id)];
     const bool state = std::holds_alternative<ir::StateLeaf>(b.kind),

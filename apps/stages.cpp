@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "apps/kernel_table.h"
+#include "caravan/backend/cc/self_test.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/codegen/c.h"
@@ -30,6 +32,25 @@ std::vector<std::string> stage_names() {
 
 std::string Stages::graphviz() const { return caravan::graphviz(recipe_.loss); }
 
+// The texts that the C compiler is given, byte for byte, each after a line with its name in the cache of kernels: the
+// hash of what is compiled.
+std::string Stages::c_text() const {
+  const std::vector<std::string> units = codegen::to_units(plan_.scheduled);
+  std::vector<std::string> paths;
+  try {
+    cc::CompilerOptions options;
+    options.cache = cache_;
+    paths = cc::kept_texts(units, cc::tested(options));
+  } catch (const BackendError&) {  // a compiler that nobody should use
+  }
+  std::string out;
+  for (size_t t = 0; t < units.size(); ++t) {
+    if (!paths.empty()) out += "/* " + std::filesystem::path(paths[t]).filename().string() + " */\n";
+    out += units[t];
+  }
+  return out;
+}
+
 std::string Stages::text(const std::string& stage) const {
   if (stage == "graph") return printed([](std::ostream& out, const Tensor& t) { print_graph(out, t); }, recipe_.loss);
   if (stage == "shapes") return printed(print_shapes, recipe_.program);
@@ -37,7 +58,7 @@ std::string Stages::text(const std::string& stage) const {
   if (stage == "assignments") return printed(print_assignments, recipe_.program);
   if (stage == "loops") return loop::to_string(plan_.lowered);
   if (stage == "optimized") return loop::to_string(plan_.scheduled);
-  if (stage == "c") return codegen::to_c(plan_.scheduled);
+  if (stage == "c") return c_text();
   if (stage == "memory") return memory_table(plan_);
   if (stage == "kernels") return kernel_table(plan_);
   if (stage == "cuda") throw ConfigError("this build has no stage `cuda`: it makes code for the processor alone.");

@@ -13,7 +13,8 @@ namespace caravan::app {
 // Of one plan: what runs, or would run.
 class Stages {
  public:
-  Stages(const Recipe& recipe, const plan::Plan& plan) : recipe_(recipe), plan_(plan) {}
+  Stages(const Recipe& recipe, const plan::Plan& plan, std::string cache)
+      : recipe_(recipe), plan_(plan), cache_(std::move(cache)) {}
 
   std::string text(const std::string& stage) const;  // ConfigError naming those there are
   std::string graphviz() const;
@@ -21,8 +22,11 @@ class Stages {
   void dump(const OutputFolder& folder) const;  // every stage in a file
 
  private:
+  std::string c_text() const;
+
   const Recipe& recipe_;
   const plan::Plan& plan_;
+  std::string cache_;  // folder of compiled kernels
 };
 
 std::vector<std::string> stage_names();

@@ -255,6 +255,33 @@ TEST_F(Command, InspectLeavesPassesOutAndLogsThem) {
   EXPECT_CONTAINS(run({"train", "linear", "--steps", "1", "--quiet", "--log", "1"}).err, "pass fuse ");
 }
 
+TEST_F(Command, InspectShowsTheVeryTextThatRan) {
+  const Outcome trained = run({"train", "moons", "--quiet", "--steps", "1"}, {"CARAVAN_CACHE=" + folder_ + "/cache"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  const string shown = run({"inspect", "moons", "--stage", "c"}, {"CARAVAN_CACHE=" + folder_ + "/cache"}).out;
+  ASSERT_EQ(shown.substr(0, 3), "/* ");
+  const size_t end = shown.find(" */\n");
+  const string name = shown.substr(3, end - 3);
+  EXPECT_EQ(content(folder_ + "/cache/" + name), shown.substr(end + 4)) << name;
+}
+
+TEST_F(Command, ProfileSaysWhereTheTimeOfAStepGoes) {
+  const Outcome o = run({"profile", "moons", "--steps", "50", "--top", "2", "--plot", folder_ + "/profile.svg"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_CONTAINS(o.out, "moons on ");
+  EXPECT_CONTAINS(o.out, "GFLOP/s");
+  EXPECT_CONTAINS(o.out, "moons.cpp:");
+  EXPECT_CONTAINS(o.out, "other kernels");
+  EXPECT_CONTAINS(content(folder_ + "/profile.svg"), "</svg>");
+  const auto json = nlohmann::json::parse(run({"profile", "linear", "--steps", "50", "--json"}).out);
+  double share = 0;
+  for (const auto& kernel : json["kernels"]) share += double(kernel["share"]);
+  EXPECT_NEAR(share, 1, 1e-6);
+  EXPECT_GT(json["step_microseconds"], 0);
+  EXPECT_EQ(run({"profile", "abacus"}).code, 2);
+  EXPECT_EQ(run({"profile", "moons", "--device", "interp"}).code, 3);
+}
+
 TEST_F(Command, DumpWritesEveryStage) {
   const Arguments files = {"graph.txt", "graph.dot",     "shapes.txt", "constraints.txt", "assignments.txt",
                            "loops.txt", "optimized.txt", "memory.txt", "step.c",          "kernels.txt"};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "caravan/plan/plan.h"
+#include "caravan/target/peaks.h"
 
 namespace caravan::backend {
 
@@ -20,6 +21,12 @@ struct Report {
   bool from_cache = false;           // nothing had to be compiled
 };
 
+// The symbols of the step after this one.
+inline void next(std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) {
+  for (size_t k = 0; k < symbols.size(); ++k)
+    if (++symbols[k] == ranges[k]) symbols[k] = 0;
+}
+
 // A plan made ready for one device.
 class Executable {
  public:
@@ -28,11 +35,12 @@ class Executable {
   virtual void run(const std::vector<int64_t>& symbols) = 0;
   // `steps` runs in a row: after each, every symbol goes up by one and starts again at 0 where its range ends.
   virtual void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) {
-    for (int64_t s = 0; s < steps; ++s) {
-      run(symbols);
-      for (size_t k = 0; k < symbols.size(); ++k)
-        if (++symbols[k] == ranges[k]) symbols[k] = 0;
-    }
+    for (int64_t s = 0; s < steps; ++s) run(symbols), next(symbols, ranges);
+  }
+  // The same, measured: the nanoseconds that each of the plan's kernels took in all of them together. Nothing, and no
+  // step is run, where the device does not run a plan's kernels.
+  virtual std::optional<std::vector<double>> run_timed(int64_t, std::vector<int64_t>&, const std::vector<int64_t>&) {
+    return std::nullopt;
   }
   virtual Array observed(size_t which) const = 0;  // of the last run, in the order of the program's `observed`
   virtual Report report() const { return {}; }     // what is known before it runs
@@ -47,6 +55,7 @@ class Device {
   virtual std::optional<Target> target() const { return std::nullopt; }
   // Makes a plan ready to run, by compiling it or whatever the device needs.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const plan::Plan> plan) = 0;
+  virtual std::optional<Peaks> peaks() { return std::nullopt; }  // measured now; nothing: not known
 
   // State by name. What is written must have been declared by no program with another size.
   virtual bool has(const std::string& state) const = 0;

@@ -25,7 +25,7 @@ KernelPrinter::KernelPrinter(const Module& module, const Kernel& kernel, const D
   for (size_t n = 0; n < uses_.symbols.size(); ++n)
     symbols_[uses_.symbols[n]] = add(module_.symbols[size_t(uses_.symbols[n])].name, "s", n);
   for (const Local& local : kernel_.locals) locals_.push_back(unique(taken, local.name));
-  name_totals(kernel_.body, taken);
+  name_totals(statements(kernel_), taken);
   place_locals();
 }
 
@@ -48,7 +48,7 @@ std::string KernelPrinter::register_name(Register r) const {
 // A local is declared in the innermost block that has all of its uses.
 void KernelPrinter::place_locals() {
   for (int local = 0; local < int(kernel_.locals.size()); ++local) {
-    const Block* block = &kernel_.body;
+    const Block* block = &statements(kernel_);
     while (block) {
       std::vector<const Statement*> users;
       for (const Statement& s : *block) {
@@ -78,7 +78,7 @@ std::string KernelPrinter::head(const std::string& function) const {
 
 std::string KernelPrinter::body() {
   text_.clear();
-  print_inside(kernel_.body);
+  print_inside(statements(kernel_));
   return " {\n" + text_ + "}\n";
 }
 

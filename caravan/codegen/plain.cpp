@@ -15,6 +15,7 @@ PlainText to_plain(const Module& module, const std::string& prefix) {
   const PlainC dialect(prefix);
   std::map<std::string, std::string> known;  // by text with numbered names
   for (const Kernel& kernel : module.kernels) {
+    CARAVAN_CHECK(!library_call(kernel), "`" + kernel.name + "` is a call");
     KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);
     KernelPrinter numbered(module, kernel, dialect, KernelPrinter::Names::numbered);
     const Uses& uses = printer.uses();

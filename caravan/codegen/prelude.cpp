@@ -1,5 +1,7 @@
 #include "caravan/codegen/prelude.h"
 
+#include "caravan/codegen/c.h"
+
 namespace caravan::codegen {
 
 std::string cpu_prelude(bool with_math) {

@@ -2,6 +2,7 @@
 //
 //     math.h                              elementary functions
 //     cpu.h                               what only the CPU has: vectors, and the pool that runs parallel loops
+//     timing.h                            the stopwatch of entries that time kernels
 //     keep_loop.h, convert.h, random.h    helpers; a paragraph is a function that calls no other, or a macro
 #pragma once
 
@@ -38,7 +39,8 @@ constexpr size_t paragraphs(std::string_view text) {
 }  // namespace detail
 
 inline constexpr std::string_view kMathPrelude = detail::prelude_text("math.h"),
-                                  kCpuPrelude = detail::prelude_text("cpu.h");
+                                  kCpuPrelude = detail::prelude_text("cpu.h"),
+                                  kTimingPrelude = detail::prelude_text("timing.h");
 
 struct Helper {
   std::string_view name;  // "caravan_to_u8"
@@ -71,7 +73,5 @@ constexpr auto split_helpers() {
 }  // namespace detail
 
 inline constexpr auto kHelpers = detail::split_helpers();
-
-std::string cpu_prelude(bool with_math);  // all of it, or all but the elementary functions
 
 }  // namespace caravan::codegen

@@ -44,7 +44,48 @@ std::string call_of(const Kernel& kernel, const Uses& uses, const std::string& f
   return function + "(" + joined(arguments) + ");";
 }
 
-Parts parts_of(const Module& module) {
+std::string copy_of(const LibraryCall& call) {
+  return "memcpy(step->buffers[" + std::to_string(call.writes[0]) + "], step->buffers[" +
+         std::to_string(call.reads[0]) + "], " + std::to_string(call.numbers[0]) + ");";
+}
+
+// What functions that call kernels are given, and hand on.
+struct Given {
+  const char *parameters, *arguments;
+};
+constexpr Given given(Entries entries) {
+  return entries == Entries::runs ? Given{"(const caravan_step* step)", "(step)"}
+                                  : Given{"(const caravan_step* step, caravan_laps* laps)", "(step, laps)"};
+}
+
+// Some of the calls become one call of a function that has them, until there are few enough.
+void group(std::vector<std::string>& calls, std::string& functions, Entries entries) {
+  for (size_t n = 0; calls.size() > kMostCalls; ++n) {
+    std::vector<std::string> fewer;
+    for (size_t from = 0; from < calls.size(); from += kMostCalls) {
+      const std::string name = std::string(kEntry) + std::to_string(n) + "_" + std::to_string(fewer.size());
+      functions += "\nstatic __attribute__((noinline)) void " + name + given(entries).parameters + " {\n";
+      for (size_t k = from; k < std::min(from + kMostCalls, calls.size()); ++k) functions += calls[k];
+      functions += "}\n";
+      fewer.push_back("  " + name + given(entries).arguments + ";\n");
+    }
+    calls = std::move(fewer);
+  }
+}
+
+std::string many_steps(const Module& module) {
+  std::string out = "\nvoid " + std::string(kManySteps) +
+                    "(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) {\n"
+                    "  (void)symbols, (void)ranges;\n  for (int64_t s = 0; s < steps; ++s) {\n    " +
+                    kEntry + "(step);\n";
+  for (size_t k = 0; k < module.symbols.size(); ++k) {
+    const std::string n = "[" + std::to_string(k) + "]";
+    out += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
+  }
+  return out + "  }\n}\n";
+}
+
+Parts parts_of(const Module& module, Entries entries) {
   Parts out;
   const GnuC dialect;
   std::map<std::string, std::string> known;  // by text with numbered names
@@ -52,6 +93,11 @@ Parts parts_of(const Module& module) {
   std::vector<std::string> calls;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     const Kernel& kernel = module.kernels[k];
+    const std::string lap = entries == Entries::timed ? "  caravan_lap(laps, " + std::to_string(k) + ");\n" : "";
+    if (const LibraryCall* copy = library_call(kernel)) {
+      calls.push_back("  " + copy_of(*copy) + "  " + comment(kernel.comments[0]) + "\n" + lap);
+      continue;
+    }
     KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);
     KernelPrinter numbered(module, kernel, dialect, KernelPrinter::Names::numbered);
     auto [at, fresh] =
@@ -74,48 +120,20 @@ Parts parts_of(const Module& module) {
     } else {
       call += "  " + call_of(kernel, printer.uses(), function) + "\n";
     }
-    calls.push_back(std::move(call));
+    calls.push_back(std::move(call) + lap);
   }
-  for (const auto& [state, value] : module.assignments) {  // every value is a buffer of its own by now
-    const ir::Buffer &to = module.buffers[size_t(state)], &from = module.buffers[size_t(value)];
-    CARAVAN_CHECK(std::holds_alternative<ir::Computed>(from.kind) && to.dtype == from.dtype,
-                  "`" + to.name + "` is assigned `" + from.name + "`");
-    calls.push_back("  memcpy(step->buffers[" + std::to_string(state) + "], step->buffers[" + std::to_string(value) +
-                    "], " + std::to_string(to.shape.elements() * bytes(to.dtype)) + ");  " +
-                    comment(to.name + " := " + from.name) + "\n");
-  }
-  for (size_t n = 0; calls.size() > kMostCalls; ++n) {  // some of them become one call of a function that has them
-    std::vector<std::string> fewer;
-    for (size_t from = 0; from < calls.size(); from += kMostCalls) {
-      const std::string name = std::string(kEntry) + std::to_string(n) + "_" + std::to_string(fewer.size());
-      chunks += "\nstatic __attribute__((noinline)) void " + name + "(const caravan_step* step) {\n";
-      for (size_t k = from; k < std::min(from + kMostCalls, calls.size()); ++k) chunks += calls[k];
-      chunks += "}\n";
-      fewer.push_back("  " + name + "(step);\n");
-    }
-    calls = std::move(fewer);
-  }
-  out.run = chunks + "\nvoid " + std::string(kEntry) + "(const caravan_step* step) {\n  (void)step;\n";
+  group(calls, chunks, entries);
+  const char* name = entries == Entries::runs ? kEntry : kTimedEntry;
+  out.run = chunks + "\nvoid " + name + given(entries).parameters + " {\n  (void)step;\n";
   for (const std::string& call : calls) out.run += call;
-  out.run += "}\n\nvoid " + std::string(kManySteps) +
-             "(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) {\n"
-             "  (void)symbols, (void)ranges;\n  for (int64_t s = 0; s < steps; ++s) {\n    " +
-             kEntry + "(step);\n";
-  for (size_t k = 0; k < module.symbols.size(); ++k) {
-    const std::string n = "[" + std::to_string(k) + "]";
-    out.run += "    if (++symbols" + n + " == ranges" + n + ") symbols" + n + " = 0;\n";
-  }
-  out.run += "  }\n}\n";
+  out.run += "}\n";
+  if (entries == Entries::runs) out.run += many_steps(module);
   return out;
 }
 
 std::string with_prelude(bool calls_math, const std::string& text) {
   return "/* Generated by Caravan. */\n" + cpu_prelude(calls_math) + text;
 }
-
-}  // namespace
-
-namespace {
 
 // A text for each group of functions, and the last one, which calls them; one text where there is one group.
 std::vector<std::string> texts_of(const Parts& parts, const std::vector<std::vector<size_t>>& groups) {
@@ -145,14 +163,15 @@ std::vector<std::string> texts_of(const Parts& parts, const std::vector<std::vec
 }  // namespace
 
 std::string to_c(const Module& module) {
-  const Parts parts = parts_of(module);
+  const Parts parts = parts_of(module, Entries::runs);
   std::vector<size_t> all(parts.functions.size());
   std::iota(all.begin(), all.end(), size_t(0));
   return texts_of(parts, {all})[0];
 }
 
-std::vector<std::string> to_units(const Module& module, size_t most) {
-  const Parts parts = parts_of(module);
+std::vector<std::string> to_units(const Module& module, Entries entries, size_t most) {
+  Parts parts = parts_of(module, entries);
+  if (entries == Entries::timed) parts.run = "\n" + std::string(kTimingPrelude) + parts.run;
   std::vector<size_t> lengths;
   for (const Function& f : parts.functions) lengths.push_back(f.body.size());
   return texts_of(parts, balanced(lengths, most));

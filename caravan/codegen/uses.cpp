@@ -18,10 +18,10 @@ class Counter {
  public:
   Counter(const Module& module, const Kernel& kernel)
       : module_(module), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
-    for_each_access(kernel.body, [&](const Access& a) {
+    for_each_access(statements(kernel), [&](const Access& a) {
       if (a.write) out_.written.insert(a.buffer);
     });
-    count(kernel.body);
+    count(statements(kernel));
     for (int uses : uses_) out_.is_variable.push_back(uses > 1);
   }
   Uses take() { return std::move(out_); }

@@ -111,7 +111,7 @@ Model model_of(const Context& ctx, const Tensor& input, const Tensor& output) {
   std::set<std::string> fields;
   std::set<BufferId> seen;
   for (const loop::Kernel& kernel : out.module.kernels)
-    loop::for_each_access(kernel.body, [&](const loop::Access& access) {
+    loop::for_each_access(kernel, [&](const loop::Access& access) {
       const Buffer& buffer = out.buffer(access.buffer);
       if (std::holds_alternative<ir::Computed>(buffer.kind) || !seen.insert(access.buffer).second) return;
       if (std::holds_alternative<ir::StateLeaf>(buffer.kind) && buffer.name == state->name) {

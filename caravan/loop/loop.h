@@ -186,15 +186,30 @@ struct If {
 bool operator==(const For& a, const For& b);
 bool operator==(const If& a, const If& b);
 
+// A function that a library has, called with whole buffers in place of loops of our own.
+struct LibraryCall {
+  enum class Function : uint8_t {
+    copy,  // one buffer to another of the same size; numbers: bytes
+  };
+  Function function{};
+  std::vector<ir::BufferId> writes, reads;  // the arguments
+  std::vector<int64_t> numbers;             // sizes and the like
+  bool operator==(const LibraryCall&) const = default;
+};
+std::string_view name(LibraryCall::Function function);
+
 struct Kernel {
-  std::string name;
+  std::string name;                    // of the accumulation in it that computes most
   std::vector<std::string> comments;   // the accumulations it came from
   std::vector<std::string> variables;  // names of loop variables
   std::vector<RegisterType> registers;
-  Block body;
+  std::variant<Block, LibraryCall> body;
   std::vector<Local> locals{};
   bool operator==(const Kernel&) const = default;
 };
+const Block& statements(const Kernel& kernel);  // none where it is a call
+Block& statements(Kernel& kernel);              // it must not be a call
+inline const LibraryCall* library_call(const Kernel& kernel) { return std::get_if<LibraryCall>(&kernel.body); }
 
 const For* parallel_loop(const Kernel& kernel);  // null if it has none
 
@@ -203,13 +218,15 @@ struct Module {
   std::string name;
   std::vector<ir::Symbol> symbols;
   std::vector<ir::Buffer> buffers;
-  std::vector<Kernel> kernels;              // in order
-  std::vector<ir::Assignment> assignments;  // of the states that no kernel writes in place
+  std::vector<Kernel> kernels;  // in order
+  std::vector<ir::Assignment>
+      assignments;  // of states that no kernel writes; schedule/copy_states makes kernels of them
   std::vector<ir::BufferId> observed;
 };
 
 std::string to_string(const Module& module, const Kernel& kernel);
 std::string to_string(const Module& module);
+std::string loops_text(const Kernel& kernel);  // "b0 10 (o0 16 (i0 2), o0 16)": a loop, its extent, the loops inside it
 
 // What a register of `dtype` really is: narrow floats are computed with in f32.
 DType wide(DType dtype);
@@ -223,7 +240,8 @@ DType wide(DType dtype);
 // - a parallel loop has more than definitions beside it, or no chunk, or its iterations may touch what others write,
 // - a vector or unrolled loop cannot run side by side,
 // - a vector is used where a scalar must be, or with a vector of another width,
-// - a buffer, local, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored.
+// - a buffer, local, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored,
+// - a library call has other arguments than its function takes.
 std::optional<std::string> problem(const Module& module, const Kernel& kernel);
 void verify(const Module& module);  // throws InternalError naming the kernel and printing it
 

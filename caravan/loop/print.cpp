@@ -7,6 +7,7 @@
 //           r0:f32 = apply[16*b0 + o0]
 //           ...
 //           relu[16*b0 + o0] = r3
+#include "caravan/base/list_text.h"
 #include "caravan/ir/text.h"
 #include "caravan/loop/loop.h"
 #include "caravan/loop/printer.h"
@@ -35,8 +36,23 @@ bool operator==(const For& a, const For& b) {
 }
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 
+std::string_view name(LibraryCall::Function function) {
+  switch (function) {
+    case LibraryCall::Function::copy: return "copy";
+  }
+  return "?";
+}
+
+const Block& statements(const Kernel& kernel) {
+  static const Block none;
+  auto* block = std::get_if<Block>(&kernel.body);
+  return block ? *block : none;
+}
+Block& statements(Kernel& kernel) { return std::get<Block>(kernel.body); }
+
 const For* parallel_loop(const Kernel& kernel) {
-  auto* loop = kernel.body.empty() ? nullptr : std::get_if<For>(&kernel.body.back());
+  const Block& block = statements(kernel);
+  auto* loop = block.empty() ? nullptr : std::get_if<For>(&block.back());
   return loop && loop->kind == LoopKind::parallel ? loop : nullptr;
 }
 
@@ -55,11 +71,21 @@ class Dump : public Printer {
            (l.scope == Scope::registers ? "registers"
             : l.scope == Scope::thread  ? "memory"
                                         : "shared memory"));
-    print_block(kernel_.body);
+    if (const LibraryCall* call = library_call(kernel_)) print(*call);
+    print_block(statements(kernel_));
     return std::move(text_);
   }
 
  private:
+  void print(const LibraryCall& call) {
+    std::string out;
+    for (const ir::BufferId id : call.writes) add_to_list(out, memory_name(id));
+    out += " = " + std::string(name(call.function)) + "(";
+    std::string arguments;
+    for (const ir::BufferId id : call.reads) add_to_list(arguments, memory_name(id));
+    for (const int64_t number : call.numbers) add_to_list(arguments, std::to_string(number));
+    line(out + arguments + ")");
+  }
   template <class List>
   static bool has(const List& list, int n) {
     return n >= 0 && size_t(n) < list.size();
@@ -146,6 +172,27 @@ class Dump : public Printer {
 }  // namespace
 
 std::string to_string(const Module& module, const Kernel& kernel) { return Dump(module, kernel).run(); }
+
+namespace {
+
+std::string loops_text(const Block& block, const Kernel& kernel) {
+  std::string out;
+  for (const Statement& s : block) {
+    std::string text;
+    if (auto* f = std::get_if<For>(&s)) {
+      text = kernel.variables[size_t(f->variable)] + " " + std::to_string(f->extent);
+      if (f->kind != LoopKind::serial) text += " " + std::string(name(f->kind));
+      if (const std::string body = loops_text(f->body, kernel); !body.empty()) text += " (" + body + ")";
+    }
+    if (auto* i = std::get_if<If>(&s)) text = loops_text(i->body, kernel);
+    if (!text.empty()) add_to_list(out, text);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string loops_text(const Kernel& kernel) { return loops_text(statements(kernel), kernel); }
 
 std::string to_string(const Module& module) {
   std::string out;

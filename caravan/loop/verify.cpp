@@ -23,10 +23,31 @@ class Verifier {
   void run() {
     for (size_t r = 0; r < kernel_.registers.size(); ++r)
       hold(wide(kernel_.registers[r]) == kernel_.registers[r], reg(Register(r)), " is a narrow float");
-    check(kernel_.body);
+    if (const LibraryCall* call = library_call(kernel_)) check(*call);
+    check(statements(kernel_));
   }
 
  private:
+  void check(const LibraryCall& call) const {
+    auto exist = [&](const std::vector<ir::BufferId>& ids) {
+      for (const ir::BufferId id : ids)
+        hold(id >= 0 && size_t(id) < module_.buffers.size(), "the call of ", name(call.function),
+             " names a buffer that does not exist");
+    };
+    exist(call.writes), exist(call.reads);
+    switch (call.function) {
+      case LibraryCall::Function::copy: {
+        const bool fits = call.writes.size() == 1 && call.reads.size() == 1 && call.numbers.size() == 1;
+        hold(fits, "a copy takes two buffers and their bytes");
+        for (const ir::BufferId id : {call.writes[0], call.reads[0]}) {
+          const ir::Buffer& buffer = module_.buffers[size_t(id)];
+          hold(buffer.shape.elements() * bytes(buffer.dtype) == call.numbers[0], "a copy of ", call.numbers[0],
+               " bytes names `", buffer.name, "`, which has another size");
+        }
+      }
+    }
+  }
+
   enum class Seen : uint8_t { never, defined, accumulator, gone };
 
   // The words are put together only where the condition does not hold.
@@ -186,11 +207,11 @@ class Verifier {
     hold(s.extent >= 0, "loop variable ", kernel_.variables[size_t(s.variable)], " has the extent ", s.extent);
     if (s.kind == LoopKind::parallel) {
       const std::string loop = "the parallel loop over " + kernel_.variables[size_t(s.variable)];
-      const bool alone = std::all_of(kernel_.body.begin(), kernel_.body.end() - 1,
+      const bool alone = std::all_of(statements(kernel_).begin(), statements(kernel_).end() - 1,
                                      [](const Statement& t) { return std::holds_alternative<Define>(t); });
       hold(parallel_loop(kernel_) == &s && alone && s.chunk >= 1,
            loop + " has more than definitions beside it, or no chunk");
-      hold(independent(s.variable, s.extent, s.body) && !overwrites_loads(kernel_.body),
+      hold(independent(s.variable, s.extent, s.body) && !overwrites_loads(statements(kernel_)),
            loop + " may touch in one iteration what another writes");
     }
     if (s.kind == LoopKind::vector || s.kind == LoopKind::unrolled)

@@ -154,6 +154,14 @@ struct Changes {
 const Block* inside(const Statement& statement) { return block_of<const Block>(statement); }
 Block* inside(Statement& statement) { return block_of<Block>(statement); }
 
+void for_each_access(const Kernel& kernel, const std::function<void(const Access&)>& visit) {
+  static const Term start = Term::number(0);
+  if (const LibraryCall* call = library_call(kernel)) {
+    for (const ir::BufferId id : call->reads) visit({id, &start, false});
+    for (const ir::BufferId id : call->writes) visit({id, &start, true});
+  }
+  for_each_access(statements(kernel), visit);
+}
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit) {
   for (const Statement& s : block) for_each_access(s, visit);
 }
@@ -234,5 +242,31 @@ void for_each_use(const Statement& statement, const std::function<void(Register)
 void for_each_change(const Statement& statement, const std::function<void(Register)>& visit) {
   std::visit(Changes{visit}, statement);
 }
+
+namespace {
+
+int64_t count_flops(const Block& block, const Kernel& kernel) {
+  auto on_floats = [&](Register r) {
+    const RegisterType& type = kernel.registers[size_t(r)];
+    return is_float(type.dtype) ? int64_t(type.width) : 0;
+  };
+  int64_t out = 0;
+  for (const Statement& s : block) {
+    auto* f = std::get_if<For>(&s);
+    if (const Block* within = inside(s)) out += (f ? f->extent : 1) * count_flops(*within, kernel);
+    if (auto* d = std::get_if<Define>(&s))
+      if (auto* apply = std::get_if<Apply>(&d->value))
+        out += is_float(apply->compute) ? kernel.registers[size_t(d->to)].width : 0;
+    if (auto* c = std::get_if<Combine>(&s)) out += on_floats(c->to);
+    if (auto* c = std::get_if<CombineFirst>(&s)) out += on_floats(c->best);
+    if (auto* c = std::get_if<StoreCombine>(&s)) out += on_floats(c->value);
+    if (auto* c = std::get_if<StoreFirst>(&s)) out += on_floats(c->value);
+  }
+  return out;
+}
+
+}  // namespace
+
+int64_t count_flops(const Kernel& kernel) { return count_flops(statements(kernel), kernel); }
 
 }  // namespace caravan::loop

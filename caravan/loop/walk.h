@@ -29,6 +29,7 @@ struct Access {
   const Term* offset;
   bool write;
 };
+void for_each_access(const Kernel& kernel, const std::function<void(const Access&)>& visit);  // a call's from element 0
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit);
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit);
 void for_each_inner_access(const Block& block, const std::function<void(const Access&)>& visit);  // of the loops in it
@@ -57,6 +58,9 @@ Block copied(Kernel& kernel, const Block& block);
 void substitute(Block& block, Variable variable, const Term& term);
 
 bool has_loop(const Block& block);
+
+// Operations on floats, one each, in all iterations of a kernel; guards count as always true.
+int64_t count_flops(const Kernel& kernel);
 
 // Registers read by a statement, those of nested blocks included.
 void for_each_use(const Statement& statement, const std::function<void(Register)>& visit);

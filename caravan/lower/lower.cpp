@@ -259,7 +259,7 @@ class KernelLowering {
     Block body;
     Register r = define(body, wide(buffer(id).dtype), Constant{neutral()});
     body.push_back(Store{id, Term::iterator(e), r});
-    kernel_.body.push_back(For{e, buffer(id).shape.elements(), LoopKind::serial, std::move(body)});
+    statements(kernel_).push_back(For{e, buffer(id).shape.elements(), LoopKind::serial, std::move(body)});
   }
   Variable fresh_variable() {
     kernel_.variables.push_back("e");
@@ -342,7 +342,7 @@ class KernelLowering {
       append(row_block, reduction());
       row_block.push_back(Store{a_.target, to, total});
     }
-    append(kernel_.body, nest(outer, store_where, std::move(row_block)));
+    append(statements(kernel_), nest(outer, store_where, std::move(row_block)));
   }
 
   // Totals in memory; those of a narrow float in a buffer of f32 beside it.
@@ -363,13 +363,13 @@ class KernelLowering {
     } else {
       point.push_back(StoreCombine{totals, to, a_.accumulator, value});
     }
-    append(kernel_.body, nest(all, std::move(before), std::move(point)));
+    append(statements(kernel_), nest(all, std::move(before), std::move(point)));
     if (totals == a_.target) return;
     const Variable e = fresh_variable();
     Block narrow;
     Register total = define(narrow, wide(dtype), Load{totals, Term::iterator(e)});
     narrow.push_back(Store{a_.target, Term::iterator(e), total});
-    kernel_.body.push_back(For{e, buffer(a_.target).shape.elements(), LoopKind::serial, std::move(narrow)});
+    statements(kernel_).push_back(For{e, buffer(a_.target).shape.elements(), LoopKind::serial, std::move(narrow)});
   }
 
   ir::Program& program_;

@@ -27,26 +27,6 @@ void collect(const Block& block, const loop::Kernel& kernel, Sizes& sizes) {
   }
 }
 
-int64_t count_flops(const Block& block, const loop::Kernel& kernel) {
-  auto on_floats = [&](loop::Register r) {
-    const loop::RegisterType& type = kernel.registers[size_t(r)];
-    return is_float(type.dtype) ? int64_t(type.width) : 0;
-  };
-  int64_t out = 0;
-  for (const loop::Statement& s : block) {
-    auto* f = std::get_if<loop::For>(&s);
-    if (const Block* within = loop::inside(s)) out += (f ? f->extent : 1) * count_flops(*within, kernel);
-    if (auto* d = std::get_if<loop::Define>(&s))
-      if (auto* apply = std::get_if<loop::Apply>(&d->value))
-        out += is_float(apply->compute) ? kernel.registers[size_t(d->to)].width : 0;
-    if (auto* c = std::get_if<loop::Combine>(&s)) out += on_floats(c->to);
-    if (auto* c = std::get_if<loop::CombineFirst>(&s)) out += on_floats(c->best);
-    if (auto* c = std::get_if<loop::StoreCombine>(&s)) out += on_floats(c->value);
-    if (auto* c = std::get_if<loop::StoreFirst>(&s)) out += on_floats(c->value);
-  }
-  return out;
-}
-
 // The elements that one access reaches in all iterations: where a symbol or a loaded index moves it, wherever that is.
 int64_t footprint(const loop::Term& offset, const Sizes& sizes, int64_t elements) {
   if (offset.has_load()) return elements;
@@ -60,17 +40,29 @@ int64_t footprint(const loop::Term& offset, const Sizes& sizes, int64_t elements
   return std::min({points, span, elements});
 }
 
+// Every argument whole, once.
+KernelCost cost(const loop::Module& module, const loop::LibraryCall& call) {
+  auto bytes_of = [&](const std::vector<ir::BufferId>& buffers) {
+    int64_t out = 0;
+    for (const ir::BufferId id : buffers)
+      out += module.buffers[size_t(id)].shape.elements() * bytes(module.buffers[size_t(id)].dtype);
+    return out;
+  };
+  return {bytes_of(call.reads), bytes_of(call.writes), 0};
+}
+
 }  // namespace
 
 KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
+  if (const loop::LibraryCall* call = loop::library_call(kernel)) return cost(module, *call);
   Sizes sizes{std::vector<int64_t>(kernel.variables.size(), 1), {}};
-  collect(kernel.body, kernel, sizes);
+  collect(statements(kernel), kernel, sizes);
   struct Touched {
     std::vector<const loop::Term*> offsets;  // different ones
     int64_t elements = 0;
   };
   std::map<std::pair<ir::BufferId, bool>, Touched> touched;
-  loop::for_each_access(kernel.body, [&](const loop::Access& access) {
+  loop::for_each_access(kernel, [&](const loop::Access& access) {
     const int64_t all = module.buffers[size_t(access.buffer)].shape.elements();
     Touched& t = touched[{access.buffer, access.write}];
     for (const loop::Term* known : t.offsets)
@@ -81,7 +73,7 @@ KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
   KernelCost out;
   for (const auto& [key, t] : touched)
     (key.second ? out.written_bytes : out.read_bytes) += t.elements * bytes(module.buffers[size_t(key.first)].dtype);
-  out.flops = count_flops(kernel.body, kernel);
+  out.flops = loop::count_flops(kernel);
   return out;
 }
 

@@ -55,7 +55,7 @@ MemoryPlan plan_memory(const loop::Module& module, const Target& target,
   std::vector<int> at(module.buffers.size(), -1);  // in `placements`
   MemoryPlan plan;
   for (int k = 0; k < end; ++k)
-    loop::for_each_access(module.kernels[size_t(k)].body, [&](const loop::Access& a) {
+    loop::for_each_access(module.kernels[size_t(k)], [&](const loop::Access& a) {
       const ir::Buffer& b = module.buffers[size_t(a.buffer)];
       if (!std::holds_alternative<ir::Computed>(b.kind) || !is_placed(b)) return;
       int& placement = at[size_t(a.buffer)];
@@ -68,7 +68,6 @@ MemoryPlan plan_memory(const loop::Module& module, const Target& target,
     if (at[size_t(id)] >= 0) plan.placements[size_t(at[size_t(id)])].last = end;
   };
   for (ir::BufferId id : module.observed) keep(id);
-  for (const auto& a : module.assignments) keep(a.value);
 
   auto padded = [&](const Placement& place) {
     const int64_t alignment = target.tuning.alignment;

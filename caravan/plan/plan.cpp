@@ -17,6 +17,7 @@
 #include "caravan/optimize/simplify.h"
 #include "caravan/optimize/solve_writes.h"
 #include "caravan/optimize/split_sums.h"
+#include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/expand_lanes.h"
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
@@ -82,7 +83,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"lanes_inside", schedule::lanes_inside, When::on_c99},  // in its place, for a compiler that has no vectors of ours
     {"parallelize", schedule::parallelize, When::on_cpu},    // no pass before it has to know about threads
     {"keep_loops", schedule::keep_loops, When::always},      // when all loops are there; compilers would lose sums
-    {"expand_lanes", schedule::expand_lanes, When::always},  // last: what runs is written down, and printers print it
+    {"expand_lanes", schedule::expand_lanes, When::always},  // late: what runs is written down, and printers print it
+    {"copy_states", schedule::copy_states, When::always},    // last: no pass before it has to know about calls
 };
 
 // Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.

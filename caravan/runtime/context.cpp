@@ -1,5 +1,6 @@
 #include "caravan/runtime/context.h"
 
+#include <chrono>
 #include <limits>
 #include <set>
 
@@ -8,6 +9,7 @@
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
 #include "caravan/ir/text.h"
+#include "caravan/plan/profile.h"
 #include "caravan/runtime/devices.h"
 #include "caravan/runtime/ids.h"
 #include "caravan/runtime/initial_values.h"
@@ -277,6 +279,46 @@ const plan::Plan& Routine::plan() const {
     impl_->shown =
         backend::plan_for(*impl_->context->device, impl_->plan->program, {impl_->context->options.passes_off});
   return *impl_->shown;
+}
+plan::Profile Routine::profile(const ProfileOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  bind(options.first);
+  if (options.steps < 0) throw StateError("`profile` was asked for " + std::to_string(options.steps) + " steps.");
+  impl_->check_owners();
+  impl_->check_written_ids();
+  backend::Executable& executable = *impl_->executable;
+  auto untimed = [&](int64_t steps) {  // nanoseconds
+    const auto start = Clock::now();
+    executable.run_steps(steps, impl_->symbols, impl_->ranges);
+    return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+  };
+  const auto first = executable.run_timed(1, impl_->symbols, impl_->ranges);  // compiles, and touches all memory
+  if (!first)
+    throw BackendError("the device `" + impl_->context->device->name() +
+                       "` does not run kernels, so there is nothing to time; use the device `cpu`.");
+  int64_t steps = options.steps;
+  if (steps == 0) {  // half of the time for steps with the clock, half for those without
+    constexpr double kHalf = 0.25e9;
+    int64_t tried = 1;
+    double spent = untimed(tried);
+    while (spent < kHalf / 100) spent = untimed(tried *= 4);
+    steps = std::max<int64_t>(1, int64_t(kHalf / spent * double(tried)));
+  }
+  std::vector<double> times(first->size(), 0);
+  double whole = 0;
+  constexpr int64_t kRounds = 8;  // in turn, so that what disturbs one kind disturbs the other
+  for (int64_t done = 0, round = 1; round <= kRounds; ++round) {
+    const int64_t some = steps * round / kRounds - done;
+    if (some == 0) continue;
+    const std::vector<double> spent = *executable.run_timed(some, impl_->symbols, impl_->ranges);
+    for (size_t k = 0; k < times.size(); ++k) times[k] += spent[k] / double(steps);
+    whole += untimed(some) / double(steps);
+    done += some;
+  }
+  impl_->note_run();
+  plan::Profile out = plan::make_profile(plan(), times, impl_->context->device->peaks().value_or(Peaks{}));
+  out.steps = steps, out.step_microseconds = whole / 1e3;
+  return out;
 }
 RoutineReport Routine::report() const {
   backend::Report report = impl_->executable->report();

@@ -29,7 +29,8 @@ struct Program;
 }
 namespace plan {
 struct Plan;
-}
+struct Profile;
+}  // namespace plan
 
 // Where and how the programs of a Context run.
 struct ContextOptions {
@@ -62,6 +63,11 @@ struct WriteOptions {
 
 using IndexValues = std::vector<std::pair<Index, int64_t>>;  // the value of each static index in a run
 
+struct ProfileOptions {
+  int64_t steps = 0;    // that are measured; 0: as many as run in about half a second
+  IndexValues first{};  // the indices of the first of them
+};
+
 class Context;
 
 // A program ready to run in one Context. Observed values are those of the last run.
@@ -79,6 +85,9 @@ class Routine {
   // How it runs: the program optimised, lowered and scheduled, and its memory (plan/plan.h). Of a device that runs
   // programs as they are, how it would run on this processor. Kept by the routine.
   const plan::Plan& plan() const;
+  // Where the time of a step goes (plan/profile.h): runs steps as run_steps does, with a clock read after every kernel,
+  // and as many without it. The states are then those after all of these steps. For devices that run a plan's kernels.
+  plan::Profile profile(const ProfileOptions& options = {});
 
  private:
   friend class Context;

@@ -73,7 +73,7 @@ Json kernels_of(const loop::Module& module) {
   Json out = Json::array();
   for (const loop::Kernel& kernel : module.kernels) {
     std::set<ir::BufferId> read, written;
-    loop::for_each_access(kernel.body,
+    loop::for_each_access(kernel,
                           [&](const loop::Access& access) { (access.write ? written : read).insert(access.buffer); });
     auto names = [&](const std::set<ir::BufferId>& buffers) {
       Json list = Json::array();

@@ -94,7 +94,7 @@ class Survey {
 class Expander {
  public:
   Expander(const Module& module, Kernel& kernel, const Target& target)
-      : module_(module), kernel_(kernel), target_(target), survey_(kernel.body) {
+      : module_(module), kernel_(kernel), target_(target), survey_(statements(kernel)) {
     for (Register r : survey_.kept) {
       int64_t elements = 1;
       for (const Lane& lane : survey_.made.at(r).lanes) elements *= lane.extent;
@@ -103,7 +103,7 @@ class Expander {
       kernel_.locals.push_back({free_name(name == survey_.names.end() ? "value" : name->second),
                                 kernel_.registers[size_t(r)].dtype, elements});
     }
-    kernel_.body = outside(kernel_.body);
+    kernel_.body = outside(statements(kernel_));
   }
 
  private:

@@ -16,9 +16,9 @@ class Forwarder {
   Forwarder(const Module& module, Kernel& kernel)
       : module_(module), kernel_(kernel), alias_(kernel.registers.size(), -1) {}
   void run() {
-    forward(kernel_.body, {});
+    forward(statements(kernel_), {});
     if (aliases_)
-      rename(kernel_.body,
+      rename(statements(kernel_),
              {[&](Register r) { return alias_[size_t(r)] < 0 ? r : alias_[size_t(r)]; }, nullptr, nullptr});
   }
 
@@ -101,7 +101,7 @@ class Liveness {
   explicit Liveness(const Module& module) : buffers_(module.buffers.size()) {
     for (size_t k = 0; k < module.kernels.size(); ++k) {
       registers_.emplace_back(module.kernels[k].registers.size());
-      collect(int(k), module.kernels[k].body, {});
+      collect(int(k), statements(module.kernels[k]), {});
     }
     for (BufferId id : module.observed) need_buffer(id);
     for (const auto& a : module.assignments) need_buffer(a.value);
@@ -201,8 +201,8 @@ Module forward_stores(const Module& module) {
   Module out = module;
   for (Kernel& kernel : out.kernels) Forwarder(out, kernel).run();
   const Liveness live(out);
-  for (size_t k = 0; k < out.kernels.size(); ++k) sweep(out.kernels[k].body, k, live);
-  std::erase_if(out.kernels, [](const Kernel& kernel) { return kernel.body.empty(); });
+  for (size_t k = 0; k < out.kernels.size(); ++k) sweep(statements(out.kernels[k]), k, live);
+  std::erase_if(out.kernels, [](const Kernel& kernel) { return !library_call(kernel) && statements(kernel).empty(); });
   return out;
 }
 

@@ -18,7 +18,7 @@ namespace {
 // The loops at the top of a kernel that contain nothing but the next one.
 std::vector<const For*> perfect_nest(const Kernel& kernel) {
   std::vector<const For*> out;
-  const Block* block = &kernel.body;
+  const Block* block = &statements(kernel);
   while (block->size() == 1) {
     auto* f = std::get_if<For>(&block->front());
     if (!f) break;
@@ -32,7 +32,7 @@ std::vector<const For*> perfect_nest(const Kernel& kernel) {
 // them runs after all that stands before it.
 std::vector<const For*> last_loops(const Kernel& kernel) {
   std::vector<const For*> out;
-  const Block* block = &kernel.body;
+  const Block* block = &statements(kernel);
   while (!block->empty()) {
     auto* f = std::get_if<For>(&block->back());
     if (!f) break;
@@ -83,11 +83,12 @@ class Fuser {
         old_value_(module.buffers.size(), -1) {
     for (const auto& a : module.assignments) old_value_[size_t(a.value)] = a.state;
     for (size_t k = 0; k < module.kernels.size(); ++k) place_.push_back(int(k));
+    for (const Kernel& kernel : module.kernels) most_flops_.push_back(count_flops(kernel));
   }
 
   Module run() {
     for (size_t j = 0; j < out_.kernels.size(); ++j) {
-      for_each_access(out_.kernels[j].body, [&](const loop::Access& a) {
+      for_each_access(out_.kernels[j], [&](const loop::Access& a) {
         if (auto& all = writers_[size_t(a.buffer)]; a.write && (all.empty() || all.back() != int(j)))
           all.push_back(int(j));
         if (auto& all = readers_[size_t(a.buffer)]; !a.write && (all.empty() || all.back() != int(j)))
@@ -120,7 +121,7 @@ class Fuser {
       for (int reader : readers_[size_t(id)])
         if (int at = place(reader); at < j) barrier = std::max(barrier, at);
     };
-    for_each_access(out_.kernels[size_t(j)].body, [&](const loop::Access& a) {
+    for_each_access(out_.kernels[size_t(j)], [&](const loop::Access& a) {
       for (int first : writers_[size_t(a.buffer)]) {
         const int writer = place(first);
         if (writer >= j || a.write) continue;  // who writes another part of the buffer may come before or after
@@ -150,7 +151,7 @@ class Fuser {
     while (most < std::min(loops_a.size(), loops_b.size()) && loops_a[most]->extent == loops_b[most]->extent) ++most;
     if (most == 0) return false;
     const std::map<BufferId, Meeting> meetings = meetings_of(a, loops_a, b);
-    const auto inside_a = extents_of(a.body), inside_b = extents_of(b.body);
+    const auto inside_a = extents_of(statements(a)), inside_b = extents_of(statements(b));
     for (size_t depth = most; depth > 0; --depth) {
       if (!keeps_cost(loops_a, loops_b, depth) || !keeps_lanes(*loops_a[depth - 1], *loops_b[depth - 1])) continue;
       bool shares = !must_share, apart = true;
@@ -184,13 +185,13 @@ class Fuser {
   std::map<BufferId, Meeting> meetings_of(const Kernel& a, const std::vector<const For*>& loops_a,
                                           const Kernel& b) const {
     std::map<BufferId, Meeting> out;
-    for_each_access(b.body, [&](const loop::Access& x) {
+    for_each_access(b, [&](const loop::Access& x) {
       Meeting& meeting = out[x.buffer];
       meeting.second.push_back(x.offset), meeting.written = meeting.written || x.write;
       if (BufferId state = old_value_[size_t(x.buffer)]; x.write && state >= 0)  // as if it were stored in place
         out[state].second.push_back(x.offset), out[state].written = true;
     });
-    const Block* block = &a.body;
+    const Block* block = &statements(a);
     for (size_t depth = 0; depth <= loops_a.size(); ++depth) {
       const bool inner = depth < loops_a.size();
       for (size_t k = 0; k < block->size() - (inner ? 1 : 0); ++k)
@@ -240,8 +241,8 @@ class Fuser {
     rename(moved, {[&](Register r) { return r + registers; }, [&](Variable v) { return variables.at(v); }, nullptr});
     a.registers.insert(a.registers.end(), b.registers.begin(), b.registers.end());
     a.comments.insert(a.comments.end(), b.comments.begin(), b.comments.end());
-    a.name = b.name;
-    Block* to = &a.body;
+    if (most_flops_[j] >= most_flops_[i]) a.name = b.name, most_flops_[i] = most_flops_[j];
+    Block* to = &statements(a);
     for (size_t d = 0; d < depth; ++d) to = &std::get<For>(to->back()).body;
     to->insert(to->end(), std::make_move_iterator(moved.begin()), std::make_move_iterator(moved.end()));
   }
@@ -251,6 +252,7 @@ class Fuser {
   std::vector<std::vector<int>> readers_;  // likewise, all so far
   std::vector<BufferId> old_value_;        // by buffer: the state whose new value it is
   std::vector<int> place_;                 // by kernel: itself, or where it was merged
+  std::vector<int64_t> most_flops_;        // by kernel: of the accumulation that it is named after
 };
 
 }  // namespace

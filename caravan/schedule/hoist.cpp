@@ -64,7 +64,7 @@ void hoist(Block& block) {
 
 Module hoist(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) hoist(kernel.body);
+  for (Kernel& kernel : out.kernels) hoist(statements(kernel));
   return out;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) { walk(kernel.body); }
+  Finder(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) { walk(statements(kernel)); }
   std::set<Variable> take() { return std::move(found_); }
 
  private:
@@ -80,7 +80,7 @@ void mark(Block& block, const std::set<Variable>& variables) {
 
 Module keep_loops(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) mark(kernel.body, Finder(module, kernel).take());
+  for (Kernel& kernel : out.kernels) mark(statements(kernel), Finder(module, kernel).take());
   return out;
 }
 

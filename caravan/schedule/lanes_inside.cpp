@@ -33,7 +33,7 @@ void turn(Block& block, int64_t lanes) {
 
 Module lanes_inside(const Module& module, const Target& target) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) turn(kernel.body, target.tuning.sum_lanes);
+  for (Kernel& kernel : out.kernels) turn(statements(kernel), target.tuning.sum_lanes);
   return out;
 }
 

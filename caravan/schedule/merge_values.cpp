@@ -23,8 +23,8 @@ class Merger {
     for (size_t r = 0; r < alias_.size(); ++r) alias_[r] = Register(r);
   }
   void run() {
-    merge(kernel_.body);
-    rename(kernel_.body, {[&](Register r) { return alias_[size_t(r)]; }, nullptr, nullptr});
+    merge(statements(kernel_));
+    rename(statements(kernel_), {[&](Register r) { return alias_[size_t(r)]; }, nullptr, nullptr});
   }
 
  private:

@@ -41,10 +41,10 @@ void split(const Kernel& kernel, const Target& target, std::vector<Kernel>& out)
   std::vector<Kernel> parts;
   Block definitions;
   bool after_parallel = true, any = false;
-  for (const Statement& s : kernel.body) {
+  for (const Statement& s : statements(kernel)) {
     if (std::holds_alternative<Define>(s)) {
       definitions.push_back(s);
-      if (!after_parallel) parts.back().body.push_back(s);
+      if (!after_parallel) statements(parts.back()).push_back(s);
       continue;
     }
     Statement statement = s;
@@ -54,7 +54,7 @@ void split(const Kernel& kernel, const Target& target, std::vector<Kernel>& out)
       parts.push_back(kernel);
       parts.back().body = definitions;
     }
-    parts.back().body.push_back(std::move(statement));
+    statements(parts.back()).push_back(std::move(statement));
     after_parallel = parallel, any = any || parallel;
   }
   if (!any) parts = {kernel};
@@ -67,10 +67,10 @@ Module parallelize(const Module& module, const Target& target) {
   Module out = module;
   out.kernels.clear();
   for (const Kernel& kernel : module.kernels) {
-    const bool can_split = std::all_of(kernel.body.begin(), kernel.body.end(), [](const Statement& s) {
+    const bool can_split = std::all_of(statements(kernel).begin(), statements(kernel).end(), [](const Statement& s) {
       return std::holds_alternative<For>(s) || std::holds_alternative<If>(s) || std::holds_alternative<Define>(s);
     });
-    if (can_split && !overwrites_loads(kernel.body))
+    if (can_split && !overwrites_loads(statements(kernel)))
       split(kernel, target, out.kernels);
     else
       out.kernels.push_back(kernel);

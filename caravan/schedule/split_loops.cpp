@@ -192,7 +192,7 @@ class Splitter {
 
 Module split_loops(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) Splitter(kernel).run(kernel.body);
+  for (Kernel& kernel : out.kernels) Splitter(kernel).run(statements(kernel));
   return out;
 }
 

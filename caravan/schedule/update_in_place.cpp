@@ -35,7 +35,7 @@ Module update_in_place(const Module& module) {
   std::vector<Accesses> accesses(out.buffers.size());
   size_t number = 0;
   for (size_t k = 0; k < out.kernels.size(); ++k)
-    for_each_access(out.kernels[k].body, [&](const loop::Access& a) {
+    for_each_access(statements(out.kernels[k]), [&](const loop::Access& a) {
       Accesses& of = accesses[size_t(a.buffer)];
       (a.write ? of.writes : of.reads).push_back({k, number++, *a.offset});
     });
@@ -53,7 +53,8 @@ Module update_in_place(const Module& module) {
       continue;
     }
     const size_t kernel = accesses[size_t(a.value)].writes[0].kernel;
-    rename(out.kernels[kernel].body, {nullptr, nullptr, [&](BufferId id) { return id == a.value ? a.state : id; }});
+    rename(statements(out.kernels[kernel]),
+           {nullptr, nullptr, [&](BufferId id) { return id == a.value ? a.state : id; }});
   }
   out.assignments = std::move(rest);
   return out;

@@ -157,9 +157,9 @@ class Vectorizer {
 Module vectorize(const Module& module, const Target& target) {
   Module out = module;
   for (Kernel& kernel : out.kernels) {
-    Vectorizer(kernel, target, target.tuning.few_sums, "_row").run(kernel.body);
+    Vectorizer(kernel, target, target.tuning.few_sums, "_row").run(statements(kernel));
     Vectorizer(kernel, target, target.tuning.many_sums, "_block")
-        .run(kernel.body);  // blocks of one row are taken together
+        .run(statements(kernel));  // blocks of one row are taken together
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "caravan/base/processors.h"
+#include "caravan/target/tuning_file.h"
 
 namespace caravan {
 
@@ -43,6 +44,7 @@ Target host(int threads) {
     out.l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE);
     out.l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE);
     out.l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE);
+    if (const std::string path = tuning_path(); !path.empty()) out.tuning = read_tuning(path);
     return out;
   }();
   Target out = known;

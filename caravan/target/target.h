@@ -9,7 +9,7 @@
 
 namespace caravan {
 
-// How loops are cut for a machine. Chosen by measurement.
+// How loops are cut for a machine. Chosen by measurement; a file may say otherwise (tuning_file.h).
 struct Tuning {
   // Partial sums of a long sum. A choice of bits, and so the same for every processor: a model gives the same numbers
   // on all of them.
@@ -50,8 +50,8 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-Target host(int threads = 0);                 // the processor that runs this; 0: as many threads as it may use
-Target plain_c();                             // a C99 compiler for a processor that nobody knows
+Target host(int threads = 0);  // the processor that runs this, with its tuning file; 0: as many threads as it may use
+Target plain_c();              // a C99 compiler for a processor that nobody knows
 std::string to_string(const Target& target);  // a line
 
 }  // namespace caravan

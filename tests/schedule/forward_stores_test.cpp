@@ -16,7 +16,7 @@ TEST(ForwardStores, BeforeAndAfter) {
        [] { return observe(relu(einsum("ij=>i", leaf("a", "3,4"))).named("y")); },
        {fuse},
        R"(
-kernel y
+kernel einsum
   for i < 3:
     r1:f32 := 0
     for j < 4:
@@ -44,7 +44,7 @@ kernel y
        [] { return observe((argmax("ij=>i", leaf("a", "3,4")) + 1).named("y")); },
        {fuse},
        R"(
-kernel y
+kernel argmax
   for i < 3:
     r1:f32 := 0
     r2:i64 := -1
@@ -116,7 +116,8 @@ TEST(ForwardStores,
   Module module;  // and what may be forwarded is
   module.name = program.name, module.symbols = program.symbols, module.buffers = program.buffers;
   module.assignments = program.assignments, module.observed = program.observed;
-  module.kernels.push_back({"k", {}, {"i"}, {DType::f32, DType::f32, DType::f32, DType::f32}, {first, put, get, keep}});
+  module.kernels.push_back(
+      {"k", {}, {"i"}, {DType::f32, DType::f32, DType::f32, DType::f32}, Block{first, put, get, keep}});
   EXPECT_NE(to_string(forward_stores(module)), to_string(module));
 }
 

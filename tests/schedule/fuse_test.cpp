@@ -17,7 +17,7 @@ TEST(Fuse, BeforeAndAfter) {
        [] { return observe(relu(leaf("w", "3->2")(leaf("x", "4|3")).named("h")).named("y")); },
        {},
        R"(
-kernel y
+kernel h
   for b0 < 4:
     for o0 < 2:
       r3:f32 := 0
@@ -56,7 +56,7 @@ kernel y
        [] { return observe(exp(einsum("ij=>i", leaf("a", "3,4")).named("s")).named("y")); },
        {},
        R"(
-kernel y
+kernel s
   for i < 3:
     r1:f32 := 0
     for j < 4:
@@ -207,6 +207,13 @@ TEST(Fuse, MustRefuse) {
        {}},
   };
   expect_refused(fuse, hand_rows);
+}
+
+TEST(Fuse, NamesAKernelAfterWhatComputesMostInIt) {
+  Tensor product = einsum("b|i; i->o => b|o", leaf("x", "4|3"), leaf("w", "3->2")).named("product");
+  const loop::Module module = fuse(lowered(observe(relu(product).named("r"))));
+  ASSERT_EQ(module.kernels.size(), 1u);
+  EXPECT_EQ(module.kernels[0].name, "product");
 }
 
 TEST(Fuse, KeepsLanes) {

@@ -34,7 +34,7 @@ kernel mul
        },
        {fuse, forward_stores},
        R"(
-kernel sub
+kernel einsum
   for o < 2:
     for i < 3:
       r3:f32 := 0

@@ -174,7 +174,7 @@ TEST(Vectorize, MustRefuse) {
 TEST(Vectorize, TheVerifierRefusesWhatCannotRunSideBySide) {
   auto refused = [](const Program& program) {
     loop::Module m = lowered(program);
-    std::get<loop::For>(m.kernels.back().body.back()).kind = loop::LoopKind::vector;
+    std::get<loop::For>(statements(m.kernels.back()).back()).kind = loop::LoopKind::vector;
     EXPECT_THROW(loop::verify(m), InternalError) << loops(m);
   };
   refused(observe(einsum("i => ", einsum("i=>i", leaf("a", "20")))) &

@@ -259,13 +259,29 @@ class Build {
 
 }  // namespace
 
+namespace {
+
+std::string key_of(const std::vector<std::string>& texts, const CompilerOptions& options, const Version& version) {
+  std::string content;
+  for (const std::string& text : texts) content += without_comments(text) + "\n";
+  return digest(content + options.compiler + "\n" + version.text + "\n" + joined(options.flags, " ") + "\n" +
+                processor());
+}
+
+}  // namespace
+
+std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options) {
+  const KernelCache cache(options.cache);
+  const std::string key = key_of(texts, options, version_of(options.compiler, cache));
+  std::vector<std::string> out;
+  for (size_t t = 0; t < texts.size(); ++t) out.push_back(Build::kept_text(cache.folder(), key, t, texts.size()));
+  return out;
+}
+
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options) {
   KernelCache cache(options.cache);
   const Version version = version_of(options.compiler, cache);
-  std::string content;
-  for (const std::string& text : texts) content += without_comments(text) + "\n";
-  const std::string key =
-      digest(content + options.compiler + "\n" + version.text + "\n" + joined(options.flags, " ") + "\n" + processor());
+  const std::string key = key_of(texts, options, version);
   auto made = [&](std::shared_ptr<Library> library, const std::string& place, bool found) {
     Compiled out{std::move(library), found, {}};
     for (size_t t = 0; t < texts.size(); ++t) out.sources.push_back(Build::kept_text(place, key, t, texts.size()));

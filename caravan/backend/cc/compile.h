@@ -72,4 +72,7 @@ struct Compiled {
 // folders and the reason where none takes the result; where the compiler cannot be run.
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {});
 
+// Where the texts are kept once they are compiled: their names begin with the hash of what is compiled.
+std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options);
+
 }  // namespace caravan::cc

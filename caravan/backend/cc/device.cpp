@@ -1,10 +1,12 @@
 #include "caravan/backend/cc/device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <set>
 
+#include "caravan/backend/cc/peaks.h"
 #include "caravan/backend/cc/pool.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/cc/untested_device.h"
@@ -36,9 +38,6 @@ Memory allocate(int64_t bytes) {
   return out;
 }
 
-// Functions that go into one text: small programs are one text, so that their kernels are compiled as a whole.
-constexpr size_t kFunctionsPerUnit = 16;
-
 using State = backend::States<Memory>::State;
 
 struct Store {
@@ -59,6 +58,19 @@ Array to_array(const Shape& shape, DType dtype, const void* from) {
   return out;
 }
 
+int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+// What one reading takes, which is in every time that is measured: about 20 ns.
+double reading_the_clock() {
+  constexpr int kReadings = 1000;
+  const int64_t start = nanoseconds();
+  int64_t end = start;
+  for (int k = 0; k < kReadings; ++k) end = nanoseconds();
+  return double(end - start) / kReadings;
+}
+
 class CcExecutable : public backend::Executable {
  public:
   CcExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Store> store)
@@ -68,7 +80,7 @@ class CcExecutable : public backend::Executable {
       throw StateError("the program `" + module_.name + "` needs " + std::to_string(memory.bytes) +
                        " bytes for its buffers, more than the limit of " +
                        std::to_string(store_->options.memory_limit) + ".");
-    compiled_ = compile(codegen::to_units(module_, kFunctionsPerUnit), store_->options.compiler);
+    compiled_ = compile(codegen::to_units(module_), store_->options.compiler);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
     try {
@@ -82,7 +94,7 @@ class CcExecutable : public backend::Executable {
 
     std::vector<bool> read(module_.buffers.size(), false);
     for (const loop::Kernel& kernel : module_.kernels)
-      loop::for_each_access(kernel.body, [&](const loop::Access& a) {
+      loop::for_each_access(kernel, [&](const loop::Access& a) {
         if (!a.write) read[size_t(a.buffer)] = true;
       });
     std::set<std::string> assigned;
@@ -118,6 +130,27 @@ class CcExecutable : public backend::Executable {
     run_steps_(&step_, symbols.data(), ranges.data(), steps);
     note_assigned();
   }
+  std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
+                                               const std::vector<int64_t>& ranges) override {
+    if (!timed_) {
+      timed_ = compile(codegen::to_units(module_, codegen::Entries::timed), store_->options.compiler);
+      run_timed_ = reinterpret_cast<RunTimed>(timed_->library->symbol(codegen::kTimedEntry));
+    }
+    make_ready(symbols);
+    step_.symbols = symbols.data();
+    std::vector<int64_t> spent(module_.kernels.size(), 0);
+    codegen::Laps laps{nanoseconds, nanoseconds(), spent.data()};
+    for (int64_t s = 0; s < steps; ++s) {
+      laps.last = nanoseconds();
+      run_timed_(&step_, &laps);
+      backend::next(symbols, ranges);
+    }
+    note_assigned();
+    const double reading = reading_the_clock();
+    std::vector<double> out;
+    for (const int64_t all : spent) out.push_back(std::max(0.0, double(all) - reading * double(steps)));
+    return out;
+  }
 
   Array observed(size_t which) const override {
     const BufferId id = module_.observed[which];
@@ -130,6 +163,7 @@ class CcExecutable : public backend::Executable {
 
  private:
   using Run = void (*)(const codegen::Step*);
+  using RunTimed = void (*)(const codegen::Step*, codegen::Laps*);
   using RunSteps = void (*)(const codegen::Step*, int64_t*, const int64_t*, int64_t);
   struct StateSlot {
     BufferId buffer;
@@ -154,6 +188,8 @@ class CcExecutable : public backend::Executable {
   std::shared_ptr<const plan::Plan> plan_;
   const loop::Module& module_;  // what runs
   Compiled compiled_;
+  std::optional<Compiled> timed_;  // made when it is first asked for
+  RunTimed run_timed_ = nullptr;
   Run run_ = nullptr;
   RunSteps run_steps_ = nullptr;
   Memory arena_;
@@ -173,6 +209,9 @@ class CcDevice : public backend::Device {
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     if (to_test_) store_->options.compiler = tested(*to_test_);
     return std::make_unique<CcExecutable>(std::move(plan), store_);
+  }
+  std::optional<Peaks> peaks() override {
+    return measure_peaks(*target(), store_->threads(), store_->options.compiler);
   }
   bool has(const std::string& state) const override { return store_->states.has(state); }
   Array read(const std::string& state) const override {

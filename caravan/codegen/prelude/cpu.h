@@ -6,8 +6,10 @@
 typedef float caravan_f32x2 __attribute__((vector_size(8), aligned(4), may_alias));
 typedef float caravan_f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float caravan_f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float caravan_f32x16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef double caravan_f64x2 __attribute__((vector_size(16), aligned(8), may_alias));
 typedef double caravan_f64x4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double caravan_f64x8 __attribute__((vector_size(64), aligned(8), may_alias));
 
 /* What a run is given. A parallel loop's chunks go to the pool, or are run in place where there is none. */
 typedef struct caravan_step {

@@ -1,0 +1,67 @@
+// caravan profile: where the time of a recipe's training step goes.
+#include "caravan/plan/profile.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "apps/commands.h"
+#include "apps/json_line.h"
+#include "apps/output_folder.h"
+#include "caravan/plot/profile.h"
+#include "caravan/runtime/compile_notice.h"
+
+namespace caravan::app {
+
+namespace {
+
+nlohmann::ordered_json to_json(const plan::Profile& profile) {
+  using Json = nlohmann::ordered_json;
+  Json out = {{"program", profile.program},
+              {"target", profile.target},
+              {"steps", profile.steps},
+              {"step_microseconds", profile.step_microseconds},
+              {"kernel_microseconds", profile.kernel_microseconds},
+              {"peak_gflops", profile.peaks.flops / 1e9}};
+  for (const Peaks::Memory& level : profile.peaks.memory)
+    out["peak_bandwidth"].push_back({{"bytes", level.bytes}, {"gigabytes_per_second", level.bandwidth / 1e9}});
+  for (const plan::KernelProfile& k : profile.kernels)
+    out["kernels"].push_back({{"number", k.number},
+                              {"name", k.name},
+                              {"microseconds", k.microseconds},
+                              {"share", k.share},
+                              {"gflops", k.gflops()},
+                              {"gigabytes_per_second", k.gigabytes()},
+                              {"of_peak", k.of_peak()},
+                              {"flops", k.cost.flops},
+                              {"read_bytes", k.cost.read_bytes},
+                              {"written_bytes", k.cost.written_bytes},
+                              {"loops", k.loops},
+                              {"from", k.from}});
+  return out;
+}
+
+}  // namespace
+
+int profile_command(const ProfileRequest& options, const Settings& settings) {
+  std::optional<OutputFile> picture;
+  if (!options.plot.empty()) picture.emplace(options.plot, "--plot");
+  const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
+  Context ctx({.seed = settings.seed(),
+               .device = settings.device(),
+               .threads = int(settings.threads()),
+               .cache = settings.cache(),
+               .passes_off = options.passes_off,
+               .compiling = notice_on_terminal()});
+  Routine step = ctx.compile(recipe.program);
+  plan::Profile profile = step.profile({.steps = options.steps, .first = recipe.at(0)});
+  profile.program = options.recipe;
+  if (picture) picture->write(plot::svg(profile));
+  if (options.json)
+    std::cout << json_line(to_json(profile));
+  else
+    std::cout << plan::to_string(profile, options.top);
+  return kDone;
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,104 @@
+#include "caravan/backend/cc/peaks.h"
+
+#include <chrono>
+
+#include "caravan/codegen/c.h"
+
+namespace caravan::cc {
+
+namespace {
+
+// One chunk of each. Twelve independent sums hide the latency of an addition on every processor in use; each takes a
+// vector register. The copy goes from one half of a chunk's memory to the other.
+constexpr const char* kText = R"(
+typedef float caravan_widest __attribute__((vector_size(CARAVAN_VECTOR_BYTES)));
+void caravan_compute(const caravan_step* step, int64_t chunk) {
+  caravan_widest* out = (caravan_widest*)step->buffers[chunk];
+  caravan_widest sums[12], factor = out[0];
+  for (int k = 0; k < 12; ++k) sums[k] = out[k];
+  for (int64_t i = 0; i < step->symbols[0]; ++i)
+    for (int k = 0; k < 12; ++k) sums[k] = sums[k] * factor + factor;
+  for (int k = 0; k < 12; ++k) out[k] = sums[k];
+}
+void caravan_copy(const caravan_step* step, int64_t chunk) {
+  char* memory = step->buffers[chunk];
+  const int64_t half = step->symbols[1];
+  for (int64_t i = 0; i < step->symbols[0]; ++i) {
+    memcpy(memory + half, memory, half);
+    __asm__ volatile("" : : "r"(memory) : "memory");
+  }
+}
+)";
+constexpr int kSums = 12;
+
+class Measurement {
+ public:
+  Measurement(const Target& target, Pool* pool, const CompilerOptions& options)
+      : target_(target), pool_(pool), chunks_(pool ? pool->threads() : 1), memory_(size_t(chunks_)) {
+    CompilerOptions fused = options;
+    fused.flags.push_back("-ffp-contract=fast");
+    fused.progress = nullptr;
+    const std::string size = "#define CARAVAN_VECTOR_BYTES " + std::to_string(target.vector_bytes) + "\n";
+    library_ = compile({codegen::cpu_prelude(false) + size + kText}, fused).library;
+  }
+
+  Peaks run() {
+    Peaks out;
+    out.flops = best("caravan_compute", kSums * target_.vector_bytes, double(target_.vector_bytes) / 4 * kSums * 2);
+    constexpr int64_t kMost = int64_t(128) << 20;  // bytes that are copied to and from, however large caches are
+    const int64_t main_memory = std::max(kMost, 4 * target_.l3);
+    for (const auto& [bytes, shared] :
+         {std::pair{target_.l1, false}, {target_.l2, false}, {target_.l3, true}, {main_memory, true}}) {
+      if (bytes == 0) continue;
+      const int64_t all = shared ? bytes : bytes * chunks_;
+      if (!out.memory.empty() && all <= out.memory.back().bytes) continue;
+      const int64_t of_chunk = std::min(all / 2, kMost) / chunks_ / 128 * 128;  // half: the rest is for what else runs
+      out.memory.push_back({all, best("caravan_copy", of_chunk, double(of_chunk))});
+    }
+    return out;
+  }
+
+ private:
+  // Of a function with so many bytes for each chunk, of which an iteration makes `units`: units a second, the best of a
+  // few trials of milliseconds.
+  double best(const char* function, int64_t bytes, double units) {
+    const auto chunk = reinterpret_cast<Pool::Chunk>(library_->symbol(function));
+    std::vector<void*> buffers;
+    for (std::vector<std::byte>& memory : memory_) {
+      memory.assign(size_t(bytes + kAlignment), std::byte{0});
+      const auto at = reinterpret_cast<uintptr_t>(memory.data());
+      buffers.push_back(memory.data() + (kAlignment - at % kAlignment) % kAlignment);
+    }
+    int64_t symbols[2] = {1, bytes / 2};
+    codegen::Step step;
+    step.buffers = buffers.data(), step.symbols = symbols;
+    auto seconds = [&] {
+      const auto start = std::chrono::steady_clock::now();
+      if (pool_)
+        pool_->run(chunk, &step, chunks_);
+      else
+        chunk(&step, 0);
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    constexpr double kTrial = 4e-3;  // seconds
+    while (seconds() < kTrial && symbols[0] < (int64_t(1) << 40)) symbols[0] *= 2;
+    double out = 0;
+    for (int trial = 0; trial < 5; ++trial) out = std::max(out, units * double(symbols[0] * chunks_) / seconds());
+    return out;
+  }
+
+  static constexpr int64_t kAlignment = 64;
+  const Target& target_;
+  Pool* pool_;
+  int64_t chunks_;
+  std::vector<std::vector<std::byte>> memory_;
+  std::shared_ptr<Library> library_;
+};
+
+}  // namespace
+
+Peaks measure_peaks(const Target& target, Pool* pool, const CompilerOptions& options) {
+  return Measurement(target, pool, options).run();
+}
+
+}  // namespace caravan::cc

@@ -1,0 +1,109 @@
+#include "caravan/plan/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <utility>
+
+namespace caravan::plan {
+
+double KernelProfile::gflops() const { return microseconds > 0 ? double(cost.flops) / microseconds / 1e3 : 0; }
+double KernelProfile::gigabytes() const {
+  return microseconds > 0 ? double(cost.read_bytes + cost.written_bytes) / microseconds / 1e3 : 0;
+}
+double KernelProfile::of_peak() const { return microseconds > 0 ? least_microseconds / microseconds : 0; }
+
+std::vector<std::string> KernelProfile::origins() const {
+  std::vector<std::string> out;
+  for (const std::string& text : from) {
+    const size_t mark = text.rfind("# ");
+    const std::string origin = mark == text.npos ? text : text.substr(mark + 2);
+    if (std::find(out.begin(), out.end(), origin) == out.end()) out.push_back(origin);
+  }
+  return out;
+}
+
+Profile make_profile(const Plan& plan, const std::vector<double>& nanoseconds, const Peaks& peaks) {
+  Profile out;
+  out.program = plan.program.name;
+  out.target = to_string(plan.target);
+  out.peaks = peaks;
+  const loop::Module& module = plan.scheduled;
+  for (size_t k = 0; k < module.kernels.size(); ++k) {
+    const loop::Kernel& kernel = module.kernels[k];
+    KernelProfile row;
+    row.number = k, row.name = kernel.name, row.from = kernel.comments;
+    row.microseconds = nanoseconds[k] / 1e3;
+    row.cost = cost(module, kernel);
+    row.least_microseconds = 1e6 * peaks.seconds(row.cost.flops, row.cost.read_bytes + row.cost.written_bytes);
+    const loop::LibraryCall* call = loop::library_call(kernel);
+    row.loops = call ? std::string(loop::name(call->function)) : loop::loops_text(kernel);
+    out.kernel_microseconds += row.microseconds;
+    out.kernels.push_back(std::move(row));
+  }
+  for (KernelProfile& row : out.kernels)
+    row.share = out.kernel_microseconds > 0 ? row.microseconds / out.kernel_microseconds : 0;
+  std::stable_sort(out.kernels.begin(), out.kernels.end(),
+                   [](const KernelProfile& a, const KernelProfile& b) { return a.microseconds > b.microseconds; });
+  return out;
+}
+
+namespace {
+
+std::string size_text(int64_t bytes) {
+  if (bytes >= int64_t(1) << 20) return fmt::format("{} MiB", bytes >> 20);
+  return fmt::format("{} KiB", bytes >> 10);
+}
+// Three digits that matter, whatever the size.
+std::string time_text(double microseconds) {
+  return fmt::format("{:.{}f}", microseconds,
+                     microseconds < 10     ? 3
+                     : microseconds < 100  ? 2
+                     : microseconds < 1000 ? 1
+                                           : 0);
+}
+std::string cut(const std::string& text, size_t most) {
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+std::string peaks_text(const Peaks& peaks) {
+  if (peaks.flops == 0) return "";
+  std::string out = fmt::format("at best {:.0f} GFLOP/s", peaks.flops / 1e9);
+  for (size_t k = 0; k < peaks.memory.size(); ++k) {
+    const bool last = k + 1 == peaks.memory.size();
+    out += fmt::format(", {:.0f} GB/s {}", peaks.memory[k].bandwidth / 1e9,
+                       last ? "beyond" : "within " + size_text(peaks.memory[k].bytes));
+  }
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string to_string(const Profile& profile, size_t most) {
+  std::string out = fmt::format("{} on {}\n", profile.program, profile.target) + peaks_text(profile.peaks);
+  out += fmt::format("a step takes {} us; its {} kernels one by one {} us (mean of {} steps)\n\n",
+                     time_text(profile.step_microseconds), profile.kernels.size(),
+                     time_text(profile.kernel_microseconds), profile.steps);
+  out += fmt::format("{:>6} {:>9} {:>8} {:>7} {:>8}  {}\n", "share", "us", "GFLOP/s", "GB/s", "of peak", "kernel");
+  const size_t shown = most == 0 ? profile.kernels.size() : std::min(most, profile.kernels.size());
+  for (size_t k = 0; k < shown; ++k) {
+    const KernelProfile& row = profile.kernels[k];
+    const std::string of_peak = row.least_microseconds > 0 ? fmt::format("{:.0f}%", 100 * row.of_peak()) : "";
+    out += fmt::format("{:>5.1f}% {:>9} {:>8.2f} {:>7.2f} {:>8}  {} {}\n", 100 * row.share, time_text(row.microseconds),
+                       row.gflops(), row.gigabytes(), of_peak, row.number, row.name);
+    if (!row.loops.empty()) out += fmt::format("        loops {}\n", cut(row.loops, 64));
+    const char* word = "from";
+    for (const std::string& origin : row.origins())
+      out += fmt::format("        {:<5} {}\n", std::exchange(word, ""), cut(origin, 64));
+  }
+  if (shown < profile.kernels.size()) {
+    double rest = 0;
+    for (size_t k = shown; k < profile.kernels.size(); ++k) rest += profile.kernels[k].share;
+    out += fmt::format("{:>5.1f}%  {} other kernels\n", 100 * rest, profile.kernels.size() - shown);
+  }
+  return out;
+}
+
+std::ostream& operator<<(std::ostream& out, const Profile& profile) { return out << to_string(profile); }
+
+}  // namespace caravan::plan

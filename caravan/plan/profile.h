@@ -1,0 +1,51 @@
+// Where the time of a step goes: what each kernel of a plan took, beside what it costs and what the machine would need.
+//
+//     auto profile = routine.profile({.first = {{batch, 0}}});
+//     std::cout << profile;                         // a table, the slowest kernel first
+//     write_file("profile.svg", plot::svg(profile));
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "caravan/plan/cost.h"
+#include "caravan/plan/plan.h"
+#include "caravan/target/peaks.h"
+
+namespace caravan::plan {
+
+struct KernelProfile {
+  size_t number = 0;              // of the kernel, in the order in which kernels run
+  std::string name;               // of the accumulation in it that computes most
+  double microseconds = 0;        // of one step
+  double share = 0;               // of the time of all kernels, 0 to 1
+  KernelCost cost;                // operations and bytes, estimated from its loops
+  double least_microseconds = 0;  // that this machine needs for them at best; 0: not known
+  std::string loops;              // "b0 10 parallel (o0 16 vector (i0 2))"
+  std::vector<std::string> from;  // its accumulations, with the lines of the user's program that they come from
+  std::vector<std::string> origins() const;  // what the user wrote: "w1(x), moons.cpp:16", each once
+  double gflops() const;                     // 1e9 operations a second
+  double gigabytes() const;                  // 1e9 bytes a second, read and written
+  double of_peak() const;                    // least_microseconds / microseconds
+};
+
+struct Profile {
+  std::string program;
+  std::string target;              // the machine, in a line
+  int64_t steps = 0;               // that were measured
+  double step_microseconds = 0;    // of a step as it runs otherwise, without a clock between its kernels
+  double kernel_microseconds = 0;  // the sum of the kernels' times
+  Peaks peaks;
+  std::vector<KernelProfile> kernels;  // the slowest first
+};
+
+// From the nanoseconds that each kernel of the plan took in one step.
+Profile make_profile(const Plan& plan, const std::vector<double>& nanoseconds, const Peaks& peaks);
+
+// As a table of the slowest kernels; 0: of all.
+std::string to_string(const Profile& profile, size_t most = 0);
+std::ostream& operator<<(std::ostream& out, const Profile& profile);
+
+}  // namespace caravan::plan
