@@ -16,6 +16,13 @@ struct Row {
   double microseconds, least;
 };
 
+std::string time_text(double microseconds) {
+  return microseconds < 1000 ? fmt::format("{:.3g} us", microseconds) : fmt::format("{:.0f} us", microseconds);
+}
+std::string cut(const std::string& text, size_t most) {
+  return text.size() <= most ? text : text.substr(0, most - 2) + "..";
+}
+
 std::vector<Row> rows_of(const plan::Profile& profile, size_t most) {
   std::vector<Row> out;
   Row rest{"", "", 0, 0};
@@ -44,11 +51,11 @@ std::string svg(const plan::Profile& profile, size_t most) {
   std::vector<std::string> names;
   double longest_time = 0;
   for (const Row& row : rows) names.push_back(row.name), longest_time = std::max(longest_time, row.microseconds);
-  Page page{.width = 420,
+  Page page{.width = 300,
             .height = kLine * double(rows.size()),
             .left = 24 + 7 * double(longest(names)),
             .top = 64,
-            .right = 330,
+            .right = 420,
             .bottom = 40,
             .framed = false};
   for (size_t k = 0; k < rows.size(); ++k) {
@@ -60,16 +67,16 @@ std::string svg(const plan::Profile& profile, size_t most) {
     page.box(page.left, top + (kLine - kBar) / 2, part * page.width, kBar, "#a9c3e0");
     page.box(page.left, top + (kLine - kBar) / 2, least * page.width, kBar, kBlue);
     const double share = profile.kernel_microseconds > 0 ? row.microseconds / profile.kernel_microseconds : 0;
-    const std::string note = row.note.empty() ? "" : "  " + row.note;
+    const std::string note = row.note.empty() ? "" : ": " + cut(row.note, 48);
     page.label(page.left + part * page.width + 6, base, "start",
-               fmt::format("{:.4g} us, {:.1f}%{}", row.microseconds, 100 * share, note));
+               fmt::format("{}, {:.1f}%{}", time_text(row.microseconds), 100 * share, note));
   }
   page.line(page.left, page.top, page.left, page.top + page.height, kInk);
   page.label(page.left, page.top - 12, "start", profile.target, kInk, 11);
   if (profile.peaks.flops > 0)
     page.label(page.left, page.top + page.height + 22, "start",
                "dark: what the machine's arithmetic or memory would need at best", kInk, 11);
-  return page.finish(fmt::format("{}: {:.4g} us a step, {} kernels", profile.program, profile.step_microseconds,
+  return page.finish(fmt::format("{}: {} a step, {} kernels", profile.program, time_text(profile.step_microseconds),
                                  profile.kernels.size()));
 }
 

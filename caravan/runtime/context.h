@@ -63,6 +63,7 @@ struct WriteOptions {
 
 using IndexValues = std::vector<std::pair<Index, int64_t>>;  // the value of each static index in a run
 
+// What Routine::profile measures.
 struct ProfileOptions {
   int64_t steps = 0;    // that are measured; 0: as many as run in about half a second
   IndexValues first{};  // the indices of the first of them
