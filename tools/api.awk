@@ -77,7 +77,7 @@ function sentence(text, lines, n, i, j, parts, m, out, code) {
     out = out (i > 1 ? "\n" : "") lines[i]
   }
   # A word becomes the beginning of a sentence, unless it is a name: `f of ..`, `a plus b`, `state := ..`.
-  if (out ~ /^([a-z][a-z]+([ ,;:.]|$)|a [a-z][a-z])/ && out !~ /^([a-z]+ :?[=+*\/<-]|a (plus|minus|times|divided) )/) out = toupper(substr(out, 1, 1)) substr(out, 2)
+  if (out ~ /^([a-z][a-z]+([ ,;:.]|$)|a [a-z][a-z])/ && out !~ /^([a-z]+ :?[=+*\/<\\-]|a (plus|minus|times|divided) )/) out = toupper(substr(out, 1, 1)) substr(out, 2)
   if (!code && out !~ /[.:!?][)]?$/) out = out "."
   return out
 }

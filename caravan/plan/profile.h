@@ -16,6 +16,7 @@
 
 namespace caravan::plan {
 
+// One kernel of a step.
 struct KernelProfile {
   size_t number = 0;              // of the kernel, in the order in which kernels run
   std::string name;               // of the accumulation in it that computes most
@@ -31,13 +32,14 @@ struct KernelProfile {
   double of_peak() const;                    // least_microseconds / microseconds
 };
 
+// All kernels of a step.
 struct Profile {
-  std::string program;
-  std::string target;              // the machine, in a line
-  int64_t steps = 0;               // that were measured
-  double step_microseconds = 0;    // of a step as it runs otherwise, without a clock between its kernels
-  double kernel_microseconds = 0;  // the sum of the kernels' times
-  Peaks peaks;
+  std::string program;                 // its name
+  std::string target;                  // the machine, in a line
+  int64_t steps = 0;                   // that were measured
+  double step_microseconds = 0;        // of a step as it runs otherwise, without a clock between its kernels
+  double kernel_microseconds = 0;      // the sum of the kernels' times
+  Peaks peaks;                         // what the machine can do at best
   std::vector<KernelProfile> kernels;  // the slowest first
 };
 
@@ -46,6 +48,6 @@ Profile make_profile(const Plan& plan, const std::vector<double>& nanoseconds, c
 
 // As a table of the slowest kernels; 0: of all.
 std::string to_string(const Profile& profile, size_t most = 0);
-std::ostream& operator<<(std::ostream& out, const Profile& profile);
+std::ostream& operator<<(std::ostream& out, const Profile& profile);  // the table
 
 }  // namespace caravan::plan
