@@ -13,6 +13,7 @@
 #include "caravan/plot/plot.h"
 #include "caravan/plot/sheet.h"
 #include "caravan/runtime/context.h"
+#include "caravan/runtime/function.h"
 #include "caravan/runtime/nonfinite.h"
 #include "caravan/runtime/see.h"
 #include "caravan/runtime/trace.h"

@@ -62,6 +62,9 @@ class Device {
   virtual Array read(const std::string& state) const = 0;                             // a copy of a state that it has
   virtual void write(const std::string& state, const Array& value, DType dtype) = 0;  // keeps the value, as `dtype`
   virtual std::vector<std::string> names() const = 0;                                 // of all states that it has
+  // Where the elements of a state lie in this process, in the precision that it was declared with; null where the
+  // device keeps them in another form.
+  virtual const void* memory([[maybe_unused]] const std::string& state) const { return nullptr; }
   // Writes a state where it lies, without an array beside it: `fill` is given the memory of all of its elements. One
   // that keeps its states in another form makes an array of it.
   virtual void fill(const std::string& state, const Shape& shape, DType dtype,

@@ -1,132 +1,82 @@
 #include "caravan/runtime/context.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <set>
 
-#include "caravan/backend/backend.h"
-#include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
 #include "caravan/ir/text.h"
 #include "caravan/plan/profile.h"
+#include "caravan/runtime/context_impl.h"
 #include "caravan/runtime/devices.h"
-#include "caravan/runtime/ids.h"
-#include "caravan/runtime/initial_values.h"
-#include "caravan/tensor/infer.h"
 
 namespace caravan {
 
-struct Context::Impl {
-  struct Info {
-    Shape shape;
-    DType dtype = DType::f32;
-    bool declared = true;    // by a program; otherwise written by name alone, and any float precision may adopt it
-    uint64_t writes = 0;     // by the host, its initial value among them
-    bool from_host = false;  // its value; otherwise a program assigned it
-    bool input = false;      // declared without an initialiser, and no program assigns it
-    bool created = false;    // by a write that said so
-    Init init{Init::Kind::none, 0, 0, nullptr};  // what it was filled from, or would have been
-    StateOwnerRef owner{};                       // the optimiser whose program was compiled last, if any
-  };
-  ContextOptions options;
-  std::unique_ptr<backend::Device> device;
-  std::map<std::string, Info> info;  // of states that programs use or the user wrote
-  uint64_t writes = 0;               // to all states
-  bool has_programs = false;
-  uint64_t resets = 0;  // after each, the states of an optimiser may have gone to another
-
-  void write(const std::string& name, const Array& value) {
-    device->write(name, value, info.at(name).dtype);
-    note_written(name);
+bool fits_given(const StateNode& state, const Shape& shape) {
+  const GivenRow* rows[] = {&state.batch, &state.input, &state.output};
+  for (RowKind kind : kRowKinds) {
+    const GivenRow& given = *rows[size_t(kind)];
+    if (!given.given) continue;
+    if (given.extents.size() != shape[kind].size()) return false;
+    for (size_t i = 0; i < given.extents.size(); ++i)
+      if (const Extent& e = given.extents[i]; !e.captured && e.size != shape[kind][i].size) return false;
   }
-  void initialise(const std::string& name) {
-    const Info& to = info.at(name);
-    fill_initial(*device, {name, to.shape, to.dtype, to.init}, options.seed, options.threads);
-    note_written(name);
-  }
-  void note_written(const std::string& name) {
-    Info& to = info.at(name);
-    ++to.writes, ++writes;
-    to.from_host = true;
-  }
-  KnownShapes known() const {
-    KnownShapes out;
-    for (const auto& [name, i] : info)
-      if (device->has(name)) out[name] = i.shape;
-    return out;
-  }
-};
-
-struct Routine::Impl {
-  std::shared_ptr<Context::Impl> context;
-  std::shared_ptr<const plan::Plan> plan;   // what the device needs of it
-  std::shared_ptr<const plan::Plan> shown;  // all of it, where the device does not need it and somebody asked
-  std::unique_ptr<backend::Executable> executable;
-  std::vector<Tensor> observed;
-  std::vector<std::string> indices;
-  std::vector<int64_t> symbols, ranges;  // kept, so that a step allocates nothing
-  bool ran = false;
-
-  // Ids in states are looked at when the host wrote them since the last look.
-  struct StateIds {
-    IdUse use;
-    uint64_t seen = 0;  // writes
-  };
-  std::vector<StateIds> ids;
-  uint64_t seen = 0;
-  void check_written_ids() {
-    if (ids.empty() || seen == context->writes) return;
-    for (StateIds& i : ids) {
-      const ir::Program& program = plan->program;
-      const std::string& name = program.buffers[size_t(i.use.leaf)].name;
-      const Context::Impl::Info& info = context->info.at(name);
-      if (i.seen != info.writes && info.from_host) check_ids(program, i.use, context->device->read(name));
-      i.seen = info.writes;
-    }
-    seen = context->writes;
-  }
-  // After a reset, an optimiser's states are those of the first that uses them.
-  struct Owned {
-    std::string name;
-    Context::Impl::Info* info;
-    StateOwnerRef owner;
-  };
-  std::vector<Owned> owned;
-  uint64_t seen_resets = 0;
-  void check_owners() {
-    if (seen_resets == context->resets) return;
-    for (const Owned& o : owned) check_owner(o.name, o.info->owner, o.owner);
-    for (const Owned& o : owned) o.info->owner = o.owner;
-    seen_resets = context->resets;
-  }
-  std::vector<Context::Impl::Info*> assigned;
-  void note_run() {
-    for (Context::Impl::Info* info : assigned) info->from_host = false;
-    ran = true;
-  }
-};
+  return true;
+}
 
 namespace {
 
 // The first value of a state must have the sizes that the state was declared with.
 void check_given(const StateNode& state, const Shape& shape, Source where) {
+  if (fits_given(state, shape)) return;
   const GivenRow* rows[] = {&state.batch, &state.input, &state.output};
   for (RowKind kind : kRowKinds) {
     const GivenRow& given = *rows[size_t(kind)];
     if (!given.given) continue;
-    bool fits = given.extents.size() == shape[kind].size();
     std::string sizes;
-    for (size_t i = 0; i < given.extents.size(); ++i) {
-      const Extent& e = given.extents[i];
-      sizes += (i ? "," : "") + (e.captured ? std::string("?") : std::to_string(e.size));
-      fits = fits && (e.captured || e.size == shape[kind][i].size);
-    }
+    for (const Extent& e : given.extents)
+      sizes += (sizes.empty() ? "" : ",") + (e.captured ? std::string("?") : std::to_string(e.size));
+    bool fits = given.extents.size() == shape[kind].size();
+    for (size_t i = 0; fits && i < given.extents.size(); ++i)
+      fits = given.extents[i].captured || given.extents[i].size == shape[kind][i].size;
     if (!fits)
       throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " +
                        std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
                        " cannot be written to it.");
   }
+}
+
+// Is every number of precision `from` one of precision `to`?
+bool holds_all(DType to, DType from) {
+  switch (from) {
+    case DType::boolean: return true;
+    case DType::u8: return to != DType::boolean && to != DType::bf16;
+    case DType::i32: return to == DType::i64 || to == DType::f64;
+    case DType::f16:
+    case DType::bf16: return to == DType::f32 || to == DType::f64;
+    case DType::f32: return to == DType::f64;
+    default: return false;
+  }
+}
+
+bool has_shape(const std::vector<Shape>& shapes, const Shape& shape) {
+  return std::any_of(shapes.begin(), shapes.end(), [&](const Shape& s) { return same_sizes(s, shape); });
+}
+
+// What inference is told of the states that exist. An input that the program declares with other sizes than its value
+// has is told nothing of: it gets a value of those sizes before it runs.
+KnownShapes known_for(const Program& program, KnownShapes known,
+                      const std::function<bool(const std::string&)>& is_input) {
+  std::vector<Tensor> roots = program.observed();
+  for (const Program::Assignment& a : program.assignments()) roots.push_back(a.state), roots.push_back(a.value);
+  for (const Tensor& t : topological(roots, false)) {
+    const StateNode* state = t.node().state();
+    if (!state || state->init.kind != Init::Kind::none || !is_input(state->name)) continue;
+    if (auto at = known.find(state->name); at != known.end() && !fits_given(*state, at->second)) known.erase(at);
+  }
+  return known;
 }
 
 }  // namespace
@@ -141,7 +91,8 @@ uint64_t Context::seed() const { return impl_->options.seed; }
 std::string Context::device() const { return impl_->device->name(); }
 
 Routine Context::compile(const Program& program) {
-  Inference inference(program, impl_->known());
+  auto is_input = [&](const std::string& name) { return impl_->is_input(name); };
+  Inference inference(program, known_for(program, impl_->known(), is_input));
   auto routine = std::make_shared<Routine::Impl>();
   std::vector<Tensor> tensors;
   const ir::Program solved = to_ir(program, inference, &tensors);
@@ -182,13 +133,22 @@ Routine Context::compile(const Program& program) {
       if (!now.owner) now.owner = at->second.owner;
       if (now.input) now.init = at->second.init;
       now.writes = at->second.writes, now.from_host = at->second.from_host;
+      now.shapes = at->second.shapes;
       if (at->second.declared) now.input = now.input && at->second.input;
     }
+    if (now.input && !has_shape(now.shapes, shape)) now.shapes.push_back(shape);
     if (impl_->device->has(state->name)) {
-      if (at != impl_->info.end() && at->second.dtype != t.dtype())
-        adopted[state->name] = impl_->device->read(state->name);
+      if (at != impl_->info.end() && at->second.any_axes && at->second.shape.sizes() != shape.sizes())
+        throw ShapeError("`" + state->name + "` was loaded with the sizes " + to_string(at->second.shape) +
+                         ", but the program (" + to_string(t.node().where) + ") has it as " + to_string(shape) + ".");
+      if (at != impl_->info.end() && (at->second.dtype != t.dtype() || at->second.any_axes))
+        adopted[state->name] = impl_->device->read(state->name).reshaped(shape);
       continue;
     }
+    if (impl_->loaded && !state->owner && state->init.kind != Init::Kind::none)
+      throw StateError("`" + state->name + "` (" + to_string(t.node().where) +
+                       ") is not among the states that were loaded into the Context; compile the program before "
+                       "loading, and load with {.allow_missing = true}, to begin with its initial value.");
     if (now.init.kind != Init::Kind::none) {
       check_initial({state->name, shape, t.dtype(), now.init});
       fresh.push_back(state->name);
@@ -202,7 +162,19 @@ Routine Context::compile(const Program& program) {
                          name + "`, which nothing was written to? If both exist, write `" + written +
                          "` by its tensor or with {.create = true}.");
   }
-  routine->plan = backend::needed_plan(*impl_->device, solved, {impl_->options.passes_off});
+  for (const auto& a : solved.assignments) {
+    const std::string& name = solved.buffers[size_t(a.state)].name;
+    routine->assigned_names.push_back(name);
+    if (impl_->lent.count(name)) impl_->check_may_change(name);
+  }
+  for (const auto& [name, value] : adopted) impl_->check_may_change(name);
+  KnownShapes shapes;
+  for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
+  routine->plan = impl_->plans->find(program, shapes);
+  if (!routine->plan) {
+    routine->plan = backend::needed_plan(*impl_->device, solved, {impl_->options.passes_off});
+    impl_->plans->keep(program, shapes, routine->plan);
+  }
   routine->executable = impl_->device->prepare(routine->plan);
   routine->symbols.resize(routine->indices.size());
   for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
@@ -211,6 +183,8 @@ Routine Context::compile(const Program& program) {
   for (const auto& a : solved.assignments)
     routine->assigned.push_back(&impl_->info.at(solved.buffers[size_t(a.state)].name));
   for (Impl::Info* assigned : routine->assigned) assigned->input = false;
+  for (const auto& [name, i] : info)
+    if (const Impl::Info& kept = impl_->info.at(name); kept.input) routine->inputs.push_back({name, i.shape, &kept});
   for (const Tensor& t : tensors)
     if (const StateNode* state = t.node().state(); state && state->owner)
       routine->owned.push_back({state->name, &impl_->info.at(state->name), state->owner});
@@ -234,7 +208,9 @@ void Routine::bind(const IndexValues& values) {
 
 void Routine::run(const IndexValues& values) {
   bind(values);
+  impl_->check_may_assign();
   impl_->check_owners();
+  impl_->check_input_sizes();
   impl_->check_written_ids();
   try {
     impl_->executable->run(impl_->symbols);
@@ -253,7 +229,9 @@ void Routine::run_steps(int64_t steps, const IndexValues& first) {
     if (impl_->ranges[k] == 0 && impl_->symbols[k] > std::numeric_limits<int64_t>::max() - steps)
       throw StateError("`run_steps` of " + std::to_string(steps) + " steps would take the index `" + impl_->indices[k] +
                        "` from " + std::to_string(impl_->symbols[k]) + " beyond the largest number there is.");
+  impl_->check_may_assign();
   impl_->check_owners();
+  impl_->check_input_sizes();
   impl_->check_written_ids();
   impl_->executable->run_steps(steps, impl_->symbols, impl_->ranges);
   impl_->note_run();
@@ -336,38 +314,45 @@ std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const Index
   return out;
 }
 
-ir::Program Context::solved(const Program& program) const { return to_ir(program, Inference(program, impl_->known())); }
+ir::Program Context::solved(const Program& program) const {
+  auto is_input = [&](const std::string& name) { return impl_->is_input(name); };
+  return to_ir(program, Inference(program, known_for(program, impl_->known(), is_input)));
+}
 std::shared_ptr<const plan::Plan> Context::plan(const Program& program) const {
   return backend::plan_for(*impl_->device, solved(program), {impl_->options.passes_off});
 }
 std::map<std::string, Shape> Context::shapes() const { return impl_->known(); }
-Shape Context::shape(const Tensor& tensor) { return Inference(observe(tensor), impl_->known()).shape(tensor); }
+Shape Context::shape(const Tensor& tensor) {
+  const Program program = observe(tensor);
+  auto is_input = [&](const std::string& name) { return impl_->is_input(name); };
+  return Inference(program, known_for(program, impl_->known(), is_input)).shape(tensor);
+}
 
 bool Context::has(const std::string& name) const { return impl_->device->has(name); }
-bool Context::is_input(const std::string& name) const {
-  const auto at = impl_->info.find(name);
-  return at != impl_->info.end() && at->second.input;
-}
+bool Context::is_input(const std::string& name) const { return impl_->is_input(name); }
 DType Context::dtype(const std::string& name) const {
   return has(name) ? impl_->info.at(name).dtype : read(name).dtype();
 }
 std::vector<std::string> Context::names() const { return impl_->device->names(); }
 
-Array Context::read(const std::string& name) const {
-  if (!has(name)) {
-    std::string known;
-    for (const std::string& n : names()) known += (known.empty() ? " It has: " : ", ") + n;
-    throw StateError("the Context has no state `" + name +
-                     "`; it exists after a program that uses it was compiled, or after a write." +
-                     (known.empty() ? "" : known + "."));
-  }
-  return impl_->device->read(name);
+void Context::check_has(const std::string& name) const {
+  if (has(name)) return;
+  std::string known;
+  for (const std::string& n : names()) known += (known.empty() ? " It has: " : ", ") + n;
+  throw StateError("the Context has no state `" + name +
+                   "`; it exists after a program that uses it was compiled, or after a write." +
+                   (known.empty() ? "" : known + "."));
 }
-Array Context::read(const Tensor& state) const {
-  if (const StateNode* s = state.node().state()) return read(s->name);
+const std::string& Context::name_of(const Tensor& state) {
+  if (const StateNode* s = state.node().state()) return s->name;
   throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) +
                    ") is computed, not state: observe it in a program, or use eval.");
 }
+Array Context::read(const std::string& name) const {
+  check_has(name);
+  return impl_->device->read(name);
+}
+Array Context::read(const Tensor& state) const { return read(name_of(state)); }
 
 void Context::check_write(const std::string& name, const Array& value, const WriteOptions& options) const {
   auto at = impl_->info.find(name);
@@ -382,10 +367,10 @@ void Context::check_write(const std::string& name, const Array& value, const Wri
   }
   const Shape& shape = at->second.shape;
   const DType dtype = at->second.dtype;
-  if (!same_sizes(shape, value.shape()))
+  if (!same_sizes(shape, value.shape()) && !has_shape(at->second.shapes, value.shape()))
     throw ShapeError("`" + name + "` has the shape " + to_string(shape) + "; an array of shape " +
                      to_string(value.shape()) + " cannot be written to it.");
-  if (dtype == value.dtype()) return;
+  if (dtype == value.dtype() || holds_all(dtype, value.dtype())) return;
   const bool rounds = is_float(dtype) && !is_float(value.dtype());  // an integer is not to become its neighbour
   for (double v : value.values())
     if (!can_hold(dtype, v) || (rounds && convert(dtype, v) != v))
@@ -397,8 +382,14 @@ void Context::write(const std::string& name, const Array& value, const WriteOpti
   check_write(name, value, options);
   Impl::Info info{value.shape(), value.dtype(), false};
   info.created = options.create;
+  info.any_axes = options.any_axes && !impl_->info.count(name);
+  impl_->loaded = impl_->loaded || info.any_axes;
   impl_->info.emplace(name, info);
   impl_->write(name, value);
+  Impl::Info& now = impl_->info.at(name);
+  if (!same_sizes(now.shape, value.shape()))  // an input, which programs have with several sizes
+    now.shape = *std::find_if(now.shapes.begin(), now.shapes.end(),
+                              [&](const Shape& s) { return same_sizes(s, value.shape()); });
 }
 void Context::write(const std::map<std::string, Array>& values, const WriteOptions& options) {
   for (const auto& [name, value] : values) check_write(name, value, options);
@@ -418,6 +409,8 @@ void Context::write(const Tensor& state, const Array& value) {
   if (!impl_->info.count(s->name)) {
     check_given(*s, value.shape(), state.node().where);
     Impl::Info info{value.shape(), state.dtype()};
+    info.input = s->init.kind == Init::Kind::none;
+    info.shapes = {value.shape()};
     impl_->info.emplace(s->name, info);
     try {
       write(s->name, value);
@@ -427,6 +420,9 @@ void Context::write(const Tensor& state, const Array& value) {
     }
     return;
   }
+  Impl::Info& info = impl_->info.at(s->name);  // an input may be declared with other sizes elsewhere
+  const bool other_sizes = info.input && fits_given(*s, value.shape()) && !fits_given(*s, info.shape);
+  if (other_sizes && !has_shape(info.shapes, value.shape())) info.shapes.push_back(value.shape());
   write(s->name, value);
 }
 

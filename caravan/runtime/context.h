@@ -1,5 +1,6 @@
 // A Context holds named state and runs programs on a device. It is the only mutable thing of the library, and is used
-// by one thread at a time; several Contexts are independent of each other.
+// by one thread at a time; several Contexts are independent of each other, but for a `reader`, which has the states of
+// another.
 //
 //     Context ctx({.seed = 1});
 //     Routine step = ctx.compile(train_step(loss, sgd({.lr = 0.1})));
@@ -11,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +61,10 @@ struct RoutineReport {
 // How strict a write by name is.
 struct WriteOptions {
   bool create = false;  // take a name that no program has declared yet
+  // For a name that no program has declared yet: its sizes in memory order count alone, and the program that declares
+  // it says which axes they are. After such a write every state of a program, but those that optimisers keep, must have
+  // been written: it is how a file is loaded before there is a program.
+  bool any_axes = false;
 };
 
 using IndexValues = std::vector<std::pair<Index, int64_t>>;  // the value of each static index in a run
@@ -119,6 +125,20 @@ class Context {
   // State by tensor or by name.
   Array read(const Tensor& state) const;
   Array read(const std::string& name) const;
+  // Into the caller's memory, converted as by `cast`; refused where the number of elements is another.
+  template <class T>
+  void read(const Tensor& state, std::span<T> out) const {
+    read(name_of(state), out);
+  }
+  template <class T>
+  void read(const std::string& name, std::span<T> out) const {
+    static_assert(kKeptAsIs<T>, "a state cannot be read as numbers of this type");
+    read_to(name, dtype_of<T>(), out.data(), int64_t(out.size()));
+  }
+  // The state where it lies, without a copy if the device has it in memory as it was declared: valid until a program
+  // assigns it, a write changes it or the Context goes.
+  Array view(const Tensor& state) const { return view(name_of(state)); }
+  Array view(const std::string& name) const;
   void write(const Tensor& state, const Array& value);  // shape and precision must fit
   // By name: before the first program any name is taken, for the programs to come; after that only names that a program
   // or a write has made known. A program is refused if a name that none declares looks like a slip for a state of its
@@ -126,6 +146,15 @@ class Context {
   void write(const std::string& name, const Array& value, const WriteOptions& options = {});
   void write(const std::map<std::string, Array>& values, const WriteOptions& options = {});  // all, or none where one
                                                                                              // does not fit
+  // From the caller's memory: the numbers of a state whose sizes are known, in memory order. write(x, floats).
+  template <Numbers Values>
+  void write(const Tensor& state, const Values& values) {
+    write(state, viewed(shape_to_write(state, int64_t(std::size(values))), values));
+  }
+  template <Numbers Values>
+  void write(const std::string& name, const Values& values) {
+    write(name, viewed(shape_to_write(name, int64_t(std::size(values))), values));
+  }
   std::vector<std::string> unused() const;  // names that were written and that no program of this Context declares
   // Gives all states that an optimiser of this name (`adam`, or its .name) keeps their initial values, so that training
   // begins anew from the weights as they are; then the next optimiser that uses them has them. Averages likewise.
@@ -136,13 +165,32 @@ class Context {
   std::vector<std::string> names() const;        // of the states that have a value
   std::map<std::string, Shape> shapes() const;   // of the states that have a value
 
+  // A Context for another thread, which has the states of this one but for its inputs, without copying them, and can
+  // neither write nor assign them; inputs, results and everything else are its own. A program that this one has a
+  // Routine of is not compiled again. While there are readers, this Context refuses to change its states: training goes
+  // on when they are gone. `threads` run a step of it.
+  Context reader(int threads = 1) const;
+
   uint64_t seed() const;       // as given in the options
   std::string device() const;  // its kind: `cpu` and `cpu:0` are one device, called `cpu`
 
  private:
   friend class Routine;
   struct Impl;
+  explicit Context(std::shared_ptr<Impl> impl);
   void check_write(const std::string& name, const Array& value, const WriteOptions& options) const;
+  static const std::string& name_of(const Tensor& state);  // refused for what is computed
+  void check_has(const std::string& name) const;
+  void read_to(const std::string& name, DType dtype, void* out, int64_t count) const;
+  Shape shape_to_write(const std::string& name, int64_t count) const;
+  Shape shape_to_write(const Tensor& state, int64_t count) const;
+  template <Numbers Values>
+  static Array viewed(Shape shape, const Values& values) {
+    if constexpr (kKeptAsIs<ElementOf<Values>>)
+      return Array::view(std::move(shape), values);
+    else
+      return Array(std::move(shape), values);
+  }
   Handle<Impl> impl_;
 };
 

@@ -230,6 +230,7 @@ class CcDevice : public backend::Device {
     fill(s.memory.get());
     s.filled = true;
   }
+  const void* memory(const std::string& state) const override { return store_->states.at(state).memory.get(); }
   void lend(const std::string& state, const Shape& shape, DType dtype, void* memory) {
     store_->states.lend(state, shape, dtype, Memory(static_cast<std::byte*>(memory), AlignedDelete{false}));
   }

@@ -1,0 +1,176 @@
+// What a Context and a Routine are made of: for the sources of this folder alone.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "caravan/backend/backend.h"
+#include "caravan/base/error.h"
+#include "caravan/runtime/context.h"
+#include "caravan/runtime/ids.h"
+#include "caravan/runtime/initial_values.h"
+#include "caravan/tensor/infer.h"
+
+namespace caravan {
+
+// Plans of programs that some Routine still has, for a Context and its readers, which may be of several threads.
+class PlanCache {
+ public:
+  // The plan of a program of these very tensors, whose states had these shapes; null if there is none.
+  std::shared_ptr<const plan::Plan> find(const Program& program, const KnownShapes& shapes);
+  void keep(const Program& program, const KnownShapes& shapes, const std::shared_ptr<const plan::Plan>& plan);
+
+ private:
+  struct Entry {
+    std::vector<std::weak_ptr<const Node>> tensors;
+    KnownShapes shapes;
+    std::weak_ptr<const plan::Plan> plan;
+  };
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+// Does a value of this shape fit the sizes that the state was declared with?
+bool fits_given(const StateNode& state, const Shape& shape);
+
+struct Context::Impl {
+  struct Info {
+    Shape shape;
+    DType dtype = DType::f32;
+    bool declared = true;         // by a program; otherwise written by name alone, and any float precision may adopt it
+    uint64_t writes = 0;          // by the host, its initial value among them
+    bool from_host = false;       // its value; otherwise a program assigned it
+    bool input = false;           // declared without an initialiser, and no program assigns it
+    bool created = false;         // by a write that said so
+    bool any_axes = false;        // undeclared, and only its sizes in memory order count
+    std::vector<Shape> shapes{};  // of an input: all that programs declared it with; `shape` is that of its value
+    Init init{Init::Kind::none, 0, 0, nullptr};  // what it was filled from, or would have been
+    StateOwnerRef owner{};                       // the optimiser whose program was compiled last, if any
+  };
+  ContextOptions options;
+  std::unique_ptr<backend::Device> device;
+  std::map<std::string, Info> info;  // of states that programs use or the user wrote
+  uint64_t writes = 0;               // to all states
+  bool has_programs = false;
+  bool loaded = false;  // states were written before there was a program, and all that programs need must be there
+  uint64_t resets = 0;  // after each, the states of an optimiser may have gone to another
+
+  // A reader (Context::reader) has states of its lender, which stay as they are while it lives.
+  std::shared_ptr<Impl> lender{};
+  std::set<std::string> lent{};                                      // their names
+  std::atomic<int> readers = 0;                                      // that have states of this one
+  std::shared_ptr<PlanCache> plans = std::make_shared<PlanCache>();  // shared with readers
+
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  ~Impl() {
+    if (lender) --lender->readers;
+  }
+  void check_may_change(const std::string& name) const {
+    if (lent.count(name))
+      throw StateError("`" + name + "` belongs to the Context that this one is a reader of; it can only be read here.");
+    if (readers > 0 && !is_input(name))
+      throw StateError("`" + name + "` cannot change while other Contexts read it (there " +
+                       (readers == 1 ? "is 1 reader" : "are " + std::to_string(readers) + " readers") +
+                       " of this Context); let go of them first.");
+  }
+  bool is_input(const std::string& name) const {
+    const auto at = info.find(name);
+    return at != info.end() && at->second.input;
+  }
+
+  void write(const std::string& name, const Array& value) {
+    check_may_change(name);
+    device->write(name, value, info.at(name).dtype);
+    note_written(name);
+  }
+  void initialise(const std::string& name) {
+    check_may_change(name);
+    const Info& to = info.at(name);
+    fill_initial(*device, {name, to.shape, to.dtype, to.init}, options.seed, options.threads);
+    note_written(name);
+  }
+  void note_written(const std::string& name) {
+    Info& to = info.at(name);
+    ++to.writes, ++writes;
+    to.from_host = true;
+  }
+  KnownShapes known() const {
+    KnownShapes out;
+    for (const auto& [name, i] : info)
+      if (device->has(name) && !i.any_axes) out[name] = i.shape;
+    return out;
+  }
+};
+
+struct Routine::Impl {
+  std::shared_ptr<Context::Impl> context;
+  std::shared_ptr<const plan::Plan> plan;   // what the device needs of it
+  std::shared_ptr<const plan::Plan> shown;  // all of it, where the device does not need it and somebody asked
+  std::unique_ptr<backend::Executable> executable;
+  std::vector<Tensor> observed;
+  std::vector<std::string> indices;
+  std::vector<int64_t> symbols, ranges;  // kept, so that a step allocates nothing
+  bool ran = false;
+
+  // Ids in states are looked at when the host wrote them since the last look.
+  struct StateIds {
+    IdUse use;
+    uint64_t seen = 0;  // writes
+  };
+  std::vector<StateIds> ids;
+  uint64_t seen = 0;
+  void check_written_ids() {
+    if (ids.empty() || seen == context->writes) return;
+    for (StateIds& i : ids) {
+      const ir::Program& program = plan->program;
+      const std::string& name = program.buffers[size_t(i.use.leaf)].name;
+      const Context::Impl::Info& info = context->info.at(name);
+      if (i.seen != info.writes && info.from_host) check_ids(program, i.use, context->device->read(name));
+      i.seen = info.writes;
+    }
+    seen = context->writes;
+  }
+  // After a reset, an optimiser's states are those of the first that uses them.
+  struct Owned {
+    std::string name;
+    Context::Impl::Info* info;
+    StateOwnerRef owner;
+  };
+  std::vector<Owned> owned;
+  uint64_t seen_resets = 0;
+  void check_owners() {
+    if (seen_resets == context->resets) return;
+    for (const Owned& o : owned) check_owner(o.name, o.info->owner, o.owner);
+    for (const Owned& o : owned) o.info->owner = o.owner;
+    seen_resets = context->resets;
+  }
+  std::vector<Context::Impl::Info*> assigned;
+  std::vector<std::string> assigned_names;
+  void check_may_assign() const {
+    if (context->readers > 0)
+      for (const std::string& name : assigned_names) context->check_may_change(name);
+  }
+  // An input may have a value of other sizes now, for another routine.
+  struct Input {
+    std::string name;
+    Shape shape;
+    const Context::Impl::Info* info;
+  };
+  std::vector<Input> inputs;
+  void check_input_sizes() const {
+    for (const Input& i : inputs)
+      if (i.info->shapes.size() > 1 && !same_sizes(i.info->shape, i.shape))
+        throw StateError("`" + i.name + "` has the shape " + caravan::to_string(i.info->shape) +
+                         " now; this routine was compiled for " + caravan::to_string(i.shape) +
+                         ": write an array of that shape first.");
+  }
+  void note_run() {
+    for (Context::Impl::Info* info : assigned) info->from_host = false;
+    ran = true;
+  }
+};
+
+}  // namespace caravan
