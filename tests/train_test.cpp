@@ -126,6 +126,7 @@ TEST(Optimizer, FollowsPyTorch) {
        torch_adam(0.05, 0.8, 0.99, 1e-6, 0.1, false)},
       {"adam without memory", adam({.lr = 0.05, .beta1 = 0, .beta2 = 0}), torch_adam(0.05, 0, 0, 1e-8, 0, false)},
       {"adamw", adamw({.lr = 0.05, .weight_decay = 0.1}), torch_adam(0.05, 0.9, 0.999, 1e-8, 0.1, true)},
+      {"adamw, PyTorch's decay", adamw({.lr = 0.05}), torch_adam(0.05, 0.9, 0.999, 1e-8, 0.01, true)},
       {"rmsprop", rmsprop({.lr = 0.02}), torch_rmsprop(0.02, 0.99, 1e-8, 0, 0)},
       {"rmsprop with momentum", rmsprop({.lr = 0.02, .decay = 0.9, .momentum = 0.5, .weight_decay = 0.1}),
        torch_rmsprop(0.02, 0.9, 1e-8, 0.5, 0.1)},

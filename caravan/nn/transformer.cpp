@@ -74,6 +74,7 @@ Gpt::Gpt(const GptOptions& o, const std::string& prefix, Source where)
                         TransformerOptions{.dim = o.dim,
                                            .heads = o.heads,
                                            .causal = true,
+                                           .attention_bias = o.attention_bias,
                                            .dropout = o.dropout,
                                            .activation = GeluTanh(),
                                            .init = o.init,

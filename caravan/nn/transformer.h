@@ -56,6 +56,7 @@ struct GptOptions {
   int64_t vocab = 0, ctx = 0, dim = 0, heads = 1, layers = 1;
   bool tied = false;                 // the head is the token table
   bool head_bias = false;            // of the map to the logits
+  bool attention_bias = false;       // of the maps to queries, keys and values; GPT-2 has one
   double dropout = 0;                // the rate of dropout in training; 0: none
   Init init = normal_init(0, 0.02);  // how the weights are initialised
   DType dtype = DType::f32;          // the precision of the parameters

@@ -265,7 +265,8 @@ Optimizer parse_optimizer(const std::string& text) {
                                    .beta2 = betas[1],
                                    .epsilon = o.number("eps", 1e-8),
                                    .weight_decay = o.number("weight_decay", name == "adam" ? 0 : 1e-2)};
-    out = name == "adam" ? adam(adam_options) : adamw(adam_options);
+    const AdamOptions& a = adam_options;
+    out = name == "adam" ? adam(a) : adamw({a.lr, a.beta1, a.beta2, a.epsilon, a.weight_decay, a.name});
   } else {
     o.refuse(fmt::format("there is no optimizer {}; there are sgd, adam, adamw", shown(name)));
   }

@@ -130,7 +130,9 @@ Optimizer sgd(const SgdOptions& o, Source where) {
 }
 
 Optimizer adam(const AdamOptions& o, Source where) { return adam_with(o, false, where); }
-Optimizer adamw(const AdamOptions& o, Source where) { return adam_with(o, true, where); }
+Optimizer adamw(const AdamwOptions& o, Source where) {
+  return adam_with({o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.name}, true, where);
+}
 
 Optimizer rmsprop(const RmsPropOptions& o, Source where) {
   const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where),

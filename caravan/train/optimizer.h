@@ -74,12 +74,19 @@ Optimizer sgd(const SgdOptions& options, Source where = Source::here());  // sto
 struct AdamOptions {
   Operand lr = 1e-3;                                  // learning rate: a number or a scalar tensor
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // decays of both moments; added to the root of the second
-  double weight_decay = 0;                            // adam: added to the gradient; adamw: decoupled
+  double weight_decay = 0;                            // added to the gradient
   std::string name{};                                 // in the names of its states; empty: the optimiser's kind
 };
 Optimizer adam(const AdamOptions& options, Source where = Source::here());  // Adam (Kingma and Ba 2015)
+// PyTorch's names and defaults.
+struct AdamwOptions {
+  Operand lr = 1e-3;                                  // learning rate: a number or a scalar tensor
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // decays of both moments; added to the root of the second
+  double weight_decay = 0.01;                         // this share of a weight, times the rate, is taken off each step
+  std::string name{};                                 // in the names of its states; empty: the optimiser's kind
+};
 // Adam with decoupled decay (Loshchilov and Hutter 2019).
-Optimizer adamw(const AdamOptions& options, Source where = Source::here());
+Optimizer adamw(const AdamwOptions& options, Source where = Source::here());
 
 // Options of rmsprop.
 struct RmsPropOptions {
