@@ -211,5 +211,40 @@ TEST_F(Checkpoint, ABrokenFileIsRefusedAndAFailedSaveKeepsTheOldOne) {
   EXPECT_THROW(load_checkpoint(file("absent"), ctx), ConfigError);
 }
 
+TEST_F(Checkpoint, LoadsIntoAContextThatHasNoProgramYet) {
+  const Problem p;
+  Context ctx(here(1));
+  Routine step = ctx.compile(train_step(p.loss, adam({.lr = 0.05})));
+  step.run_steps(5, {{p.batch, 0}, {p.step, 0}});
+  save_checkpoint(file("all"), ctx);
+  save_checkpoint(file("weights"), ctx, {}, parameters(p.mlp));
+
+  const Array x = random_normal({.batch = {3}, .output = {4}}, 1);
+  const Array expected = Function(ctx, p.mlp)(x);
+  for (const char* name : {"all", "weights"}) {
+    Context other(here(2));
+    load_checkpoint(file(name), other);
+    EXPECT_EQ(Function(other, p.mlp)(x).values(), expected.values());
+    EXPECT_EQ(to_string(other.read("mlp.0.weight").shape()), "4->6");
+  }
+  Context going_on(here(1));  // with the moments of the optimiser
+  load_checkpoint(file("all"), going_on);
+  Routine next = going_on.compile(train_step(p.loss, adam({.lr = 0.05})));
+  next.run({{p.batch, 5}, {p.step, 5}}), step.run({{p.batch, 5}, {p.step, 5}});
+  EXPECT_EQ(going_on.read("mlp.0.weight").values(), ctx.read("mlp.0.weight").values());
+
+  Context other(here(2));
+  load_checkpoint(file("weights"), other);
+  const Mlp wider("mlp", {.widths = {7, 3}}), deeper("mlp", {.widths = {6, 3, 2}});
+  EXPECT_THROW(Function(other, wider)(x), ShapeError);
+  try {
+    Function(other, deeper)(x);
+    ADD_FAILURE() << "not refused";
+  } catch (const StateError& e) {
+    EXPECT_NE(std::string(e.what()).find("`mlp.2.weight`"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("not among the states that were loaded"), std::string::npos) << e.what();
+  }
+}
+
 }  // namespace
 }  // namespace caravan

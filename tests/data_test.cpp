@@ -482,6 +482,30 @@ std::vector<Arrays> take(Loader& loader, int64_t n) {
   return out;
 }
 
+TEST(Batches, TheLastMayBeSmaller) {
+  const Arrays arrays = {Array({.batch = {5}, .output = {2}}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), rows({0, 1, 2, 3, 4})};
+  const std::vector<Arrays> parts = batches(arrays, 2);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[1][0].values(), (std::vector<double>{4, 5, 6, 7}));
+  EXPECT_EQ(parts[1][1].values(), (std::vector<double>{2, 3}));
+  EXPECT_EQ(to_string(parts[2][0].shape()), "1|2");
+  EXPECT_EQ(parts[2][1].values(), (std::vector<double>{4}));
+  EXPECT_EQ(batches(arrays, 5).size(), 1u);
+  EXPECT_THROW(batches(arrays, 0), ConfigError);
+  EXPECT_THROW(batches({arrays[0], rows({1})}, 2), ShapeError);
+}
+
+TEST(Csv, GivesColumns) {
+  const Table table = parse_csv("size,age,rent\n40,10,500\n60,5,700\n", "flats", {.header = true});
+  EXPECT_EQ(to_string(table.columns({"size", "age"}).shape()), "2|2");
+  EXPECT_EQ(table.columns({"age", "size"}).values(), (std::vector<double>{10, 40, 5, 60}));
+  EXPECT_EQ(table.columns({"rent"}).values(), (std::vector<double>{500, 700}));
+  EXPECT_EQ(table.columns(1, 2).values(), (std::vector<double>{10, 500, 5, 700}));
+  EXPECT_THROW(table.columns({"Rent"}), ConfigError);
+  EXPECT_THROW(table.columns(2, 2), ConfigError);
+  EXPECT_THROW(parse_csv("1,2\n", "flats").columns({"a"}), ConfigError);
+}
+
 TEST(Loader, EveryEpochHasEveryExampleInAnotherOrder) {
   Loader loader(numbered(10), {.batch = 4, .seed = 3});
   EXPECT_EQ(loader.steps_per_epoch(), 3);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "caravan/base/error.h"
@@ -191,6 +194,47 @@ class Parser {
 };
 
 }  // namespace
+
+namespace {
+Array columns_of(const Array& values, const std::vector<int64_t>& wanted) {
+  const int64_t rows = values.shape().batch.at(0).size, all = values.shape().output.at(0).size;
+  Array out({.batch = {rows}, .output = {wanted.size()}}, values.dtype());
+  const auto size = size_t(bytes(values.dtype()));
+  const auto* from = static_cast<const std::byte*>(values.data());
+  auto* to = static_cast<std::byte*>(out.mutable_data());
+  for (int64_t r = 0; r < rows; ++r)
+    for (const int64_t column : wanted) std::memcpy(to, from + size_t(r * all + column) * size, size), to += size;
+  return out;
+}
+}  // namespace
+
+Array Table::columns(const std::vector<std::string>& wanted) const {
+  std::vector<int64_t> positions;
+  for (const std::string& name : wanted) {
+    const auto at = std::find(names.begin(), names.end(), name);
+    if (at == names.end()) {
+      if (names.empty())
+        throw ConfigError(
+            fmt::format("the table has no names of columns, so there is no column {}; read it with "
+                        "{{.header = true}}, or take columns by number.",
+                        shown(name)));
+      std::vector<std::string> quoted;
+      for (const std::string& known : names) quoted.push_back(shown(known));
+      throw ConfigError(fmt::format("the table has no column {}; it has {}.", shown(name), fmt::join(quoted, ", ")));
+    }
+    positions.push_back(at - names.begin());
+  }
+  return columns_of(values, positions);
+}
+
+Array Table::columns(int64_t first, int64_t count) const {
+  const int64_t all = values.shape().output.empty() ? 0 : values.shape().output[0].size;
+  if (first < 0 || count < 0 || first > all || count > all - first)
+    throw ConfigError(fmt::format("columns({}, {}) of a table of {} columns.", first, count, all));
+  std::vector<int64_t> positions(static_cast<size_t>(count));
+  std::iota(positions.begin(), positions.end(), first);
+  return columns_of(values, positions);
+}
 
 Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options) {
   return Parser(content, file, options).run();

@@ -21,6 +21,10 @@ struct CsvOptions {
 struct Table {
   std::vector<std::string> names{};  // of the columns; empty without a header
   Array values{};                    // rows|columns
+
+  // Columns by their names: columns({"size", "age"}) is rows|2; columns({"rent"}) is rows|1.
+  Array columns(const std::vector<std::string>& wanted) const;
+  Array columns(int64_t first, int64_t count) const;  // the columns first, first + 1, ..
 };
 
 // Fields may be in double quotes ("" is one quote within them) and have spaces around; lines end with LF or CRLF.

@@ -119,6 +119,17 @@ Arrays shuffled(const Arrays& arrays, uint64_t seed) {
   return taken(arrays, permutation(rows_of(arrays), seed, "shuffled.order"));
 }
 
+std::vector<Arrays> batches(const Arrays& arrays, int64_t size) {
+  const int64_t n = rows_of(arrays);
+  check_batch(size, n);
+  std::vector<Arrays> out;
+  for (int64_t first = 0; first < n; first += size) {
+    out.emplace_back();
+    for (const Array& array : arrays) out.back().push_back(array.part(first, std::min(size, n - first)));
+  }
+  return out;
+}
+
 Array whole_batches(const Array& array, int64_t batch) {
   const int64_t n = rows_of(array);
   check_batch(batch, n);

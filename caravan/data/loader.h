@@ -19,6 +19,10 @@ using Arrays = std::vector<Array>;  // images and labels, say
 std::vector<Arrays> split(const Arrays& arrays, const std::vector<double>& fractions, uint64_t seed);
 Arrays shuffled(const Arrays& arrays, uint64_t seed);  // in one random order for all arrays
 
+// The examples in batches of `size`, in their order; the last may be smaller. They share the elements of the arrays.
+// Every epoch in another order: batches(shuffled({x, y}, epoch), 32).
+std::vector<Arrays> batches(const Arrays& arrays, int64_t size);
+
 // n|... becomes steps,batch|...: the last batch is completed by the first examples.
 Array whole_batches(const Array& array, int64_t batch);
 

@@ -2,7 +2,6 @@
 //
 //     save_checkpoint("run.safetensors", ctx, {{"step", "300"}});
 //     ...
-//     Routine step = other.compile(program);                             // the program says which states there are
 //     load_checkpoint("run.safetensors", other);                         // all of them, or none and a list of why
 //     save_checkpoint("encoder.safetensors", ctx, {}, parameters(encoder));   // a part of them
 //
@@ -49,7 +48,9 @@ LoadReport compare(const data::Tensors& file, const Context& ctx);  // what load
 struct LoadOptions {
   bool allow_missing = false, allow_unexpected = false;  // a part of a model; a model without its optimiser
 };
-// Writes the states that both have. ConfigError with the report where something else differs; nothing is changed then.
+// Into a Context that has no states yet, all of the file: a program that needs a state which the file lacks, or has
+// with other sizes, is then refused when it is compiled. Otherwise writes the states that both have. ConfigError with
+// the report where something else differs; nothing is changed then.
 void load_checkpoint(const std::string& path, Context& ctx, const LoadOptions& options = {});
 void load_checkpoint(const data::Tensors& tensors, const std::string& file, Context& ctx,
                      const LoadOptions& options = {});
