@@ -16,7 +16,9 @@
 #include <cstdlib>
 #include <numeric>
 #include <random>
+#include <span>
 #include <sstream>
+#include <thread>
 
 #include "this_device.h"
 
