@@ -208,10 +208,7 @@ void Routine::bind(const IndexValues& values) {
 
 void Routine::run(const IndexValues& values) {
   bind(values);
-  impl_->check_may_assign();
-  impl_->check_owners();
-  impl_->check_input_sizes();
-  impl_->check_written_ids();
+  impl_->check_ready();
   try {
     impl_->executable->run(impl_->symbols);
   } catch (const std::bad_alloc&) {
@@ -229,10 +226,7 @@ void Routine::run_steps(int64_t steps, const IndexValues& first) {
     if (impl_->ranges[k] == 0 && impl_->symbols[k] > std::numeric_limits<int64_t>::max() - steps)
       throw StateError("`run_steps` of " + std::to_string(steps) + " steps would take the index `" + impl_->indices[k] +
                        "` from " + std::to_string(impl_->symbols[k]) + " beyond the largest number there is.");
-  impl_->check_may_assign();
-  impl_->check_owners();
-  impl_->check_input_sizes();
-  impl_->check_written_ids();
+  impl_->check_ready();
   impl_->executable->run_steps(steps, impl_->symbols, impl_->ranges);
   impl_->note_run();
 }
@@ -262,8 +256,7 @@ plan::Profile Routine::profile(const ProfileOptions& options) {
   using Clock = std::chrono::steady_clock;
   bind(options.first);
   if (options.steps < 0) throw StateError("`profile` was asked for " + std::to_string(options.steps) + " steps.");
-  impl_->check_owners();
-  impl_->check_written_ids();
+  impl_->check_ready();
   backend::Executable& executable = *impl_->executable;
   auto untimed = [&](int64_t steps) {  // nanoseconds
     const auto start = Clock::now();

@@ -167,6 +167,12 @@ struct Routine::Impl {
                          " now; this routine was compiled for " + caravan::to_string(i.shape) +
                          ": write an array of that shape first.");
   }
+  void check_ready() {  // all that may refuse a run before it begins
+    check_may_assign();
+    check_owners();
+    check_input_sizes();
+    check_written_ids();
+  }
   void note_run() {
     for (Context::Impl::Info* info : assigned) info->from_host = false;
     ran = true;
