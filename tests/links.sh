@@ -23,6 +23,6 @@ for page in "${pages[@]}"; do
       echo "$page: there is no heading for $link" >&2
       wrong=1
     fi
-  done < <(awk '/^```/ { code = !code } !code' "$page" | sed 's/`[^`]*`//g' | grep -oE '\]\([^)]+\)' | sed -E 's/^\]\((.*)\)$/\1/' | grep -vE '^(https?|mailto):' || true)
+  done < <(awk '/^```/ { code = !code } !code && !/^    [^*-]/' "$page" | sed 's/`[^`]*`//g' | grep -oE '\]\([^)]+\)' | sed -E 's/^\]\((.*)\)$/\1/' | grep -vE '^(https?|mailto):' || true)
 done
 exit $wrong

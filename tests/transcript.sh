@@ -4,11 +4,13 @@
 #   ```console   `$ command` lines, each with what it prints: the output is put in
 #   ```sh        commands that must succeed; what they print depends on the machine or the moment, so the page does not show it
 #   ```text      what is not run, such as a command that needs a network or never ends
+#   ```cpp FILE  the contents of FILE, a path of the repository, are put in
 #
 # Commands in a block without a language are refused: a reader could not tell whether anybody has tried them. The command `caravan` is
 # the program CARAVAN.
 set -euo pipefail
 page=$(realpath "$1")
+sources=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/home" "$work/here"
@@ -35,8 +37,10 @@ while IFS= read -r line; do
     if [[ -n $inside ]]; then inside= language=; else inside=1 language=${line#'```'}; fi
     commands=
     printf '%s\n' "$line"
+    if [[ $language == 'cpp '* ]]; then cat "$sources/${language#cpp }"; fi
     continue
   fi
+  if [[ $language == 'cpp '* ]]; then continue; fi
   if [[ $language == console ]]; then
     if [[ $line != '$ '* ]]; then continue; fi
     printf '%s\n' "$line"
