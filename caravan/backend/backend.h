@@ -1,5 +1,5 @@
-// What a backend is: a device that keeps named state, says what it is made of, and runs plans. Kernels are generated,
-// so this is all.
+// The interface of a backend: a device that keeps named state, describes its target, and runs plans. It has no list of
+// operations, because kernels are generated.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@ namespace caravan::backend {
 
 // What is known of an executable before it runs.
 struct Report {
-  int64_t arena_bytes = 0;           // its buffers, beside the state
-  int kernels = 0;                   // how many functions were generated
+  int64_t arena_bytes = 0;           // memory of the buffers that are not state
+  int kernels = 0;                   // number of generated functions
   std::vector<std::string> sources;  // paths of generated text, where there is any
-  bool from_cache = false;           // nothing had to be compiled
+  bool from_cache = false;           // true iff nothing had to be compiled
 };
 
-// The symbols of the step after this one.
+// Advances the symbols to the next step: each is incremented, modulo its range.
 inline void next(std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) {
   for (size_t k = 0; k < symbols.size(); ++k)
     if (++symbols[k] == ranges[k]) symbols[k] = 0;
@@ -33,17 +33,18 @@ class Executable {
   virtual ~Executable() = default;
   // One step. A failure (a symbol out of range, a state that was never initialised) leaves the state as it was.
   virtual void run(const std::vector<int64_t>& symbols) = 0;
-  // `steps` runs in a row: after each, every symbol goes up by one and starts again at 0 where its range ends.
+  // Runs `steps` steps. After each, every symbol is incremented, modulo its range.
   virtual void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) {
     for (int64_t s = 0; s < steps; ++s) run(symbols), next(symbols, ranges);
   }
-  // The same, measured: the nanoseconds that each of the plan's kernels took in all of them together. Nothing, and no
-  // step is run, where the device does not run a plan's kernels.
+  // The same, measured: the nanoseconds that each of the plan's kernels took, summed over all steps. A device that does
+  // not run kernels runs no step and returns nothing.
   virtual std::optional<std::vector<double>> run_timed(int64_t, std::vector<int64_t>&, const std::vector<int64_t>&) {
     return std::nullopt;
   }
-  virtual Array observed(size_t which) const = 0;  // of the last run, in the order of the program's `observed`
-  virtual Report report() const { return {}; }     // what is known before it runs
+  // A result of the last run, by its position in the program's `observed`.
+  virtual Array observed(size_t which) const = 0;
+  virtual Report report() const { return {}; }  // what is known before it runs
 };
 
 // Something that runs plans, with the states that they read and write.
@@ -51,22 +52,24 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;  // what Context::device() says, for example "cpu"
-  // What plans for it are made for; nothing: it runs programs as they are, and a plan's program is all it reads.
+  // The target of plans for this device. Nothing: the device runs programs without a plan, and reads only
+  // Plan::program.
   virtual std::optional<Target> target() const { return std::nullopt; }
-  // Makes a plan ready to run, by compiling it or whatever the device needs.
+  // Makes a plan ready to run, for example by compiling it.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const plan::Plan> plan) = 0;
-  virtual std::optional<Peaks> peaks() { return std::nullopt; }  // measured now; nothing: not known
+  virtual std::optional<Peaks> peaks() { return std::nullopt; }  // measures them now; nothing if the device cannot
 
-  // State by name. What is written must have been declared by no program with another size.
+  // States by name. If a program declares a state, a value that is written to it must have the declared size.
   virtual bool has(const std::string& state) const = 0;
-  virtual Array read(const std::string& state) const = 0;                             // a copy of a state that it has
-  virtual void write(const std::string& state, const Array& value, DType dtype) = 0;  // keeps the value, as `dtype`
-  virtual std::vector<std::string> names() const = 0;                                 // of all states that it has
-  // Where the elements of a state lie in this process, in the precision that it was declared with; null where the
-  // device keeps them in another form.
+  virtual Array read(const std::string& state) const = 0;  // a copy of a state that it has
+  // Keeps the value in precision `dtype`.
+  virtual void write(const std::string& state, const Array& value, DType dtype) = 0;
+  virtual std::vector<std::string> names() const = 0;  // of all states that it has
+  // The memory of a state's elements in this process, in the precision that it was declared with; null if the device
+  // keeps them in another form.
   virtual const void* memory([[maybe_unused]] const std::string& state) const { return nullptr; }
-  // Writes a state where it lies, without an array beside it: `fill` is given the memory of all of its elements. One
-  // that keeps its states in another form makes an array of it.
+  // Writes a state without a temporary array: `fill` receives the memory of all its elements. This default, for devices
+  // that keep states in another form, uses a temporary array.
   virtual void fill(const std::string& state, const Shape& shape, DType dtype,
                     const std::function<void(void* memory)>& fill) {
     Array value(shape, dtype);
@@ -75,13 +78,13 @@ class Device {
   }
 };
 
-// The plan of a program for this device, or for this processor if the device needs none.
+// The plan of a program for this device, or for this processor if the device has no target.
 std::shared_ptr<const plan::Plan> plan_for(const Device& device, const ir::Program& verified,
                                            const plan::Options& options = {});
-// As much of it as the device reads: where it needs no plan, the program alone.
+// The part of the plan that the device reads: only the program if the device has no target.
 std::shared_ptr<const plan::Plan> needed_plan(const Device& device, const ir::Program& verified,
                                               const plan::Options& options = {});
-// The program made ready.
+// Plans the program and makes it ready to run.
 std::unique_ptr<Executable> prepare(Device& device, const ir::Program& verified, const plan::Options& options = {});
 
 }  // namespace caravan::backend

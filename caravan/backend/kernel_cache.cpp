@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kDigest = 32;  // digits
+constexpr size_t kDigest = 32;  // hexadecimal digits
 constexpr const char* kLimitVariable = "CARAVAN_CACHE_LIMIT";
 constexpr time_t kDay = 86'400;  // seconds
 
@@ -50,17 +50,17 @@ bool all_of(std::string_view text, const char* letters) {
 }
 bool is_number(std::string_view text) { return all_of(text, "0123456789"); }
 
-// What the name of a file in the folder says. Other files are none of the cache's business.
+// What kind of file a name in the folder belongs to. Files of kind `other` are not the cache's, and are left alone.
 enum class Kind : uint8_t { other, kernel, text, note, stray };
 Kind kind_of(std::string_view name) {
-  if (name.starts_with("version.") && is_number(name.substr(8))) return Kind::stray;  // of former versions
+  if (name.starts_with("version.") && is_number(name.substr(8))) return Kind::stray;  // written by former versions
   if (name.size() <= kDigest || !all_of(name.substr(0, kDigest), "0123456789abcdef") || name[kDigest] != '.')
     return Kind::other;
   const std::string_view rest = name.substr(kDigest + 1);
   if (rest == "so") return Kind::kernel;
   if (rest == "note") return Kind::note;
   if (rest == "c" || (rest.ends_with(".c") && is_number(rest.substr(0, rest.size() - 2)))) return Kind::text;
-  return Kind::stray;  // KEY.PROCESS.N.c, .log, .o and .so of former versions, a part of an entry
+  return Kind::stray;  // KEY.PROCESS.N.c, .log, .o and .so of former versions, and unfinished entries
 }
 
 struct File {
@@ -117,8 +117,8 @@ int64_t limit_from_environment() {
 
 }  // namespace
 
-// 128 bits: the hash of base/hash.h, and one of another start and factor, so that texts which agree in one half differ
-// in the other.
+// 128 bits: the hash of base/hash.h, and a second one with another start value and factor, so that texts which collide
+// in one half differ in the other.
 std::string digest(std::string_view text) {
   uint64_t other = 0x84222325cbf29ce4;
   for (char c : text) {
@@ -201,7 +201,7 @@ void KernelCache::tidy(const std::string& written) const {
   std::vector<const Group*> kernels;
   int64_t bytes = 0;
   for (const auto& [key, group] : groups) {
-    if (!group.has_kernel) {  // a text that the compiler refused is kept for a day, to be looked at
+    if (!group.has_kernel) {  // a text that the compiler refused is kept for a day, so that the user can look at it
       if (now - group.used > kDay) std::for_each(group.names.begin(), group.names.end(), remove);
       continue;
     }

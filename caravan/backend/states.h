@@ -1,4 +1,4 @@
-// The states of a device, by name: what every backend that compiles keeps alike, whatever its memory is.
+// The states of a device, by name. All compiling backends share this code; `Memory` is how a device holds memory.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@ struct StateType {
   DType dtype = DType::f32;
 };
 
-// Before a step. StateError: the state has no value; another program gave it another size or precision since this one
-// was compiled.
+// Called before a run. Throws StateError if the state has no value, or if another program has given it another size or
+// precision since this one was compiled.
 void check_state(const ir::Buffer& declared, const StateType& kept, bool has_value, const std::string& program);
-// StateError: a symbol is outside of its range.
+// Throws StateError if a symbol is outside of its range.
 void check_symbols(const std::vector<ir::Symbol>& symbols, const std::vector<int64_t>& values);
 
 template <class Memory>
@@ -29,8 +29,8 @@ class States {
     bool filled = false;
   };
 
-  // The state as memory for such a value; what it had before goes where the size or the precision is another.
-  // `allocate(bytes)` gives memory. References stay valid.
+  // The state, with memory for a value of this shape and precision. If it had another size or precision, its old value
+  // is dropped. `allocate(bytes)` gives memory. References stay valid.
   template <class Allocate>
   State& declare(const std::string& name, const Shape& shape, DType dtype, Allocate allocate) {
     State& s = states_[name];
@@ -39,7 +39,7 @@ class States {
     s.type = {shape, dtype};
     return s;
   }
-  // Memory of somebody else's, with a value in it.
+  // Makes memory of the caller, with a value in it, the memory of a state.
   void lend(const std::string& name, const Shape& shape, DType dtype, Memory memory) {
     State& s = states_[name];
     s.type = {shape, dtype}, s.memory = std::move(memory), s.filled = true;

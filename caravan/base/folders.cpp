@@ -22,8 +22,8 @@ std::string environment(const char* name) {
 
 bool is_trusted(uid_t owner) { return owner == geteuid() || owner == 0; }
 
-// Inside a user namespace (a container without root) all users outside of it look like one, `nobody`, and the real root
-// is among them: then `/` belongs to a number that the namespace does not map.
+// In a user namespace (a rootless container), all users from outside of it, even the real root, appear as the one user
+// `nobody`. Then the owner of `/` is a user id that the namespace does not map.
 bool is_outside_the_namespace(uid_t owner) {
   std::ifstream map("/proc/self/uid_map");
   bool any = false;
@@ -32,12 +32,12 @@ bool is_outside_the_namespace(uid_t owner) {
   return any;
 }
 
-// Many systems give each user a group of the same number, without other members, and let it write what the user makes.
+// Many systems give each user a private group with the same number, and make the user's files writable for that group.
 bool is_own_group(gid_t group) { return group == geteuid() && group != 0; }
 
 std::string mode_text(const struct stat& about) { return fmt::format("{:04o}", about.st_mode & 07777); }
 
-// Of a folder that leads to the one in question.
+// The problem of a parent folder of the folder that is checked.
 std::string way_problem(const fs::path& path) {
   struct stat about {};
   if (lstat(path.c_str(), &about) != 0)

@@ -1,5 +1,5 @@
-// What a value handle holds: a shared object that is there until the handle is moved from. Using it after that is the
-// user's mistake, and is refused with a sentence.
+// The pointer inside of a value handle such as Array: a shared object that exists until the handle is moved from. Using
+// a handle after that is the user's mistake, and throws a UserError that says so.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@ namespace caravan {
 
 [[noreturn]] void refuse_moved(const char* what);  // UserError
 
-// A shared object that is there until the handle is moved from.
+// A shared object that exists until the handle is moved from.
 template <class T>
 class Handle {
  public:
   Handle(const char* what, std::shared_ptr<T> object) : what_(what), object_(std::move(object)) {}
 
-  // The object; refused after a move.
+  // The object. Throws after a move.
   const std::shared_ptr<T>& shared() const {
     if (!object_) refuse_moved(what_);
     return object_;

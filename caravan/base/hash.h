@@ -1,5 +1,5 @@
-// FNV-1a, the one hash: of bytes, whose values are fixed for ever (random streams and files on disk depend on them),
-// and of words, for tables in memory. Not for secrets: whoever wants two texts of one hash finds them.
+// FNV-1a, the only hash function. The hash of bytes must never change, because random streams and files on disk depend
+// on it; the hash of words is for tables in memory. It is not cryptographic: collisions are easy to construct.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ constexpr uint64_t hash_bytes(std::string_view bytes) {
   return hash;
 }
 
-// Of whole words. A multiplication carries bits only upwards, so each step brings the high bits down again.
+// Hash of 64-bit words. A multiplication moves bits only upwards, so each step also mixes the high bits into the low
+// ones.
 class WordHash {
  public:
   constexpr void add(uint64_t word) {

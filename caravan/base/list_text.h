@@ -12,7 +12,7 @@ inline void add_to_list(std::string& list, std::string_view item, std::string_vi
   list += item;
 }
 
-// joined(rows, ", ", [](const Row& row) { return row.name; }): `text` says what stands for an item.
+// joined(rows, ", ", [](const Row& row) { return row.name; }): `text` gives the text of an item.
 template <class Items, class Text = std::identity>
 std::string joined(const Items& items, std::string_view between = ", ", Text text = {}) {
   std::string out;

@@ -1,4 +1,5 @@
-// A case for every alternative of a std::variant: a new alternative does not compile until each match decides on it.
+// An exhaustive match over a std::variant. After a new alternative is added, no match compiles until it has a case for
+// it.
 //
 //     match(statement, [](const Store& s) { ... }, [](const For& f) { ... }, ...);
 #pragma once

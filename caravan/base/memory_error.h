@@ -1,4 +1,4 @@
-// There is not enough memory: for what, and how many bytes.
+// Thrown if there is not enough memory. The message says for what, and how many bytes.
 #pragma once
 
 #include "caravan/base/error.h"

@@ -6,7 +6,8 @@
 namespace caravan {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before, last(b.size() + 1), now(b.size() + 1);  // rows i - 2, i - 1, i of the table
+  // Rows i - 2, i - 1 and i of the dynamic-programming table.
+  std::vector<size_t> before, last(b.size() + 1), now(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
     now[0] = i;

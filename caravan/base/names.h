@@ -1,4 +1,4 @@
-// Slips in names: which known name was meant?
+// Misspelt names: which known name was meant?
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace caravan {
 
-// Letters that must be inserted, removed, changed, or exchanged with their neighbour, to make one of the other.
+// How many letters must be inserted, removed, replaced, or swapped with their neighbour to turn one into the other.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// Is one perhaps a slip for the other? Yes iff they differ by at most a third of their letters and at most two, or in
-// upper and lower case alone; names that differ in digits alone (w1, w2) are brothers, not slips.
+// Is one perhaps a misspelling of the other? Yes iff they differ by at most two letters and at most a third of their
+// letters, or only in upper and lower case. Names that differ only in digits (w1, w2) are different names, not
+// misspellings.
 bool looks_like(std::string_view a, std::string_view b);
 
 // The known name that is nearest to one that is not known, if it looks like it; otherwise empty.

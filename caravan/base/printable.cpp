@@ -11,16 +11,16 @@ namespace {
 struct Character {
   size_t bytes = 1;
   uint32_t code = 0;
-  bool valid = false;  // otherwise it is one byte that begins no character of UTF-8
+  bool valid = false;  // if false, it is one byte that does not start a valid UTF-8 character
 };
 
-// The first one of a text that is not empty. Longer spellings than needed and halves of pairs are not UTF-8.
+// The first character of a text that is not empty. Overlong encodings and surrogates are not valid UTF-8.
 Character first_character(std::string_view text) {
   const auto byte = [&](size_t i) { return uint32_t(uint8_t(text[i])); };
   const uint32_t lead = byte(0);
   if (lead < 0x80) return {1, lead, true};
   const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // that needs so many bytes
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // by number of bytes: the least code that needs them
   if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
   uint32_t code = lead & (0xffu >> (bytes + 1));
   for (size_t i = 1; i < bytes; ++i) {
@@ -32,7 +32,8 @@ Character first_character(std::string_view text) {
   return {bytes, code, true};
 }
 
-// Not to be seen, or with an effect on what surrounds it: Unicode's control, format and separator characters.
+// Is the character invisible, or does it affect the text around it? True for Unicode's control, format and separator
+// characters.
 bool is_hidden(uint32_t code) {
   constexpr struct {
     uint32_t first, last;

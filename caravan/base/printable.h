@@ -1,8 +1,8 @@
-// Text that others wrote, made fit for a terminal and for the middle of a sentence.
+// Untrusted text, made safe for a terminal and for use within a sentence.
 //
-// A tensor may be called "w\x1b]0;gotcha\x07", and a terminal that is shown the name obeys it: titles, colours and
-// cursor moves, even text that is read backwards. Every name and text that comes from a file goes through here on its
-// way into a message.
+// A tensor may be called "w\x1b]0;gotcha\x07". A terminal that prints this name changes its title; other sequences
+// change colours, move the cursor or reverse the direction of text. Every name and text that comes from a file goes
+// through here before it is put into a message.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@
 
 namespace caravan {
 
-// On one line: control characters and bytes that are not UTF-8 as `\x1b`, characters that are invisible or turn the
-// direction of writing as `\u202e`, all else as it is. At most about `most` bytes; what is longer ends in `..`.
+// The text on one line. Control characters and bytes that are not UTF-8 become `\x1b` and the like; characters that are
+// invisible or change the direction of writing become `\u202e` and the like. A result longer than about `most` bytes is
+// cut and ends in `..`.
 std::string printable(std::string_view text, size_t most = 200);
 
 // The same for a text of several lines and any length: line ends and tabs stay.

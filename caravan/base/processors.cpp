@@ -15,7 +15,8 @@ namespace caravan {
 namespace {
 
 int allowed_processors(int online) {
-  for (int room = std::max(online, CPU_SETSIZE); room <= 1 << 20; room *= 2) {  // the kernel's sets may be larger
+  // The kernel's sets may be larger than CPU_SETSIZE.
+  for (int room = std::max(online, CPU_SETSIZE); room <= 1 << 20; room *= 2) {
     cpu_set_t* set = CPU_ALLOC(size_t(room));
     if (!set) break;
     const size_t bytes = CPU_ALLOC_SIZE(size_t(room));
@@ -38,8 +39,8 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-// Where the groups that limit processors are mounted, and where this process is among them. Version 2 has one
-// hierarchy; version 1 has one that lists `cpu` among its controllers.
+// Where the control groups (cgroups) that limit CPU time are mounted, and the group of this process. Version 2 has a
+// single hierarchy; of those of version 1, it is the one with the controller `cpu`.
 struct Hierarchy {
   bool version2 = false;
   std::string mounted;  // the folder
@@ -82,7 +83,7 @@ std::optional<double> quota_of(const std::string& folder, bool version2) {
   return time > 0 && period > 0 ? std::optional(time / period) : std::nullopt;
 }
 
-// A group has no more time than each of those that it is in.
+// The least quota of the group and of all groups that contain it.
 std::optional<double> container_quota(const std::string& root) {
   std::optional<double> out;
   for (const Hierarchy& h : hierarchies(root)) {

@@ -10,7 +10,7 @@ namespace caravan {
 Word4 threefry4x32(Word4 counter, Word4 key) {
   constexpr int kRotation[8][2] = {{10, 26}, {11, 21}, {13, 27}, {23, 5}, {6, 20}, {17, 11}, {25, 10}, {18, 20}};
   const uint32_t last = 0x1BD11BDA ^ key[0] ^ key[1] ^ key[2] ^ key[3];
-  // Word i of the key that is injected after so many fours of rounds is schedule[fours + i].
+  // After 4*fours rounds, word i of the injected key is schedule[fours + i].
   const uint32_t schedule[8] = {key[0], key[1], key[2], key[3], last, key[0], key[1], key[2]};
   auto mix = [](uint32_t& a, uint32_t& b, int by) {
     a += b;
@@ -18,8 +18,8 @@ Word4 threefry4x32(Word4 counter, Word4 key) {
   };
 
   uint32_t a = counter[0] + key[0], b = counter[1] + key[1], c = counter[2] + key[2], d = counter[3] + key[3];
-  for (int fours = 1; fours <= 5;
-       ++fours) {  // 20 rounds; written out, because a loop over them takes four times as long
+  // 20 rounds, four in each iteration. A loop over single rounds takes four times as long.
+  for (int fours = 1; fours <= 5; ++fours) {
     const auto* by = kRotation + (fours % 2 == 1 ? 0 : 4);
     mix(a, b, by[0][0]), mix(c, d, by[0][1]);
     mix(a, d, by[1][0]), mix(c, b, by[1][1]);

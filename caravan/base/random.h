@@ -20,7 +20,7 @@ uint64_t hash_name(std::string_view name);  // of base/hash.h
 // Four random words of element `element`: counter = (element, step), key = (seed, hash of the name).
 Word4 random_words(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t element);
 
-// The two distributions everything else is made from; exact in float32 up to the last rounding.
+// The two distributions from which all others are made. As f32 they are exact up to one final rounding.
 double unit_uniform(uint32_t word);                  // in [0, 1), a multiple of 2^-24
 double unit_normal(uint32_t word0, uint32_t word1);  // Box-Muller; |result| <= 5.77
 

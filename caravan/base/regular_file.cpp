@@ -28,7 +28,7 @@ RegularFile::RegularFile(const std::string& path, Links links) {
   while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) {
     const int why = errno;
-    // A socket or a refused link is not opened at all; the reason that open gives for these is a riddle.
+    // open(2) fails for a socket or a refused link with a misleading error, so these are recognised here.
     const bool there = lstat(path.c_str(), &status_) == 0;
     const bool other = there && (S_ISSOCK(status_.st_mode) || (S_ISLNK(status_.st_mode) && links == Links::refused));
     problem_ = other ? not_regular(status_.st_mode) : std::strerror(why);
@@ -48,9 +48,10 @@ RegularFile::~RegularFile() {
 }
 
 bool RegularFile::read_rest(std::string& out) {
-  constexpr size_t kLeast = 4096;  // bytes asked for at a time where the status knows no size, as in /proc
+  constexpr size_t kLeast = 4096;  // bytes to read at a time if the size is not known, as in /proc
   size_t filled = 0;
-  out.assign(size_t(status_.st_size) + 1, '\0');  // one more, so that a file of that size ends in one round
+  // One byte more than the size, so that the end is seen in the first round.
+  out.assign(size_t(status_.st_size) + 1, '\0');
   while (true) {
     if (filled == out.size()) out.resize(out.size() + std::max(kLeast, out.size() / 2));
     const ssize_t n = ::read(descriptor_, out.data() + filled, out.size() - filled);

@@ -27,14 +27,14 @@ constexpr time_t kMinute = 60, kDay = 86'400;  // seconds
 
 bool lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0; }
 
-// Whether the process that made this is gone. A lock that another holds says no; one that can be had says yes. Where
-// the file system has no locks, age decides.
+// Has the process that made this file ended? Not if another process holds its lock; yes if the lock can be taken. If
+// the file system has no locks, the age decides.
 bool is_abandoned(int file, time_t age) {
   if (lock(file)) return true;
   return errno != EWOULDBLOCK && age > kDay;
 }
 
-// For what is this user's; where `wanted` is another kind of file, or another's, `none`.
+// The age of a file of the wanted kind that belongs to this user; `none` for other kinds and other users' files.
 struct Age {
   bool none = true;
   time_t seconds = 0;
@@ -84,7 +84,7 @@ void remove_abandoned_files(const std::string& path) {
     const Descriptor file(open(i->path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat about {};
     if (!file.is_open() || fstat(file.number(), &about) != 0) continue;
-    // One that is being made is not locked yet.
+    // A file that is just being made is not locked yet, so it must be a minute old.
     if (const Age age = age_of(about, S_IFREG);
         !age.none && age.seconds > kMinute && is_abandoned(file.number(), age.seconds))
       unlink(i->path().c_str());
@@ -95,7 +95,7 @@ bool ScratchFolder::begin(const std::string& within, const std::string& prefix) 
   std::string path = within + "/" + prefix + "XXXXXX";
   if (!mkdtemp(path.data())) return false;
   path_ = path, owner_ = getpid();
-  // Under its final name only when it is locked: nobody meets one that seems to be free.
+  // The lock file gets its final name only when it is locked, so that no other process sees it unlocked.
   const std::string passing = path_ + "/" + random_name(), final = path_ + "/" + kLock;
   lock_.emplace(open(passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (lock_->is_open() && (!lock(lock_->number()) || rename(passing.c_str(), final.c_str()) != 0))

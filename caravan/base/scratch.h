@@ -1,7 +1,7 @@
-// Work in progress on disk: under names that nobody can guess or have, and known to be in use while its process lives.
+// Temporary files and folders with random names, which are known to be in use while their process lives.
 //
-// Two processes may have the same number (in two containers), so no name is made of it. That a process lives is told by
-// a lock that it holds and that the system releases when it ends, however it ends.
+// Two processes may have the same number (in two containers), so names do not contain it. A process that lives holds a
+// lock, which the system releases when the process ends in any way.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace caravan {
 
-// A number of an open file; closed when it goes.
+// Owns a file descriptor, and closes it when it is destroyed.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -26,21 +26,22 @@ class Descriptor {
 
 std::string random_name();  // 16 hexadecimal digits of the system's random bits
 
-// A new file beside `path`, called `path`.RANDOM.part, locked by this process. Not open: errno says why.
+// A new file `path`.RANDOM.part, locked by this process. If it could not be made, `file` is not open and errno says
+// why.
 struct ScratchFile {
   Descriptor file;
   std::string path;
 };
 ScratchFile make_scratch_file(const std::string& path);
-void remove_abandoned_files(const std::string& path);  // those of processes that ended; of this user alone
+void remove_abandoned_files(const std::string& path);  // scratch files of this user whose processes have ended
 
-// A new folder `within`/PREFIXxxxxxx of mode 0700; it goes with all that is in it.
+// A new folder `within`/PREFIXxxxxxx of mode 0700. The destructor removes it with its content.
 class ScratchFolder {
  public:
   ScratchFolder(const std::string& within, const std::string& prefix);  // BackendError where it cannot be made
-  // Likewise; null where it cannot be made, and errno says why.
+  // The same, but returns null if it cannot be made; errno says why.
   static std::unique_ptr<ScratchFolder> make(const std::string& within, const std::string& prefix);
-  ~ScratchFolder();  // not in a child of fork()
+  ~ScratchFolder();  // does nothing in a child of fork()
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   const std::string& path() const { return path_; }
@@ -52,7 +53,8 @@ class ScratchFolder {
   std::optional<Descriptor> lock_;
   int owner_ = 0;
 };
-// Likewise; where a file system has no locks, those that are a day old. Returns how many there were.
+// Removes the scratch folders of this user whose processes have ended; on a file system without locks, those that are a
+// day old. Returns how many it removed.
 int remove_abandoned_folders(const std::string& within, const std::string& prefix);
 
 }  // namespace caravan

@@ -1,4 +1,4 @@
-// The shape of a tensor: three rows of axes, `batch | input -> output`.
+// The shape of a tensor: three lists of axes, `batch | input -> output`.
 //
 // Memory order is batch, output, input (input innermost).
 #pragma once
@@ -23,14 +23,14 @@ std::string_view name(RowKind kind);  // "batch", "input", "output"
 
 // One axis of a shape.
 struct Axis {
-  Axis() = default;  // of size 0
+  Axis() = default;  // an axis of size 0
   // Of any integer, so that {.batch = {n}} takes an int, a size_t, ...
   template <class Number>
   requires std::is_integral_v<Number> Axis(Number size, std::string basis = {})
       : size(int64_t(size)), basis(std::move(basis)) {}
 
   int64_t size = 0;            // its number of positions
-  std::string basis{};         // equal sizes with different tags do not match
+  std::string basis{};         // a tag: axes of equal size with different tags do not match
   bool broadcastable = false;  // true iff size is 1 and the axis may stretch in a pointwise operation
   bool operator==(const Axis&) const = default;
 };
@@ -49,7 +49,7 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-bool same_sizes(const Shape& a, const Shape& b);  // tags and stretching aside
+bool same_sizes(const Shape& a, const Shape& b);  // compares sizes only, not tags or `broadcastable`
 
 // "2,8|8->4"; a scalar is "". `Shape{}` has no axes and one element.
 std::string to_string(const Shape& shape);

@@ -11,7 +11,7 @@ struct Source {
   const char* file = "";  // the path that the compiler was given
   int line = 0;           // from 1; 0: not known
 
-  // The caller's line, where it is a default argument.
+  // As a default argument, this gives the line of the caller.
   static constexpr Source here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }

@@ -1,4 +1,5 @@
-// Loops as C: what the dump shows, in the words of C. One function a kernel, one entry that runs them in order.
+// Prints loops as C, statement by statement as in the dump: one function for each kernel, and an entry function that
+// runs them in order.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +12,27 @@
 
 namespace caravan::codegen {
 
-// What the entries are given; the generated C has the same struct under the name caravan_step.
+// The argument of the entry functions. The generated C has the same struct under the name caravan_step.
 struct Step {
   void* const* buffers = nullptr;  // by the program's BufferId; null for leaves that are not in memory
   const int64_t* symbols = nullptr;
   uint64_t seed = 0;
-  // Runs chunk(step, 0 .. chunks-1) in any order and returns when all are done; null: one after another, in place.
+  // Runs chunk(step, 0 .. chunks-1) in any order and returns when all are done. Null: the generated code runs them
+  // itself, one after the other.
   void (*parallel)(void* pool, void (*chunk)(const Step*, int64_t), const Step* step, int64_t chunks) = nullptr;
   void* pool = nullptr;
 };
 
-// void caravan_run(const caravan_step* step): assignments to state are made at the end, from copies where needed.
+// void caravan_run(const caravan_step* step) runs the program once. States that were not updated in place are assigned
+// at the end.
 inline constexpr const char* kEntry = "caravan_run";
 
-// void caravan_run_steps(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps): so many
-// runs in a row, with step->symbols == symbols; after each, every symbol goes up by one and starts again at 0 where its
-// range ends.
+// void caravan_run_steps(const caravan_step* step, int64_t* symbols, const int64_t* ranges, int64_t steps) runs the
+// program `steps` times, with step->symbols == symbols. After each run every symbol is incremented, modulo its range.
 inline constexpr const char* kManySteps = "caravan_run_steps";
 
-// void caravan_run_timed(const caravan_step* step, caravan_laps* laps): a run in which the time of each kernel is added
-// up, in the order of the module's kernels.
+// void caravan_run_timed(const caravan_step* step, caravan_laps* laps) runs the program once and adds the time of
+// kernel k to laps->nanoseconds[k].
 struct Laps {  // the generated C has the same struct under the name caravan_laps
   int64_t (*now)() = nullptr;
   int64_t last = 0;
@@ -38,38 +40,38 @@ struct Laps {  // the generated C has the same struct under the name caravan_lap
 };
 inline constexpr const char* kTimedEntry = "caravan_run_timed";
 
-// Which entries a text has: those that run a step, or the one that times it.
+// Which entry functions a text has: those that run the program, or the one that times its kernels.
 enum class Entries : uint8_t { runs, timed };
 
-// Calls of kernels in one function of the text; a program of more kernels has functions that make some of its calls
-// each. The C compiler puts small kernels in place of their calls and takes more than linear time over the function
-// that this makes: GCC 12 needed 6 s for 1,000 calls of a kernel with one sine, 256 s for 5,000.
+// The most calls of kernels in one generated function. The entry of a program of more kernels calls functions that make
+// some of the calls each. The reason is that the C compiler inlines small kernels, and that its time grows faster than
+// the length of the function: GCC 12 needed 6 s for 1,000 calls of a kernel with one sine, 256 s for 5,000.
 inline constexpr size_t kMostCalls = 256;
 
-std::string cpu_prelude(bool with_math);  // what every text begins with, with or without the elementary functions
+std::string cpu_prelude(bool with_math);  // the beginning of every text, with or without the elementary functions
 
-std::string to_c(const loop::Module& module);  // as one text
+std::string to_c(const loop::Module& module);  // the whole program as one text
 
-// As texts that can be compiled apart and linked, each of at most so many functions and of about equal cost
-// (balance.h); the last one has the entries. A program that is compiled quickly is one text.
-// Kernels that differ in nothing but their buffers are one function, here and in to_c.
+// The program as texts that are compiled separately and linked. Each has at most `most` functions, and all take about
+// the same time to compile (balance.h); the last one has the entry functions. A program that compiles quickly is one
+// text. Kernels that differ only in their buffers share one function, here and in to_c.
 inline constexpr size_t kFunctionsPerUnit = 16;
 std::vector<std::string> to_units(const loop::Module& module, Entries entries = Entries::runs,
                                   size_t most = kFunctionsPerUnit);
 
-// The kernels alone, for a text that calls them itself: C99 of any compiler, without vectors and threads, and
-// without pragmas but for one that GCC alone sees (schedule/keep_loops.h). At file scope all its names start with
-// `prefix` and an underscore. It calls <math.h>, where to_c has functions of its own. The kernels must not need symbols
-// or random bits.
+// The kernels as C99 for any compiler, for a caller who writes the calls. The text has no vectors, no threads and no
+// pragmas, except for one that only GCC sees (schedule/keep_loops.h). All its names at file scope start with `prefix`
+// and an underscore. It calls functions of <math.h>, where the text of to_c has its own. The kernels must not need
+// symbols or random bits.
 struct PlainText {
   struct Call {
     std::string function;
-    std::string comments;               // of a kernel that another one's function computes
+    std::string comments;               // set if this kernel shares the function of another one
     std::vector<ir::BufferId> buffers;  // the arguments
   };
   std::vector<std::string> functions;
   std::vector<Call> calls;        // in order
-  std::set<std::string> helpers;  // that the functions call, by their names in the prelude ("to_u8")
+  std::set<std::string> helpers;  // helpers that the functions call, by their names in the prelude ("to_u8")
 };
 PlainText to_plain(const loop::Module& module, const std::string& prefix);
 std::string plain_helpers(const std::set<std::string>& names, const std::string& prefix);  // their text

@@ -70,7 +70,7 @@ std::string GnuC::vector_at(RegisterType type, const std::string& element, bool 
 std::string PlainC::free_name(const std::string& identifier) const {
   return identifier.starts_with(prefix_ + "_") || identifier.starts_with("caravan_") ? "v_" + identifier : identifier;
 }
-// As an int a byte can be compared with 0 and no compiler finds that odd.
+// An int, because compilers warn about the comparison of an unsigned byte with 0.
 std::string PlainC::register_type(RegisterType type) const {
   return bytes(type.dtype) == 1 ? "int" : Dialect::register_type(type);
 }

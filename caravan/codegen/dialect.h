@@ -1,5 +1,5 @@
-// How a language of the C family spells what kernels say. The printer (kernel_printer.h) writes C99 with the words of a
-// dialect; a new language overrides what it says otherwise (HACKING.md, "Add a dialect").
+// How a language of the C family spells the constructs of kernels. The printer (kernel_printer.h) writes C99 and asks a
+// dialect for the spelling. A new language overrides what differs (HACKING.md, "Add a dialect").
 #pragma once
 
 #include <string>
@@ -14,28 +14,31 @@ class Dialect {
   virtual ~Dialect() = default;
 
   // --- names and types ---
-  virtual std::string free_name(const std::string& identifier) const { return identifier; }  // not one of its own
-  virtual std::string element_type(DType dtype) const;                                       // in memory
+  // The identifier, renamed if the dialect reserves it.
+  virtual std::string free_name(const std::string& identifier) const { return identifier; }
+  virtual std::string element_type(DType dtype) const;  // of an element in memory
   virtual std::string register_type(loop::RegisterType type) const;
 
   // --- functions ---
   virtual std::string head(const std::string& function, const std::vector<std::string>& parameters) const;
   virtual std::string buffer_parameter(DType dtype, const std::string& name, bool written) const;
-  virtual std::vector<std::string> parallel_parameters() const { return {}; }  // what a parallel loop is given
-  virtual std::string function(std::string_view name, DType compute) const;    // of an op's spelling
-  virtual std::string helper(std::string_view name) const;                     // of the prelude: "to_u8"
+  // Extra parameters of a kernel with a parallel loop.
+  virtual std::vector<std::string> parallel_parameters() const { return {}; }
+  virtual std::string function(std::string_view name, DType compute) const;  // a function in an op's spelling
+  virtual std::string helper(std::string_view name) const;                   // a helper of the prelude: "to_u8"
 
   // --- statements ---
   virtual std::string local(const loop::Local& local, const std::string& name) const;  // its declaration
-  virtual std::vector<std::string> before_loop(const loop::For&) const { return {}; }  // lines
-  // The line that starts it; the one that ends it is a brace.
+  // Lines that are printed before a loop.
+  virtual std::vector<std::string> before_loop(const loop::For&) const { return {}; }
+  // The first line of the loop. Its last line is a closing brace.
   virtual std::string loop(const loop::For& loop, const std::string& variable) const;
-  // As many elements as the vector has, the first of which is `element`.
+  // The vector that starts at `element` in memory.
   virtual std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const;
 };
 
-// What GCC and Clang compile for the processor that runs the program: vectors, pragmas, elementary functions of our
-// own.
+// GNU C for GCC and Clang, for the processor that runs the program: with vectors, pragmas and elementary functions of
+// our own.
 class GnuC : public Dialect {
  public:
   std::string register_type(loop::RegisterType type) const override;
@@ -46,7 +49,7 @@ class GnuC : public Dialect {
   std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const override;
 };
 
-// C99 of any compiler, with its <math.h>. At file scope all names start with the prefix and an underscore.
+// C99 for any compiler, with its <math.h>. All names at file scope start with the prefix and an underscore.
 class PlainC : public Dialect {
  public:
   explicit PlainC(std::string prefix) : prefix_(std::move(prefix)) {}

@@ -22,8 +22,7 @@ Expression cast_to(const std::string& type, const Expression& e) {
   return {"(" + type + ")" + within(e, Level::atom), Level::unary};
 }
 
-// C's rules, and parentheses that it does not need where readers and warnings want them: && in ||, comparisons in
-// comparisons.
+// C's precedence, with redundant parentheses where compilers warn without them: && in ||, comparisons in comparisons.
 Expression infix(const Spelling::Entry& entry, const Expression& a, const Expression& b) {
   const Level level = entry.level;
   const bool compares = level == Level::equal || level == Level::compare;
@@ -49,7 +48,7 @@ Expression Expressions::number(double value, DType dtype) {
 DType Expressions::type(const Memory& memory) const {
   return memory.is_local() ? kernel_.locals[size_t(memory.local())].dtype : module_.buffers[size_t(memory)].dtype;
 }
-// What starts with a star is put in parentheses wherever it is an operand.
+// A vector access starts with a dereference, and so gets parentheses as an operand.
 Expression Expressions::elements(const Memory& memory, const Term& offset, int width, bool written) const {
   const std::string first = element(memory, offset);
   if (width == 1) return {first};
@@ -70,7 +69,7 @@ Expression Expressions::as(Register r, DType to) {
     return number(is_float(type(r)) ? convert(type(r), constant->second) : constant->second, to);
   return converted(text_of(r), type(r), to);
 }
-// The bits of a narrow float; rounded once, from whatever precision.
+// The bits of an f16 or bf16, rounded once, whatever the precision of the register.
 Expression Expressions::narrow(Register r, DType to) {
   return call("to_" + text(to),
               type(r) == DType::f32 ? as(r, DType::f32).text : call("odd", as(r, DType::f64).text).text);

@@ -12,7 +12,7 @@ namespace caravan::codegen {
 
 class Expressions : public loop::Printer {
  public:
-  // Helpers of the prelude ("to_u8") and elementary functions ("exp") that what was printed calls.
+  // Helpers of the prelude ("to_u8") and elementary functions ("exp") that the printed text calls.
   const std::set<std::string, std::less<>>& helpers() const { return helpers_; }
   bool calls_math() const { return calls_math_; }
 
@@ -30,9 +30,9 @@ class Expressions : public loop::Printer {
   Expression value(loop::Register to, const loop::Value& value);
   // A register as a value of precision `to`. Floats saturate in an integer, integers wrap.
   Expression as(loop::Register r, DType to);
-  Expression stored(loop::Register r, DType to);  // as an element, which may be the bits of a narrow float
+  Expression stored(loop::Register r, DType to);  // as an element in memory; an f16 or bf16 is stored as its bits
   Expression applied(Op op, DType compute, const Expression* operands);
-  // So many elements, of which this is the first.
+  // A vector of `width` elements that starts at this offset.
   Expression elements(const loop::Memory& memory, const loop::Term& offset, int width, bool written) const;
 
   std::string helper(std::string_view name);
@@ -40,7 +40,7 @@ class Expressions : public loop::Printer {
 
   const Dialect& dialect_;
   const Uses uses_;
-  std::vector<Expression> texts_;               // by register: what is written where it is used
+  std::vector<Expression> texts_;               // by register: the text that is printed where it is used
   std::map<loop::Register, double> constants_;  // registers that are numbers
 
  private:

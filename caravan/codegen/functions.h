@@ -1,6 +1,6 @@
 // Which functions the spelling of an op may call in generated code: those of prelude/math.h, which has NAME_f32 and
-// NAME_f64 of each, and those that IEEE 754 fixes to the bit (kExactFunctions). Of any other one the C library would
-// decide the bits, and compilers fold its calls with yet another rounding.
+// NAME_f64 for each, and those whose result IEEE 754 fixes to the bit (kExactFunctions). The result of any other
+// function would depend on the C library, and compilers fold its calls with yet another rounding.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ struct FunctionName {
 
 namespace detail {
 
-// Every "static inline TYPE caravan_NAME_TYPE(" of a text. The text is read once: compilers limit such work.
+// Finds every "static inline TYPE caravan_NAME_TYPE(" in a text. It is a single pass over the text, because compilers
+// limit the number of steps of a constant evaluation.
 constexpr auto functions_of(std::string_view text) {
   constexpr std::string_view start = "static inline ", ours = "caravan_";
   std::array<FunctionName, 96> out{};
@@ -42,7 +43,7 @@ constexpr auto functions_of(std::string_view text) {
 
 inline constexpr auto kMathFunctions = detail::functions_of(kMathPrelude);
 
-// Is it one of the prelude, for both types of float?
+// Does the prelude have this function for both f32 and f64?
 constexpr bool in_prelude(std::string_view function) {
   int types = 0;
   for (const FunctionName& known : kMathFunctions)
@@ -50,7 +51,7 @@ constexpr bool in_prelude(std::string_view function) {
   return types == 2;
 }
 
-// The first of the rows whose spelling calls a function that generated code does not have; -1: there is none.
+// The first row whose spelling calls a function that generated code does not have; -1 if there is none.
 constexpr int row_without_function(std::span<const OpRow> rows) {
   for (size_t i = 0; i < rows.size(); ++i)
     if (!calls_only(compile_spelling(rows[i].c), [](std::string_view f) { return is_exact(f) || in_prelude(f); }))

@@ -45,7 +45,7 @@ std::string KernelPrinter::register_name(Register r) const {
   return total == totals_.end() ? "r" + std::to_string(r) : total->second;
 }
 
-// A local is declared in the innermost block that has all of its uses.
+// A local is declared in the innermost block that contains all of its uses.
 void KernelPrinter::place_locals() {
   for (int local = 0; local < int(kernel_.locals.size()); ++local) {
     const Block* block = &statements(kernel_);
@@ -122,7 +122,7 @@ void KernelPrinter::print(const StoreCombine& s) {
   print_combined(s.accumulator, dtype, elements(s.buffer, s.offset, width(s.value), true), as(s.value, dtype));
 }
 
-// NaN beats everything but NaN, the first of equals stays.
+// NaN beats everything but NaN. Of equal values the first stays.
 void KernelPrinter::print_first(Accumulator accumulator, DType dtype, const Expression& value, const std::string& best,
                                 const std::string& position, const Term& term) {
   const std::string operand = within(value, Level::add);
@@ -152,7 +152,7 @@ void KernelPrinter::print(const For& s) {
   line("}");
 }
 
-// The condition that it is >= 0, without minus signs.
+// The condition term >= 0, with negative parts moved to the other side: "i >= j" for i - j.
 std::string KernelPrinter::not_negative(const Term& term) const {
   Term plus = Term::number(std::max<int64_t>(term.constant, 0)),
        minus = Term::number(std::max<int64_t>(-term.constant, 0));

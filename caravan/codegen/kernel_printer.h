@@ -9,7 +9,7 @@ namespace caravan::codegen {
 
 class KernelPrinter : public Expressions {
  public:
-  // Numbered names are the same for kernels that differ in nothing but which buffers they are about.
+  // With numbered names, kernels that differ only in their buffers have the same text.
   enum class Names : uint8_t { own, numbered };
 
   KernelPrinter(const loop::Module& module, const loop::Kernel& kernel, const Dialect& dialect, Names names);
@@ -45,7 +45,7 @@ class KernelPrinter : public Expressions {
   std::map<int, std::string> symbols_;
   std::vector<std::string> variables_, locals_;
   std::map<loop::Register, std::string> totals_;                        // names of accumulators
-  std::map<const loop::Statement*, std::vector<int>> declared_before_;  // locals
+  std::map<const loop::Statement*, std::vector<int>> declared_before_;  // locals that are declared before a statement
 };
 
 }  // namespace caravan::codegen

@@ -13,7 +13,7 @@ using namespace loop;
 PlainText to_plain(const Module& module, const std::string& prefix) {
   PlainText out;
   const PlainC dialect(prefix);
-  std::map<std::string, std::string> known;  // by text with numbered names
+  std::map<std::string, std::string> known;  // function names, by the text of the kernel with numbered names
   for (const Kernel& kernel : module.kernels) {
     CARAVAN_CHECK(!library_call(kernel), "`" + kernel.name + "` is a call");
     KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);

@@ -1,4 +1,4 @@
-// The C that generated text calls: the headers of prelude/, in the binary.
+// The C functions that generated text calls: the headers of prelude/, embedded in the binary.
 //
 //     math.h                              elementary functions
 //     cpu.h                               what only the CPU has: vectors, and the pool that runs parallel loops
@@ -21,7 +21,7 @@ inline constexpr PreludeFile kPreludeFiles[] = {
 
 namespace detail {
 
-// The text of a header without the lines that make it one.
+// The text of a header without `#pragma once` and its includes.
 constexpr std::string_view prelude_text(std::string_view name) {
   std::string_view text;
   for (const PreludeFile& file : kPreludeFiles)

@@ -42,8 +42,8 @@ class Counter {
   void touch(const Memory& memory) {
     if (!memory.is_local()) add_once(out_.buffers, ir::BufferId(memory));
   }
-  // Is it overwritten while its value may be needed? A local is written by other statements than those that read it,
-  // unless they stand in one block.
+  // May the memory be overwritten between a load and the use of its value? For a buffer: the kernel writes it. For a
+  // local: the current block writes it; other blocks write it only before or after.
   bool is_written(const Memory& memory) const {
     return memory.is_local() ? locals_.count(memory.local()) > 0 : out_.written.count(memory) > 0;
   }
@@ -97,9 +97,9 @@ class Counter {
   }
 
   const Module& module_;
-  std::vector<int> uses_, loops_;  // by register: how often it is used; in which loop it is defined
+  std::vector<int> uses_, loops_;  // by register: how often it is used, and the number of the loop that defines it
   int loop_ = 0, last_loop_ = 0;
-  std::set<int> locals_;  // that the block writes
+  std::set<int> locals_;  // locals that the current block writes
   std::set<Register> zeros_;
   Uses out_;
 };

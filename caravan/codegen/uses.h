@@ -1,10 +1,12 @@
-// What a kernel uses, and which of its registers become variables of the text.
+// What a kernel uses, and which of its registers become variables of the generated text.
 //
-// A register that is used once is written where it is used. A variable is one that is used more often, or in another
-// loop than its own; one that must be read before a store; and these operands, for the sake of GCC:
-// * One that an op may leave out (`a > 0 ? b : c`): its loads would be conditional, which costs vector code a mask, and
-//   GCC 12 gives lanes the wrong ones (six neighbours, -O3).
-// * What a 0 is added to: GCC reads `-fabs(x) + 0.0`, and `0.0 - fabs(x)`, as `-fabs(x)`, which is -0 where x is 0.
+// A register that is used once is printed as an expression where it is used. It becomes a variable if it is used
+// several times or in another loop than it is defined in, or if it is loaded from memory that the kernel overwrites.
+// Two kinds of operands become variables because of bugs of GCC:
+// * Operands of an op that may not be evaluated (`a > 0 ? b : c`). Their loads would be conditional, which needs a mask
+//   in vector code, and GCC 12 at -O3 then loads the wrong vector elements (seen with six neighbouring elements).
+// * Operands of an addition or subtraction with the constant 0. GCC simplifies `-fabs(x) + 0.0` and `0.0 - fabs(x)` to
+//   `-fabs(x)`, which is -0 instead of 0 where x is 0.
 #pragma once
 
 #include <set>
@@ -16,11 +18,11 @@
 namespace caravan::codegen {
 
 struct Uses {
-  std::vector<ir::BufferId> buffers;  // these three in the order of first use
+  std::vector<ir::BufferId> buffers;  // buffers, symbols and streams are in the order of first use
   std::vector<int> symbols;
   std::vector<std::string> streams;  // of random bits
   std::set<ir::BufferId> written;
-  std::vector<bool> is_variable;  // by register
+  std::vector<bool> is_variable;  // by register: does it become a variable
 };
 Uses uses_of(const loop::Module& module, const loop::Kernel& kernel);
 

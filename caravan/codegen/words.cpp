@@ -11,7 +11,7 @@ namespace caravan::codegen {
 
 namespace {
 
-// Is it a function of the prelude under its name in the C library: exp or expf?
+// Is it the C library's name of a function of the prelude, such as exp or expf?
 bool in_library(std::string_view name) {
   return in_prelude(name) || (name.ends_with('f') && in_prelude(name.substr(0, name.size() - 1)));
 }
@@ -70,7 +70,8 @@ std::string identifier(const std::string& text) {
       "memcpy",   "fabs",   "fabsf",  "floor",  "floorf",          "ceil",     "ceilf",    "rint",
       "rintf",    "trunc",  "truncf", "sqrt",   "sqrtf",           "fma",      "fmaf",     "fmod",
       "fmodf",    "from",   "to",     "seed",   "math_errhandling"};
-  auto numbered = [&](std::string_view stem) {  // as the printer names registers and random streams
+  // Names of the form that the printer gives to registers and random streams.
+  auto numbered = [&](std::string_view stem) {
     return out.size() > stem.size() && out.starts_with(stem) &&
            out.find_first_not_of("0123456789", stem.size()) == out.npos;
   };

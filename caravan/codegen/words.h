@@ -9,18 +9,20 @@
 
 namespace caravan::codegen {
 
-// Of an element; narrow floats are only stored, registers of them are float.
+// The type of an element in memory. f16 and bf16 exist only in memory, as bits; a register that holds one is a float.
 const char* c_type(DType dtype);
-// The number as an operand of this precision. What an integer cannot hold wraps, infinities are its bounds, NaN is 0.
+// The number as a literal of this precision. In an integer, a value out of range wraps, infinities become its bounds,
+// and NaN becomes 0.
 std::string literal(double value, DType dtype);
 
-// A name that means nothing else in the text: not a word of C, a macro, a function that kernels call, or a register.
+// The text as an identifier that has no other meaning: not a keyword of C, a macro, a function that kernels call, or a
+// register.
 std::string identifier(const std::string& text);
-// The name, or the name with the first number that makes it a new one.
+// The name, or the name with the first number that makes it unique; adds it to `taken`.
 std::string unique(std::set<std::string>& taken, const std::string& name);
 
 std::string comment(std::string text);
-// A head or a call, in lines of at most 120 columns where commas allow it.
+// A function head or a call, broken at commas into lines of at most 120 columns.
 std::string wrapped(const std::string& text);
 std::string joined(const std::vector<std::string>& list);  // with commas
 

@@ -29,7 +29,8 @@ double apply_to_constants(const std::vector<Scalar>& entries, Op op, std::span<c
   return row(op).eval(values[0], values[1], values[2]);
 }
 
-// Is x op number (or number op x) = x to the bit for every x? Not so for x + 0, which turns -0 into 0.
+// Is x op number (number op x if not `right`) equal to x, to the bit, for every x? Not for x + 0, which turns -0 into
+// 0.
 bool is_neutral(const OpRow& row, double number, bool right) {
   if (number != *row.neutral || !is_arithmetic(row.op)) return false;
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
@@ -116,8 +117,9 @@ int Body::apply(Op op, std::span<const int> args) {
     constant_args = constant_args && arg.kind == Scalar::Kind::constant;
     if (k > 0 || facts.result != ResultType::select) integers = integers && arg.dtype == DType::i32;
   }
-  // Constants fold where the number that comes out means the same precision as the op did: 1 + 2, 1 / 3, but not 4 / 2;
-  // and where compiled code has the same bits of it.
+  // Folds constants if the resulting number implies the same precision as the op did: 1 + 2 and 1 / 3, but not 4 / 2,
+  // which is a float where 2 would be an integer. Only arithmetic is folded, because compiled code computes the same
+  // bits for it.
   if (constant_args && facts.result != ResultType::logic && is_arithmetic(op)) {
     const double value = apply_to_constants(entries_, op, args);
     if ((written_type(value) == DType::i32) == integers) return constant(value);
@@ -128,7 +130,7 @@ int Body::apply(Op op, std::span<const int> args) {
 int Body::equal_operand(Op op, std::span<const int> args) const {
   const OpRow& facts = row(op);
   auto entry = [&](size_t k) -> const Scalar& { return entries_[size_t(args[k])]; };
-  auto number = [&](size_t k) -> std::optional<double> {  // of a constant, in whatever precision
+  auto number = [&](size_t k) -> std::optional<double> {  // the value of an operand that is a constant or a cast of one
     if (entry(k).kind == Scalar::Kind::constant) return entry(k).constant;
     if (entry(k).kind != Scalar::Kind::cast) return std::nullopt;
     const Scalar& of = entries_[size_t(entry(k).args[0])];
@@ -151,7 +153,7 @@ int Body::equal_operand(Op op, std::span<const int> args) const {
 
 int Body::apply_to_floats(Op op, std::span<const int> args) {
   auto kind = [&](size_t k) { return entries_[size_t(args[k])].kind; };
-  bool constants = true, casts = false;  // a cast may be of another precision than its fellow operands
+  bool constants = true, casts = false;  // a cast may have another precision than the other operands
   for (size_t k = 0; k < args.size(); ++k) {
     constants = constants && kind(k) == Scalar::Kind::constant;
     casts = casts || kind(k) == Scalar::Kind::cast;
@@ -193,7 +195,7 @@ int Body::instantiate(const Formula& formula, std::span<const int> variables) {
 
 void Body::finish(int result) {
   CARAVAN_CHECK(result >= 0 && size_t(result) < entries_.size(), "a body ends in entry " + std::to_string(result));
-  entries_.resize(size_t(result) + 1);  // later entries cannot matter to it
+  entries_.resize(size_t(result) + 1);  // the result reads only earlier entries
   std::vector<bool> live(entries_.size(), false);
   live.back() = true;
   for (size_t i = entries_.size(); i-- > 0;)
@@ -230,7 +232,7 @@ Body Body::with_operands(std::span<const int> renamed) const {
   Body out;
   std::vector<int> moved;
   moved.reserve(entries_.size());
-  for (Scalar entry : entries_) {  // two operands may become one, and with them what is computed from them
+  for (Scalar entry : entries_) {  // if two operands become one, entries computed from them may become equal
     if (entry.kind == Scalar::Kind::load) {
       CARAVAN_CHECK(size_t(entry.operand) < renamed.size(),
                     "operand " + std::to_string(entry.operand) + " has no new name");
@@ -347,7 +349,7 @@ bool is_comparison(Op op) {
   return op == Op::eq || op == Op::ne || op == Op::lt || op == Op::le || op == Op::gt || op == Op::ge;
 }
 
-// The precision of a register: narrow floats are computed with in f32.
+// The precision of a register: f16 and bf16 are computed in f32.
 DType register_type(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
 
 class Typing {
@@ -365,7 +367,7 @@ class Typing {
       at.push_back(add(entry, e));
     }
     int result = at.back();
-    if (types_.back().weak && !is_float(target)) {  // a number alone; one that the integer cannot hold saturates
+    if (types_.back().weak && !is_float(target)) {  // the body is a number; out of the integer's range it saturates
       const Scalar& number = body_.entries()[size_t(result)];
       if (number.kind != Scalar::Kind::constant || !can_hold(target, number.constant))
         result = body_.cast(target, result);
@@ -375,7 +377,8 @@ class Typing {
   }
 
  private:
-  // What the result is computed from, up to casts and comparisons, is computed in at least this precision.
+  // Widens the entries from which the result is computed to at least this precision, but stops at casts and
+  // comparisons.
   void widen(DType at_least) {
     std::vector<bool> reached(old_.size(), false);
     reached.back() = true;
@@ -409,7 +412,7 @@ class Typing {
         if (rounds && !std::isnan(arg.constant)) args[k] = made(body_.cast(type.compute, args[k]));
       }
     } else if (!type.weak && row(entry.op).result != ResultType::logic) {
-      // Integers that would meet as integers of a narrower type, or where a float is asked for.
+      // The operands are integers, but the op must be computed in a wider integer or in a float.
       const DType met = type_of_entry(body_, applied(entry.op, {args, arity}), made_, operands_, {}).dtype;
       if (!is_float(met) && met != type.dtype)
         for (size_t k = row(entry.op).result == ResultType::select ? 1 : 0; k < arity; ++k)
@@ -427,7 +430,7 @@ class Typing {
     return out;
   }
 
-  // Notes the type of an entry of the new body.
+  // Records the type of an entry of the new body.
   int made(int e) {
     if (size_t(e) == made_.size())
       made_.push_back(type_of_entry(body_, body_.entries()[size_t(e)], made_, operands_, {}));
@@ -435,7 +438,7 @@ class Typing {
   }
 
   const std::vector<Scalar> old_;
-  std::vector<EntryType> types_;  // of the old entries, as they are to be
+  std::vector<EntryType> types_;  // of the old entries, after widening
   const std::span<const DType> operands_;
   Body body_;
   std::vector<EntryType> made_;  // of the new ones
@@ -455,20 +458,20 @@ Body typed(const Body& body, std::span<const DType> operands, Accumulator accumu
 }
 
 int pull_back(Body& into, const Body& body, int operand, int cotangent, std::span<const DType> operands) {
-  // A copy: `body` may be `into` itself.
+  // A copy, because `body` may be `into` itself.
   const std::vector<Scalar> entries = body.entries();
   CARAVAN_CHECK(!entries.empty() && entries.size() <= into.entries().size() &&
                     std::equal(entries.begin(), entries.end(), into.entries().begin()),
                 "pull_back writes into a body that starts with the entries of the body it differentiates");
 
-  // Precisions, for casts only. Operands of unknown precision count as floats.
+  // Precisions are needed for casts only. Operands of unknown precision count as floats.
   std::vector<DType> dtypes(operands.begin(), operands.end());
   for (const Scalar& entry : entries)
     if (entry.kind == Scalar::Kind::load && size_t(entry.operand) >= dtypes.size())
       dtypes.resize(size_t(entry.operand) + 1, DType::f32);
   const std::vector<EntryType> types = types_of(body, dtypes, {});
 
-  std::vector<bool> leads(entries.size(), false);  // to the operand
+  std::vector<bool> leads(entries.size(), false);  // by entry: does it depend on the operand
   for (size_t i = 0; i < entries.size(); ++i) {
     leads[i] = entries[i].kind == Scalar::Kind::load && entries[i].operand == operand;
     for (int arg : args_of(entries[i])) leads[i] = leads[i] || leads[size_t(arg)];
@@ -486,7 +489,8 @@ int pull_back(Body& into, const Body& body, int operand, int cotangent, std::spa
     if (g < 0 || !leads[i]) continue;
     const Scalar& entry = entries[i];
     switch (entry.kind) {
-      case Scalar::Kind::load: received = g; break;  // interned: the only one of this operand
+      // Equal entries are stored once, so this is the only load of the operand.
+      case Scalar::Kind::load: received = g; break;
       case Scalar::Kind::cast: {
         const Scalar& of = entries[size_t(entry.args[0])];
         const DType from = types[size_t(entry.args[0])].dtype;

@@ -1,10 +1,10 @@
-// The body of an accumulation: a scalar expression over what is read at one point.
+// The body of an accumulation: a scalar expression of the operands at one point.
 //
-// A list of entries in which each reads earlier ones and the last is the result; equal entries are one entry.
-// Meaning: entries have no effects, so they may be evaluated in any order, duplicated or skipped. `where` does not
-// protect its branches: both have values, one is taken. Arithmetic is that of the entry's precision, without
-// contraction; integers wrap (i32, i64, u8). `types_of` says which precision that is, for every engine: a constant has
-// the precision of what it meets, everything else its own.
+// A body is a list of entries. Each entry reads earlier ones, the last is the result, and equal entries are stored
+// once. Entries have no side effects, so they may be evaluated in any order, duplicated or skipped. `where` does not
+// protect its branches: both are evaluated, one is taken. Arithmetic is done in the entry's precision, without
+// contraction; integers (i32, i64, u8) wrap. `types_of` defines that precision for the interpreter and for compiled
+// code: a constant takes the precision of the operand it is combined with, everything else has its own.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +35,21 @@ class Body {
   int constant(double value);  // written as an integer if it is one
   int constant(double value, DType written);
   int load(int operand);
-  int position();  // the linear position of this point in the box of the iterators, as f64/i64
+  int position();  // the linear position of this point in the box of the iterators
   int apply(Op op, std::span<const int> args);
   int cast(DType dtype, int arg);
-  // An operand that op(args...) equals to the bit, for NaN, infinities and -0 too, or -1: x * 1, x - 0, where(c, x, x),
-  // --x. Provided that the operand has the precision of op(args...).
+  // The operand that op(args...) equals to the bit, also for NaN, infinities and -0, as in x * 1, x - 0, where(c, x, x)
+  // and --x; -1 if there is none. The caller must check that the operand has the precision of op(args...).
   int equal_operand(Op op, std::span<const int> args) const;
-  // The formula with variable k replaced by entry variables[k] (-1 where the formula does not name it). Formulas are
-  // gradients, over floats, so they are simplified: constants fold, and so does what equals an operand.
+  // Adds the formula with variable k replaced by entry variables[k] (-1 if the formula does not use it). Formulas are
+  // gradients of floats, so they are simplified: constants are folded, and an entry that equals an operand is replaced
+  // by it.
   int instantiate(const Formula& formula, std::span<const int> variables);
-  void finish(int result);  // drops what the result does not need; the result becomes the last entry
+  void finish(int result);  // drops entries that the result does not need; the result becomes the last entry
 
   const std::vector<Scalar>& entries() const { return entries_; }
   int result() const { return int(entries_.size()) - 1; }
-  bool is_constant(double value) const;  // is the whole body this number, to the bit (0 is not -0)
+  bool is_constant(double value) const;  // is the whole body this number, to the bit (0 is not -0)?
   bool reads(int operand) const;
   bool uses_position() const;
   bool operator==(const Body&) const = default;
@@ -57,7 +58,7 @@ class Body {
   Body with_operands(std::span<const int> renamed) const;
   // The same body with the position read from an operand.
   Body with_position(int operand) const;
-  // The same body with the operands that have a value replaced by it, which was written so.
+  // The same body with operand k replaced by the constant values[k], if that is given.
   struct Number {
     double value;
     DType written;
@@ -70,52 +71,54 @@ class Body {
 
  private:
   int intern(Scalar entry);
-  int apply_to_floats(Op op, std::span<const int> args);  // apply, simplified
+  int apply_to_floats(Op op, std::span<const int> args);  // apply with simplification
   std::vector<Scalar> entries_;
 };
 
 double evaluate(const Body& body, std::span<const double> operands, double position);
 
-// What the result's cotangent becomes at one operand: the chain rule over the entries, with each op's pullback row.
-// Returns the entry (in `into`, which starts as a copy of `body`'s entries) or -1 if nothing flows.
-// A cast between floats lets the cotangent through, cast back; any other stops it. `operands` gives the precisions that
-// this needs; without them operands count as floats and a cotangent is cast back only to what the body itself cast to.
+// The cotangent of one operand, given that of the result: the chain rule over the entries, with the pullback of each
+// op. Returns an entry of `into`, which starts as a copy of `body`'s entries, or -1 if the derivative is zero. A cast
+// between floats passes the cotangent on, cast back to the argument's precision; any other cast has a zero derivative.
+// `operands` gives the precisions of the operands. Without it they count as floats, and a cotangent is cast back only
+// to a precision to which the body itself casts.
 int pull_back(Body& into, const Body& body, int operand, int cotangent, std::span<const DType> operands = {});
 
 struct EntryType {
   DType dtype{};
-  bool weak = false;  // takes the precision of what it meets
-  DType compute{};    // of an op: operands are converted to it (but for the condition of `where`)
+  bool weak = false;  // takes the precision of the operand it is combined with
+  DType compute{};    // of an op: the precision to which operands are converted, except for the condition of `where`
 };
 // The precision of every entry.
 std::vector<EntryType> types_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak);
 
-// A body as it was written becomes one that means the same and whose constants need no memory of how they were written:
-// `u * 2.0` of bytes is `f32(u) * 2`. And what an accumulation computes in more than the body's own precision
-// (`body_type`) is cast there: a sum of `u * v` into i32 is one of `i32(u) * i32(v)`. Comparisons with a number round
-// it to the precision of what it is compared with: `h == 0.1` of f16 is `h == f16(0.1)`. Programs are made of such
-// bodies: no pass and no engine has to know these rules.
+// Makes implicit conversions explicit. `u * 2.0` for a u8 `u` becomes `f32(u) * 2`: after that it does not matter
+// whether a constant was written as 2 or 2.0. A sum of `u * v` into i32 becomes one of `i32(u) * i32(v)`, because an
+// accumulation may compute in a wider precision than its body has (`body_type`). For an f16 `h`, `h == 0.1` becomes `h
+// == f16(0.1)`: a number is rounded to the precision of what it is compared with. The bodies of programs have this
+// form, so that passes, the interpreter and code generation need not know these rules.
 Body typed(const Body& body, std::span<const DType> operands, Accumulator accumulator, DType target);
 
-// Constants are weak (dtype.h, rule 2), and so is what is computed from weak entries alone; a weak result is f32.
+// The precision of the result. Constants are weak (dtype.h, rule 2), and so are entries that are computed from weak
+// ones alone; a weak result is f32.
 DType type_of(const Body& body, std::span<const DType> operands, std::span<const bool> weak);
 
-// "max(a, 0) * w"; operands by their names. A shared entry is written wherever it is read.
+// "max(a, 0) * w", with the names of operands. An entry that is read several times is printed each time.
 std::string to_string(const Body& body, std::span<const std::string> operands);
-// A text that is not a body: what is wrong, and where.
+// A text is not a body: says what is wrong, and where.
 class BodyTextError : public SpecError {
  public:
   BodyTextError(const std::string& message, std::string problem, size_t at)
       : SpecError(message), problem_(std::move(problem)), at_(at) {}
   const std::string& problem() const { return problem_; }
-  size_t at() const { return at_; }  // of the text's characters, from 0
+  size_t at() const { return at_; }  // position in the text, from 0
 
  private:
   std::string problem_;
   size_t at_;
 };
-// The inverse, over the names given (any text: "x[b, i]" is a name; a name before the word `position`). Throws
-// BodyTextError. Parentheses, calls and signs may be nested kDeepestBody deep.
+// The inverse of to_string. A name of an operand may be any text, such as "x[b, i]"; an operand called `position` hides
+// the word `position`. Throws BodyTextError. Parentheses, calls and signs may be nested kDeepestBody deep.
 inline constexpr int kDeepestBody = 200;
 Body parse_body(std::string_view text, std::span<const std::string> operands);
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int kUnary = 7;  // -x, and negative numbers
 constexpr int kAtom = 9;   // names, numbers, calls, parentheses
 
-// How strongly an infix op binds; all of them from left to right. 0: not written between its operands.
+// The precedence of an infix op; 0 if it is not an infix op. All are left-associative.
 int precedence(std::string_view infix) {
   if (infix == "||" || infix == "or" || infix == "|") return 1;
   if (infix == "&&" || infix == "and" || infix == "&") return 2;
@@ -56,7 +56,7 @@ class Parser {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
   }
 
-  // Does `token` stand here, as a whole word where it is one?
+  // Does the text continue with `token`, and, if it is a word, with the whole word?
   bool sees(std::string_view token) const {
     if (token.empty() || text_.substr(at_, token.size()) != token) return false;
     const size_t end = at_ + token.size();
@@ -91,8 +91,8 @@ class Parser {
     return left;
   }
 
-  // An expression within another: every recursion of this parser comes through here, so that no text can exhaust the
-  // stack.
+  // Parses a nested expression. All recursion of this parser goes through this function, which limits its depth, so
+  // that no text can exhaust the stack.
   int nested(int least) {
     if (depth_ == kDeepestBody)
       refuse("more than " + std::to_string(kDeepestBody) +
@@ -120,7 +120,7 @@ class Parser {
     const std::string_view word = text_.substr(at_, end - at_);
     if (end < text_.size() && text_[end] == '(' && !word.empty()) return call(word, end);
 
-    int operand = -1;  // the longest name that stands here
+    int operand = -1;  // the longest name with which the text continues
     for (size_t k = 0; k < operands_.size(); ++k)
       if (sees(operands_[k]) && (operand < 0 || operands_[k].size() > operands_[size_t(operand)].size()))
         operand = int(k);
@@ -158,7 +158,7 @@ class Parser {
   std::string_view text_;
   std::span<const std::string> operands_;
   size_t at_ = 0;
-  int depth_ = 0;  // of nested()
+  int depth_ = 0;  // recursion depth of nested()
   Body body_;
 };
 
@@ -173,7 +173,7 @@ std::string number_text(double value) {
 
 namespace {
 
-// As it was written: 2 or 2.0, and an integer with all its digits.
+// The constant as it was written: 2 or 2.0, and an integer with all its digits.
 std::string constant_text(const Scalar& constant) {
   std::string text = number_text(constant.constant);
   const bool has_point = text.find_first_of(".en") != text.npos;  // 0.5, 1e+30, inf, nan
@@ -192,7 +192,7 @@ std::string to_string(const Body& body, std::span<const std::string> operands) {
     int binds;
   };
   std::vector<Piece> pieces;
-  // The text of an argument in a place that asks for at least this precedence.
+  // The text of an argument, in parentheses if its precedence is lower than `binds`.
   auto at_least = [&](int entry, int binds) {
     const Piece& piece = pieces[size_t(entry)];
     return piece.binds < binds ? "(" + piece.text + ")" : piece.text;

@@ -1,5 +1,6 @@
-// Structural equality: what a kernel is made from. Buffers count by their sizes in memory order and their precision,
-// symbols by their number and range, and two operands that are one buffer stay one (a kernel may load it once).
+// Structural equality: equal accumulations give the same kernel. Buffers are compared by their sizes in memory order
+// and their precision, symbols by their number and range. Operands that are the same buffer in one accumulation must be
+// the same in the other, because a kernel may load it once.
 #include <algorithm>
 
 #include "caravan/base/hash.h"
@@ -13,7 +14,7 @@ const Buffer& buffer_of(const Program& program, BufferId id) { return program.bu
 
 bool same_buffer(const Buffer& a, const Buffer& b) { return a.dtype == b.dtype && a.shape.sizes() == b.shape.sizes(); }
 
-// The first operand with the same buffer.
+// The first operand that has the same buffer as operand k.
 size_t first_alias(const Accumulation& a, size_t k) {
   size_t first = 0;
   while (a.operands[first].buffer != a.operands[k].buffer) ++first;

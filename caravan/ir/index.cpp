@@ -63,7 +63,7 @@ Term substitute(const Term& term, const std::vector<Term>& iterators) {
 
 namespace {
 
-// A bound that stays unbounded once a part of it is.
+// A bound of a sum. It is unbounded as soon as one part is.
 struct Bound {
   __extension__ typedef __int128 Wide;
   Wide sum = 0;
@@ -93,7 +93,7 @@ Interval range(const Term& term, const std::vector<int64_t>& extents, const std:
                   "a term names " + std::string(iterator ? "iterator " : "symbol ") + std::to_string(part.which) +
                       " of " + std::to_string(counts.size()));
     const int64_t count = counts[size_t(part.which)];
-    const int64_t largest = count > 0 ? count - 1 : iterator ? 0 : kUnbounded;  // the least value is 0
+    const int64_t largest = count > 0 ? count - 1 : iterator ? 0 : kUnbounded;  // the least value of a variable is 0
     (part.coefficient > 0 ? high : low).add(part.coefficient, largest);
   }
   return {low.value(-1), high.value(+1)};
@@ -106,7 +106,8 @@ int64_t coefficient_of(const Term& term, const Term::Part& variable) {
     if (part.kind == variable.kind && part.which == variable.which) return part.coefficient;
   return 0;
 }
-// The multiples of a condition that take one of its variables out of the term; once if it has none.
+// By which factors can the condition be subtracted from the term so that one of its variables disappears? Factor 1 if
+// the condition has no variables.
 std::vector<int64_t> multiples(const Term& condition, const Term& term) {
   if (condition.has_load()) return {};
   if (condition.is_constant()) return {1};
@@ -118,7 +119,7 @@ std::vector<int64_t> multiples(const Term& condition, const Term& term) {
   }
   return out;
 }
-// term - condition * multiple, or nothing where a number of it would overflow.
+// term - condition * multiple, or nothing if that would overflow.
 std::optional<Term> reduced(const Term& term, const Term& condition, int64_t multiple) {
   auto reduce = [&](int64_t from, int64_t by, int64_t& out) {
     int64_t product;

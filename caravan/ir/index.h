@@ -37,17 +37,17 @@ Term operator*(const Term& a, int64_t factor);
 // The term with every iterator k replaced by iterators[k].
 Term substitute(const Term& term, const std::vector<Term>& iterators);
 
-// The least and the greatest value over the box of the iterators and the ranges of the symbols.
-// A load is unbounded, a symbol without a range (0) unbounded above. An iterator of extent 0 counts as 0.
+// The least and the greatest value over the box of the iterators and the ranges of the symbols. A load is unbounded. A
+// symbol without a range (range 0) is unbounded above. An iterator of extent 0 counts as 0.
 struct Interval {
   int64_t low, high;
 };
 inline constexpr int64_t kUnbounded = INT64_MAX / 4;
 Interval range(const Term& term, const std::vector<int64_t>& extents, const std::vector<int64_t>& symbol_ranges);
 
-// Is the term >= 0 wherever every condition is? Yes only if proved: the term is a sum of positive multiples of at most
-// kMostConditions conditions and of a rest whose interval is >= 0. Conditions on the values of index tensors prove
-// nothing: they can only be tested after other accesses.
+// Is the term >= 0 wherever all conditions of `where` are >= 0? True only if it can be proved: the term is a sum of
+// positive multiples of at most kMostConditions conditions, and of a remainder whose interval is >= 0. Conditions on
+// the values of index tensors are not used, because they can only be tested after other accesses.
 inline constexpr int kMostConditions = 4;
 bool is_nonnegative(const Term& term, const std::vector<Term>& where, const std::vector<int64_t>& extents,
                     const std::vector<int64_t>& symbol_ranges);

@@ -51,8 +51,8 @@ std::string kind_text(const Program& program, const BufferKind& kind) {
   return std::visit(Visitor{program}, kind);
 }
 
-// The order of a sum that is cut into blocks, as a remark: it follows from the rest of the line. Lanes alone are not
-// mentioned, the loops show them.
+// The order of a sum that is cut into blocks, as a remark at the end of the line. Lanes without blocks are not
+// mentioned; the printed loops show them.
 std::string order_text(const Accumulation& a) {
   auto name = [&](int k) {
     return k >= 0 && size_t(k) < a.iterators.size() ? a.iterators[size_t(k)] : "iterator" + std::to_string(k);
@@ -70,8 +70,8 @@ std::string order_text(const Accumulation& a) {
 std::string to_string(const Program& program, const Accumulation& accumulation) {
   const Accumulation& a = accumulation;
   const auto symbols = symbol_names(program);
-  // An operand's text may need another's (an index tensor), whatever their order: texts are made on demand, and one
-  // that is still being made (an ill-formed cycle) stays a name.
+  // The text of an operand may contain that of another one, its index tensor, which may come later in the list. So
+  // texts are made on demand. In an ill-formed cycle, an operand whose text is still being made is printed as its name.
   std::vector<std::string> texts(a.operands.size());
   std::vector<bool> begun(a.operands.size(), false);
   auto term_text = [&](const Term& term) { return to_string(term, a.iterators, symbols, texts); };

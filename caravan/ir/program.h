@@ -4,13 +4,12 @@
 //
 //     for i in D:   y[L(i)]  (+)=  body( a[A(i)], b[B(i)], ... )
 //
-// * Buffers. Every buffer is written by exactly one accumulation, or is a leaf (state, data, number, ...), or is
-// written
-//   by several that say so (`part`): each writes a range of its elements, all together write every element once.
-//   Accumulations stand in an order in which operands come before their readers.
+// * Buffers. A buffer is a leaf (state, data, number, ...), or is written by exactly one accumulation, or is written by
+//   several that are marked `part`: each writes a slice of it, and together they write every element once.
+//   Accumulations are in an order in which operands come before their readers.
 // * Domain. D is the box of the iterators, restricted to the points where every term of `where` is >= 0. Inside D every
-//   read and write is in range: the verifier proves it from intervals and `where`; only terms with a load
-//   (an index tensor) are checked at run time, and a point outside contributes nothing.
+//   read and write is in range: the verifier proves it from intervals and `where`. Only terms with a load (an index
+//   tensor) are checked at run time; a point where one is out of range contributes nothing.
 // * Initial value. Before its accumulation every element of y holds the accumulator's neutral element.
 // * Order. Points of D may be visited in any order, except that argmax and argmin keep the first winner in iterator
 //   order (the last iterator runs fastest) and that compiled code adds the terms of a floating-point sum in the order
@@ -34,22 +33,23 @@ namespace caravan::ir {
 
 using BufferId = int;
 
-struct StateLeaf {};  // lives in the Context under the buffer's name
+struct StateLeaf {};  // kept by the Context under the buffer's name
 struct DataLeaf {
   Array array;                     // of the buffer's sizes and precision
-  std::optional<double> number{};  // a scalar before it was rounded to that precision: what the interpreter reads
+  std::optional<double> number{};  // a scalar before it was rounded to that precision, for the interpreter
 };
 struct NumberLeaf {
   double value = 0;
 };
 struct SymbolLeaf {
   int symbol = 0;
-};                     // the value of a static index
-struct IotaLeaf {};    // the position along the only axis
-struct RandomLeaf {    // the top `width` bits of word `lane` of the element's random words
-  std::string stream;  // with the Context's seed and the step, the key
+};                   // the value of a static index
+struct IotaLeaf {};  // the position along the only axis
+// The top `width` bits of one of the element's four random words (base/random.h), that with index `lane`.
+struct RandomLeaf {
+  std::string stream;  // the name of the stream: with the Context's seed and the step it determines the random words
   int lane = 0, width = 32;
-  BufferId step = -1;  // a scalar buffer
+  BufferId step = -1;  // a scalar buffer with the step number
 };
 struct Computed {};  // written by an accumulation
 
@@ -63,8 +63,8 @@ struct Buffer {
   Source where;
 };
 
-bool in_memory(
-    const Buffer& buffer);  // and not computed where it is read: a state, data, or what an accumulation writes
+// True for states, data and what an accumulation writes. Other leaves are computed where they are read.
+bool in_memory(const Buffer& buffer);
 
 struct Operand {
   BufferId buffer = -1;
@@ -72,28 +72,28 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-// The order in which compiled code adds the terms of one element's floating-point sum: a choice of bits that depends on
-// the accumulation alone. optimize/split_sums makes it once, before any optimisation, so that no pass, number of
-// threads or observed tensor changes a bit.
+// The order in which compiled code adds the terms of one element's floating-point sum, which decides how the sum
+// rounds. optimize/split_sums chooses it once, before any optimisation, from the accumulation alone. So no pass, number
+// of threads or observed tensor changes a bit of a result.
 //
-// A sum of no stated order is one chain of additions: the reduced iterators are nested loops, the last one innermost.
-// The rounding error of a chain grows with its length, and so a long sum is cut into blocks. `y += x[k]` over k < 1000
-// in blocks of 50 is
+// A sum without a stated order is one chain of additions: the reduced iterators are nested loops, the last one
+// innermost. The rounding error of a chain grows with its length, and so a long sum is cut into blocks. `y += x[k]`
+// over k < 1000 in blocks of 50 is
 //
 //     for kb < 20:  block = 0;  for ki < 50: block += x[50*kb + ki];  y += block
 //
 // Blocks of blocks make a cascade: chains stay short at every level, so the error grows with the logarithm of the
-// number of terms. Where the block does not divide the extent, the last block has what is left over.
-// Values that are added into memory element by element (a write map that is not injective) have no stated order.
+// number of terms. If the block size does not divide the extent, the last block is shorter. Values that are added into
+// memory element by element (a write map that is not injective) have no stated order.
 struct SumOrder {
-  // The terms of a lane are summed apart: of `width` lanes, those with index l, l + width, l + 2*width, ... of an
-  // iterator go to lane l, and at the end the lanes are added, the first one first. That iterator is the innermost
-  // loop. If its extent is a multiple of the width, a lane has the terms of all reduced iterators; if not, the lanes
-  // are added for each run of that iterator.
+  // Lanes are partial sums that are computed at the same time, as elements of a vector. Along one iterator, the terms
+  // with index l, l + width, l + 2*width, ... are added to lane l; at the end the lanes are added to the total, lane 0
+  // first. That iterator is the innermost loop. If its extent is a multiple of the width, a lane sums over all reduced
+  // iterators; if not, the lanes are added to the total whenever the innermost loop ends.
   int lanes = -1;     // the iterator; -1: no lanes
-  int64_t width = 0;  // so many lanes
-  // A run of `size` neighbours of the iterator, with all loops inside, has a sum of its own, which is then added to the
-  // sum of the next larger block. From the innermost block to the largest.
+  int64_t width = 0;  // number of lanes
+  // Every `size` consecutive values of the iterator, with all loops inside, have a sum of their own, which is then
+  // added to the sum of the next larger block. The list goes from the innermost block to the largest.
   struct Block {
     int iterator = -1;
     int64_t size = 0;
@@ -112,11 +112,11 @@ struct Accumulation {
   std::vector<Term> write;  // one term per axis of the target, in memory order
   std::vector<Operand> operands;
   Body body;
-  // For argmax and argmin: the iterators whose linear position is kept (true = counted), in an i32 or i64 target.
-  // Empty for the others.
+  // For argmax and argmin: by iterator, does it count in the linear position that is kept? The target is i32 or i64.
+  // Empty for other accumulators.
   std::vector<bool> counted;
   SumOrder order;
-  bool part = false;  // writes a range of the target, and leaves the rest of it to others
+  bool part = false;  // writes a slice of the target; other accumulations write the rest
   std::string label;  // what the user wrote: an op or a spec
   Source source;
 };
@@ -139,19 +139,19 @@ struct Program {
   std::vector<BufferId> observed;
 };
 
-// One line an accumulation, in the notation of this page. See print.cpp for an example.
+// One line for each accumulation, in the notation above. See print.cpp for examples.
 std::string to_string(const Program& program);
 std::string to_string(const Program& program, const Accumulation& accumulation);
 
-// Structural: names, labels and lines aside. Buffers count by their sizes and precision and by which operands are one
-// buffer, so equal layers are equal.
+// Structural equality, without names, labels and source lines. Buffers are compared by their sizes and precision, and
+// by which operands are the same buffer. So two layers of the same form are equal.
 bool equal(const Program& p, const Accumulation& a, const Program& q, const Accumulation& b);
 size_t hash(const Program& program, const Accumulation& accumulation);
 
-// The first invariant of this page that does not hold: "accumulation `..` reads `x` out of range: ..".
+// The first invariant of this header that does not hold: "accumulation `..` reads `x` out of range: ..".
 std::optional<std::string> problem(const Program& program);
-void verify(const Program& program);  // throws InternalError where there is one
-// Could the verifier prove that the accumulation reads this operand in range?
+void verify(const Program& program);  // throws InternalError if there is a problem
+// Could the verifier prove that the accumulation, with this operand, reads it in range?
 bool reads_in_range(const Program& program, const Accumulation& accumulation, const Operand& operand);
 
 }  // namespace caravan::ir

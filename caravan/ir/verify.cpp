@@ -1,4 +1,4 @@
-// Proves the invariants on the first page of program.h, or names the first that does not hold.
+// Proves the invariants at the top of program.h, or names the first that does not hold.
 #include <algorithm>
 #include <map>
 #include <sstream>
@@ -21,7 +21,7 @@ struct Quoted {
 Quoted quoted(std::string_view name) { return {name}; }
 std::ostream& operator<<(std::ostream& out, Quoted q) { return out << '`' << q.name << '`'; }
 
-struct Problem {  // ends a verification, and does not leave this file
+struct Problem {  // thrown to end a verification; it is caught in this file
   std::string text;
 };
 
@@ -45,8 +45,8 @@ class Verifier {
   }
 
  private:
-  // The words of a problem are put together only where there is one: after every pass nearly everything holds, and
-  // making the texts took longer than the checks.
+  // The text of a problem is made only if there is one. The verifier runs after every pass, and making the texts took
+  // longer than the checks.
   template <class Subject, class... Words>
   void require(bool holds, const Subject& subject, const Words&... problem) const {
     if (!holds) fail(subject, problem...);
@@ -184,7 +184,8 @@ class Verifier {
     const int lanes = a.order.lanes;
     if (lanes != -1) check_iterator(lanes);
     require((lanes != -1) == (a.order.width > 1), a, "has ", a.order.width, " lanes of a sum");
-    // The loops from the innermost: that of the lanes, then the others from the last.
+    // Blocks must be listed from the innermost loop outwards. The iterator with the lanes is innermost, then the
+    // others, last one first.
     auto depth = [&](int iterator) { return iterator == lanes ? int(a.iterators.size()) : iterator; };
     const SumOrder::Block* inside = nullptr;
     for (const SumOrder::Block& block : a.order.blocks) {
@@ -200,7 +201,8 @@ class Verifier {
     }
   }
 
-  // A part writes a box: every axis at a constant, or along an iterator of its own.
+  // How many elements a `part` accumulation writes. It must write a box: each axis is indexed by a constant, or by an
+  // iterator that no other axis has.
   int64_t part_elements(const Accumulation& a) const {
     int64_t out = 1;
     std::vector<bool> used(a.extents.size(), false);
@@ -243,7 +245,7 @@ class Verifier {
     require(map.size() == sizes.size(), a, verb, " ", quoted(buffer(id).name), ", which has ", sizes.size(),
             " axes, with ", map.size(), " indices");
     for (const Term& term : map) check_term(a, term);
-    if (std::ranges::find(a.extents, 0) != a.extents.end()) return;  // nothing is visited
+    if (std::ranges::find(a.extents, 0) != a.extents.end()) return;  // the domain is empty
     for (size_t axis = 0; axis < map.size(); ++axis) {
       const Term& term = map[axis];
       if (term.has_load()) continue;  // checked at run time
@@ -272,7 +274,7 @@ class Verifier {
     return to_string(term, a.iterators, symbols, operands);
   }
 
-  // The position of an index tensor may come from another, but not from itself.
+  // An index tensor may be read through another index tensor, but not through itself.
   void check_index_tensors(const Accumulation& a) const {
     enum : uint8_t { unseen, open, done };
     std::vector<uint8_t> seen(a.operands.size(), unseen);
@@ -322,7 +324,7 @@ class Verifier {
   const Program& program_;
   std::vector<int64_t> symbol_ranges_;
   std::vector<bool> ready_;    // a leaf, or written by an accumulation already seen
-  std::vector<int64_t> left_;  // by buffer: elements that no part has written yet
+  std::vector<int64_t> left_;  // by buffer: how many elements no `part` accumulation has written yet
 };
 
 }  // namespace

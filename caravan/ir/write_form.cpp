@@ -10,7 +10,7 @@ using Part = Term::Part;
 
 namespace {
 
-// An axis of a write map as a*x + b*y + c; what it has no iterator for stands still.
+// An axis of a write map as a*x + b*y + c. An iterator that it does not have is given the extent 1.
 struct WriteAxis {
   struct Iterator {
     int64_t coefficient, extent;
@@ -20,7 +20,7 @@ struct WriteAxis {
   Iterator x{1, 1}, y{0, 1};
   int64_t constant = 0;
   bool affine = true;     // at most two iterators, no index tensor
-  bool symbolic = false;  // a symbol moves it
+  bool symbolic = false;  // a symbol is added to it
 
   WriteAxis(const Term& term, const std::vector<int64_t>& extents) : constant(term.constant) {
     size_t iterators = 0;
@@ -41,8 +41,8 @@ struct WriteAxis {
     return affine &&
            (y.coefficient == 0 || x.extent <= std::abs(y.coefficient) / g || y.extent <= std::abs(x.coefficient) / g);
   }
-  // Does it have every value in [0, size)? Known where one iterator goes once through the residues of the other's
-  // coefficient, and the other reaches both ends from each of them.
+  // Does it take every value in [0, size)? True only if it can be proved: one iterator runs once through all residues
+  // modulo the other's coefficient, and for each of them the other iterator reaches both ends of the range.
   bool reaches_all(int64_t size) const {
     auto reaches = [&](const Iterator& steps, const Iterator& residues) {
       const int64_t step = std::abs(steps.coefficient);
@@ -64,7 +64,7 @@ WriteForm write_form(const Program& program, const Accumulation& a) {
   WriteForm form;
   form.outer.assign(a.iterators.size(), false);
   form.injective = form.covers = true;
-  std::vector<bool> known(a.iterators.size(), false);  // an axis tells its values apart
+  std::vector<bool> known(a.iterators.size(), false);  // by iterator: does tells_apart() hold for an axis of it
   const std::vector<int64_t> sizes = program.buffers[size_t(a.target)].shape.sizes();
   for (size_t axis = 0; axis < a.write.size(); ++axis) {
     const WriteAxis form_of_axis(a.write[axis], a.extents);
@@ -73,7 +73,7 @@ WriteForm write_form(const Program& program, const Accumulation& a) {
     for (const Part& part : a.write[axis].parts) {
       if (part.kind != Part::Kind::iterator) continue;
       const size_t k = size_t(part.which);
-      form.covers = form.covers && !form.outer[k];  // axes that share an iterator do not reach every pair
+      form.covers = form.covers && !form.outer[k];  // two axes with the same iterator do not reach all pairs of indices
       form.outer[k] = true;
       known[k] = known[k] || form_of_axis.tells_apart();
     }

@@ -7,7 +7,7 @@ namespace caravan::jit {
 
 struct Kernel::Impl {
   std::vector<Buffer> buffers;
-  std::vector<Shape> shapes;  // of the same
+  std::vector<Shape> shapes;  // of these buffers
   std::unique_ptr<backend::Device> device;
   std::unique_ptr<backend::Executable> executable;
 };

@@ -1,9 +1,10 @@
-// The compiler alone, without tensors: accumulations over plain memory, as text.
+// The compiler without tensors: compiles accumulations that are given as text, and runs them on plain memory.
 //
 //     jit::Kernel product = jit::compile("y[i, j] += a[i, k] * b[k, j]   for i < 64, j < 32, k < 128");
 //     product.run({{"a", a}, {"b", b}, {"y", y}});   // float*, row by row
 //
-// A result is written anew, not added to. parse.h has the notation; several lines are fused where that is possible.
+// A result is overwritten, not added to. The notation is described in parse.h. Several lines are fused where that is
+// possible.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +23,20 @@ namespace caravan::jit {
 
 // How a text is compiled.
 struct Options {
-  Buffers buffers{};    // sizes and precisions that the text does not say
-  int threads = 0;      // at most so many run a kernel; 0: one for each processor that this process may use
+  Buffers buffers{};    // sizes and precisions that do not follow from the text
+  int threads = 0;      // most threads that run a kernel; 0: one for each processor that this process may use
   std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
-  std::vector<std::string> compiler_flags{};  // appended to the C compiler's
+  std::vector<std::string> compiler_flags{};  // added to the flags of the C compiler
 };
 
-// Memory of the caller's, under its name in the program. What is only read may be const.
+// Memory of the caller for a buffer of the program. It may be const if the program only reads it.
 struct Binding {
   template <class T>
   Binding(std::string name, T* memory)
       : name(std::move(name)), memory(const_cast<std::remove_const_t<T>*>(memory)), dtype(of(memory)) {}
   std::string name;  // of the buffer
-  void* memory;      // its elements, row by row
-  DType dtype;       // the type of the pointer
+  void* memory;      // its elements in row-major order
+  DType dtype;       // the type that it points to
 
  private:
   static DType of(const float*) { return DType::f32; }
@@ -48,21 +49,21 @@ struct Binding {
 // A compiled text.
 class Kernel {
  public:
-  // Every buffer of buffers() must be bound, in its precision; it is read and written where it lies. StateError
-  // otherwise.
+  // Runs the kernel once, in place on the bound memory. Throws StateError unless every buffer of buffers() is bound in
+  // its precision.
   void run(std::initializer_list<Binding> memory);
-  // `times` runs in a row over the same memory, without coming back to the caller. The bindings are looked up and
-  // checked once, so what is measured is the kernel.
+  // Runs the kernel `times` times on the same memory. The bindings are checked only once, so that a measurement of the
+  // time is that of the kernel.
   void run_times(int64_t times, std::initializer_list<Binding> memory);
 
-  // What the text reads or writes.
+  // A buffer that the text reads or writes.
   struct Buffer {
     std::string name;            // as in the text
-    std::vector<int64_t> sizes;  // row by row, the last axis fastest
+    std::vector<int64_t> sizes;  // of its axes; elements are in row-major order
     DType dtype = DType::f32;    // its precision
-    bool result = false;         // written; otherwise read
+    bool result = false;         // true iff the text writes it
   };
-  const std::vector<Buffer>& buffers() const;  // all that must be bound
+  const std::vector<Buffer>& buffers() const;  // all buffers that must be bound
 
  private:
   friend Kernel compile(std::string_view text, const Options& options);
@@ -72,7 +73,7 @@ class Kernel {
   std::shared_ptr<Impl> impl_;
 };
 
-// SpecError: a text that is not a program. BackendError: the C compiler.
+// Throws SpecError if the text is not a program, and BackendError if the C compiler fails.
 Kernel compile(std::string_view text, const Options& options = {});
 
 }  // namespace caravan::jit

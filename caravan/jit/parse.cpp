@@ -15,23 +15,23 @@ namespace {
 using ir::Term;
 
 constexpr int64_t kLargestNumber = int64_t(1) << 40;
-constexpr int kDeepestIds = 50;  // table[ids[more[..]]]; each level is a level of recursion
+constexpr int kDeepestIds = 50;  // levels of table[ids[more[..]]]; bounds the recursion
 
 bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9') || c == '.'; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// A buffer as a line reads or writes it.
+// A buffer and the indices at which a line reads or writes it.
 struct Access {
   std::string buffer;
   std::vector<Term> map;
   size_t column = 0;
 };
 struct Line {
-  ir::Accumulation accumulation;  // without buffers
+  ir::Accumulation accumulation;  // its buffer ids are not set yet
   Access target;
   std::vector<Access> operands;
-  std::vector<bool> is_id;  // operands
+  std::vector<bool> is_id;  // by operand: is it an index tensor
   size_t number = 0;        // of the line, from 0
 };
 
@@ -53,7 +53,7 @@ class LineParser {
     return std::move(out_);
   }
 
-  // The message ends with the line, or with what surrounds the column where the line is long.
+  // The message ends with the line; with the text around the column if the line is long.
   [[noreturn]] void refuse(const std::string& problem, size_t column) const {
     constexpr size_t kLongestLine = 200, kBefore = 100;
     std::string shown(line_);
@@ -67,7 +67,7 @@ class LineParser {
   }
 
  private:
-  // Where the word stands by itself, or the end.
+  // The position of `word` as a whole word, or the end of the text.
   static size_t find_word(std::string_view text, std::string_view word) {
     for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
       const size_t after = at + word.size();
@@ -105,7 +105,7 @@ class LineParser {
     must_be_countable(value);
     return true;
   }
-  // So that no sum or product of two of them overflows.
+  // Refuses numbers so large that a sum or product of two of them could overflow.
   void must_be_countable(int64_t value) const {
     if (value < -kLargestNumber || value > kLargestNumber)
       refuse("a number of an index or of a domain is at most 2^40, 1099511627776", at_);
@@ -215,14 +215,14 @@ class LineParser {
     expected("one of " + known);
   }
 
-  // Finds what is read; the rest is the language of bodies, to which a read, as it is spelt, is a name.
+  // Finds the reads in a body. Then ir::parse_body parses it, with the text of each read, such as "x[b, i]", as a name.
   void parse_body() {
     const size_t from = (blank(), at_);
     std::vector<std::string> spelt;
-    std::vector<int> operands;  // of the same
+    std::vector<int> operands;  // the operand of each of these names
     while (blank(), at_ < text_.size()) {
       const size_t start = at_;
-      if (!starts_name(text_[at_])) {  // a number, whose exponent is no name, or a sign
+      if (!starts_name(text_[at_])) {  // a sign, or a number; the e of its exponent is not a name
         const bool digit = text_[at_] >= '0' && text_[at_] <= '9';
         double ignored = 0;
         const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), ignored);
@@ -247,11 +247,11 @@ class LineParser {
 
   std::string_view line_, text_;
   size_t at_ = 0;
-  int depth_ = 0;  // of ids within ids
+  int depth_ = 0;  // of nested index tensors
   Line out_;
 };
 
-// The buffers of all lines, and the lines over them.
+// Assembles the parsed lines into a program: declares their buffers, and then adds the accumulations.
 class Assembler {
  public:
   Assembler(std::string_view text, const Buffers& given) : given_(given) {
@@ -315,7 +315,7 @@ class Assembler {
                       std::to_string(rank) + " sizes are given for it.");
   }
 
-  // The largest index that an axis meets. A condition `c - index >= 0` bounds it.
+  // The largest value of an index. A condition `c - index >= 0` bounds it by c.
   int64_t reach(const Line& line, const Term& index) const {
     int64_t high = ir::range(index, line.accumulation.extents, {}).high;
     for (const Term& condition : line.accumulation.where)
@@ -342,7 +342,7 @@ class Assembler {
     }
   }
 
-  // Of a buffer's elements, or of the points of a line's domain.
+  // Does the number of bytes of a buffer, or of the points of a domain, fit into 64 bits?
   static bool can_be_counted(const std::vector<int64_t>& sizes) {
     int64_t bytes = 8;  // of the widest element
     for (const int64_t size : sizes)

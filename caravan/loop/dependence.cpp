@@ -56,7 +56,7 @@ bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& ex
     if (!offset.known || offset.shared != first.shared || offset.fixed != first.fixed) return false;
     low = std::min(low, offset.low), high = std::max(high, offset.high);
   }
-  std::vector<std::pair<int64_t, int64_t>> digits;  // stride, extent
+  std::vector<std::pair<int64_t, int64_t>> digits;  // stride and extent of each loop
   for (size_t d = 0; d < first.shared.size(); ++d) {
     if (extents[d] <= 1) continue;
     if (first.shared[d] == 0) return false;
@@ -73,7 +73,7 @@ bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& ex
 
 namespace {
 
-// Accumulators that a block resets, and those that it adds to.
+// Collects the accumulators that a block resets (`own`) and those that it combines values into (`changed`).
 void accumulators(const Block& block, std::set<Register>& own, std::set<Register>& changed) {
   for (const Statement& s : block) {
     if (auto* r = std::get_if<Reset>(&s)) own.insert(r->to);
@@ -83,8 +83,9 @@ void accumulators(const Block& block, std::set<Register>& own, std::set<Register
   }
 }
 
-// Do different iterations of the loop touch different elements? Those of one iteration lie together, or the loops
-// inside are digits of the offset beside it (y[k + 3*o] in a loop over k < 3 around one over o).
+// Do different iterations of the loop touch different elements? Tries two proofs. In y[8*o + k], a loop over o around
+// one over k < 8, the elements of one iteration are contiguous. In y[k + 3*o], a loop over k < 3 around one over o,
+// they are not, but all pairs of (k, o) give different elements.
 bool elements_apart(Variable variable, int64_t extent, const std::vector<const Term*>& terms,
                     const std::map<Variable, int64_t>& inside) {
   auto apart_over = [&](const std::vector<Variable>& variables, const std::vector<int64_t>& extents) {
@@ -100,7 +101,7 @@ bool elements_apart(Variable variable, int64_t extent, const std::vector<const T
   return variables.size() > 1 && apart_over(variables, extents);
 }
 
-// Does what the loop writes lie apart?
+// Do different iterations touch different elements of every buffer that the loop writes?
 bool writes_apart(Variable variable, int64_t extent, const Block& body) {
   const std::map<Variable, int64_t> inside = extents_of(body);
   std::map<ir::BufferId, std::vector<const Term*>> touched;
@@ -117,7 +118,7 @@ bool includes(const std::set<Register>& all, const std::set<Register>& some) {
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
 
-// Do inner loops change nothing but the block's own, and are they entered by all iterations of the loop or by none?
+// Do inner loops combine only into accumulators in `own`, and does either every iteration of `loop` enter them or none?
 bool inner_loops_agree(const Block& block, Variable loop, const std::set<Register>& own) {
   return std::all_of(block.begin(), block.end(), [&](const Statement& s) {
     if (auto* f = std::get_if<For>(&s)) {
@@ -166,10 +167,12 @@ bool has_lanes(const For& loop) {
 bool side_by_side(const For& loop) {
   std::set<Register> own, changed;
   accumulators(loop.body, own, changed);
-  std::set<Register> totals;  // from outside: one place may add to each, or lanes would be added in another order
+  // Accumulators that are reset outside of the loop. Only one statement may add to each, or the additions would change
+  // their order.
+  std::set<Register> totals;
   for (const Statement& s : loop.body)
     if (auto* c = std::get_if<Combine>(&s); c && !own.count(c->to) && !totals.insert(c->to).second) return false;
-  bool reads_total = false;  // while it grows
+  bool reads_total = false;  // is a total read while the loop still adds to it?
   for (const Statement& s : loop.body)
     for_each_use(s, [&](Register r) { reads_total = reads_total || (changed.count(r) && !own.count(r)); });
   return !reads_total && writes_apart(loop.variable, loop.extent, loop.body) &&

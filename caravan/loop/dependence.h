@@ -1,4 +1,5 @@
-// Which elements the iterations of loops touch: what fusion, parallel and vector loops must know before they reorder.
+// Data dependence between the iterations of loops. Fusion, parallel loops and vector loops ask here whether they may
+// reorder iterations.
 #pragma once
 
 #include <map>
@@ -7,36 +8,42 @@
 
 namespace caravan::loop {
 
-std::map<Variable, int64_t> extents_of(const Block& block);  // of every loop inside
+std::map<Variable, int64_t> extents_of(const Block& block);  // of every loop in the block, at any depth
 
-// An offset as a function of some loops, what is fixed around them, and an interval for the loops inside.
+// An offset in memory, seen from some loops that are analysed: the sum of a linear function of their variables, of
+// terms that are constant while they run, and of a value in [low, high] that depends on the loops inside of them.
 struct RowOffset {
-  std::vector<int64_t> shared;                                // a coefficient for each of the loops
-  std::map<std::pair<Term::Part::Kind, int>, int64_t> fixed;  // symbols, and variables of loops around
+  std::vector<int64_t> shared;  // coefficient of each analysed loop
+  // Coefficients of symbols and of variables of enclosing loops.
+  std::map<std::pair<Term::Part::Kind, int>, int64_t> fixed;
   int64_t low = 0, high = 0;
-  bool known = true;  // an index tensor's value may be anything
+  bool known = true;  // false if an index tensor takes part: its value may be anything
 };
 RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, const std::map<Variable, int64_t>& inside);
 
 int64_t coefficient(const Term& term, Variable variable);
 
-// Do different iterations of the shared loops touch different elements? The offsets must be a mixed-radix number of
-// the shared variables with room for the rest.
+// Do different iterations of the analysed loops touch different elements? In y[12*i + 3*j + k], where k < 3 runs inside
+// and j < 4, they do: iterations of j are 3 elements apart, which is room for all k, and those of i 12 elements, which
+// is room for all j and k. In general, sorted by stride, each stride must be at least the extent in memory of all that
+// is below it. All offsets must have the same strides.
 bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& extents);
 
-// Does the block write to a buffer that a definition at its top loads?
+// Does the block write to a buffer from which one of its own definitions, outside of inner loops, loads?
 bool overwrites_loads(const Block& block);
 
-// May the iterations of a loop over `variable` with this body run in any order, or at once? What it writes must lie
-// apart, and its accumulators must be its own.
+// May the iterations of a loop over `variable` with this body run in any order, or at the same time? Different
+// iterations must write different elements, and every accumulator must be reset within the iteration.
 bool independent(Variable variable, int64_t extent, const Block& body);
 
-// In the loops inside, are neighbours of this loop neighbours in memory, or one element?
+// Can inner loops use vectors along this loop? In every access within them, neighbouring iterations of this loop must
+// touch neighbouring elements or the same element, and in at least one access neighbouring elements.
 bool has_lanes(const For& loop);
 
-// May they run side by side: each statement for all of them before the next, an inner loop entered once for all? What
-// is written must lie apart, accumulators from outside are only added to outside of inner loops (there the order
-// stays), and conditions around inner loops are the same for all.
+// May the iterations run in lockstep: each statement for all of them before the next statement, and an inner loop
+// entered once for all of them? Different iterations must write different elements. An accumulator that is reset
+// outside of the loop may be added to only outside of inner loops, where the order of additions stays the same.
+// Conditions around inner loops must be the same for all iterations.
 bool side_by_side(const For& loop);
 
 }  // namespace caravan::loop

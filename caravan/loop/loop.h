@@ -1,23 +1,24 @@
 // The loop IR: kernels as nests of loops over registers. Every backend that makes code starts from here.
 //
 // Meaning. A kernel is a block of statements executed in order.
-// * Registers. A register is a scalar of one precision, or a vector of a few. `Define` gives it its value; within one
-// execution of the block
-//   that defines it the value does not change, so a definition may be moved, duplicated or dropped as its operands
-//   allow. `Reset` and `Combine` make a register an accumulator, which is the only kind that changes.
+// * Registers. A register is a scalar of one precision, or a vector of several. `Define` gives it its value; within one
+//   execution of the block that defines it the value does not change, so a definition may be moved, duplicated or
+//   dropped as its operands allow. `Reset` and `Combine` make a register an accumulator, which is the only kind that
+//   changes.
 // * Loops. `For` runs its body for 0 <= variable < extent, in order if serial. Iterations of a parallel loop write
-//   disjoint elements and may run on different threads, a chunk at a time; before such a loop its kernel has
-//   definitions that every chunk makes for itself, and after it nothing. Iterations of vector and unrolled loops run
-//   side by side: each statement for all of them, in order, before the next; an inner loop is entered once for all. All
-//   kinds compute the same bits.
-// * Vectors. A register of width w holds w neighbours: a load fills it from as many elements, an op is computed for
-// each
-//   of them (an operand that is a scalar is the same for all), and a store or an accumulation in memory reaches as many
-//   elements.
-// * Guards. `If` runs its body where every term is >= 0. All accesses inside the guards are in range; so a load under a
-//   guard is a guarded load, and there are no values in margins.
-// * Memory. Buffers do not overlap. A kernel reads what kernels before it have stored, and its own stores in program
-//   order. Locals belong to one execution of a kernel, or of an iteration of its parallel loop, and start undefined.
+//   disjoint elements. A chunk of consecutive iterations runs on one thread, different chunks may run on different
+//   threads. In a kernel with a parallel loop, only definitions stand before that loop, which every chunk computes for
+//   itself, and nothing stands after it. Iterations of vector and unrolled loops run side by side, in lockstep: each
+//   statement is executed for all of them, in order, before the next statement, and an inner loop is entered once for
+//   all. All kinds compute the same bits.
+// * Vectors. A register of width w holds w values. A load fills it from w neighbouring elements, an op is computed for
+//   each of them (a scalar operand is the same for all), and a store or an accumulation in memory changes w
+//   neighbouring elements.
+// * Guards. `If` runs its body where every term is >= 0. All accesses inside the guards are in range. So padding is a
+//   guard around a load: there are no padding elements in memory.
+// * Memory. Buffers do not overlap. A kernel sees the stores of the kernels before it, and its own in program order. A
+//   local belongs to one execution of the kernel, or of an iteration of its parallel loop; its initial value is
+//   undefined.
 // * Floating point. No contraction and no reassociation. Integer arithmetic wraps.
 #pragma once
 
@@ -36,14 +37,14 @@ using ir::Term;  // here: iterators are loop variables, symbols are the program'
 
 enum class LoopKind : uint8_t { serial, parallel, vector, unrolled };
 std::string_view name(LoopKind kind);
-std::string_view total_name(Accumulator accumulator);  // of what it makes: "sum", "max"
+std::string_view total_name(Accumulator accumulator);  // a name for the accumulated value: "sum", "max"
 
-// What the compiler of the generated text is to do with a serial loop. It changes no result.
+// How the compiler of the generated text is told to unroll a serial loop. It changes no result.
 enum class Unroll : uint8_t {
-  free,   // as it likes
-  full,   // every iteration is written out
-  lanes,  // nothing before it has tried to make one vector of all iterations
-  never,  // nothing: compilers in use lose sums otherwise (schedule/keep_loops.h)
+  free,   // the compiler decides
+  full,   // unrolled completely
+  lanes,  // not before the compiler's vectoriser has tried to compute all iterations as vectors
+  never,  // not unrolled, because GCC would miscompile the sum in it (schedule/keep_loops.h)
 };
 
 struct RegisterType {
@@ -57,9 +58,9 @@ struct RegisterType {
 
 // Memory of a kernel's own.
 enum class Scope : uint8_t {
-  registers,  // few enough elements, with indices that are known once loops are unrolled
+  registers,  // few elements, whose indices are constants once loops are unrolled, so that they fit into registers
   thread,     // on the stack of one thread
-  shared,     // of the threads that run one block of iterations
+  shared,     // shared by the threads that run one block of iterations
 };
 struct Local {
   std::string name;
@@ -77,7 +78,7 @@ class Memory {
 
   constexpr bool is_local() const { return id_ < -1; }
   constexpr int local() const { return -2 - id_; }
-  constexpr operator ir::BufferId() const { return is_local() ? -1 : id_; }  // no buffer, for a local
+  constexpr operator ir::BufferId() const { return is_local() ? -1 : id_; }  // -1 for a local
   friend constexpr bool operator==(const Memory& a, const Memory& b) { return a.id_ == b.id_; }
   friend constexpr bool operator==(const Memory& a, ir::BufferId b) { return a.id_ == b; }
 
@@ -89,7 +90,7 @@ struct Constant {  // converted to the register's precision; infinities become a
   double value = 0;
   bool operator==(const Constant&) const = default;
 };
-struct Load {  // element `offset` of what is in memory
+struct Load {  // element `offset` of a buffer or a local
   Memory buffer;
   Term offset;
   bool operator==(const Load&) const = default;
@@ -133,7 +134,8 @@ struct Combine {
   Register value = -1;
   bool operator==(const Combine&) const = default;
 };
-struct CombineFirst {  // the first winner: if nothing won yet or `value` beats `best`, best = value and position = term
+// Argmax, argmin: if there is no winner yet or `value` beats `best`, then best = value, position = term.
+struct CombineFirst {
   Register best = -1, position = -1;
   Accumulator accumulator{};
   Register value = -1;
@@ -153,7 +155,7 @@ struct StoreCombine {
   Register value = -1;
   bool operator==(const StoreCombine&) const = default;
 };
-struct StoreFirst {  // the first winner in memory; -1 in `positions` means that nothing won yet
+struct StoreFirst {  // CombineFirst in memory; -1 in `positions` means that there is no winner yet
   Memory positions, best;
   Term offset;
   Accumulator accumulator{};
@@ -172,9 +174,10 @@ struct For {
   int64_t extent = 0;
   LoopKind kind = LoopKind::serial;
   Block body;
-  int64_t chunk = 0;  // of a parallel loop: so many iterations go to a thread at a time
-  // How the sum that the loop adds to is to be ordered (ir::SumOrder): in so many lanes along this loop; in blocks of
-  // so many iterations, each size a multiple of the one before. `split_loops` makes it so; after it no loop has either.
+  int64_t chunk = 0;  // of a parallel loop: how many iterations a thread takes at a time
+  // The order of the sum that the loop adds to (ir::SumOrder): how many partial sums it has along this loop, and the
+  // sizes of its blocks in iterations, each a multiple of the one before. The pass `split_loops` turns both into loops;
+  // after it they are 0 and empty.
   int64_t lanes = 0;
   std::vector<int64_t> blocks{};
   Unroll unroll = Unroll::free;
@@ -189,7 +192,7 @@ bool operator==(const If& a, const If& b);
 // A function that a library has, called with whole buffers in place of loops of our own.
 struct LibraryCall {
   enum class Function : uint8_t {
-    copy,  // one buffer to another of the same size; numbers: bytes
+    copy,  // copies a buffer to another of the same size; `numbers` holds the size in bytes
   };
   Function function{};
   std::vector<ir::BufferId> writes, reads;  // the arguments
@@ -199,7 +202,7 @@ struct LibraryCall {
 std::string_view name(LibraryCall::Function function);
 
 struct Kernel {
-  std::string name;                    // of the accumulation in it that computes most
+  std::string name;                    // that of its accumulation with the most operations
   std::vector<std::string> comments;   // the accumulations it came from
   std::vector<std::string> variables;  // names of loop variables
   std::vector<RegisterType> registers;
@@ -207,8 +210,8 @@ struct Kernel {
   std::vector<Local> locals{};
   bool operator==(const Kernel&) const = default;
 };
-const Block& statements(const Kernel& kernel);  // none where it is a call
-Block& statements(Kernel& kernel);              // it must not be a call
+const Block& statements(const Kernel& kernel);  // empty if the kernel is a library call
+Block& statements(Kernel& kernel);              // the kernel must not be a library call
 inline const LibraryCall* library_call(const Kernel& kernel) { return std::get_if<LibraryCall>(&kernel.body); }
 
 const For* parallel_loop(const Kernel& kernel);  // null if it has none
@@ -219,8 +222,8 @@ struct Module {
   std::vector<ir::Symbol> symbols;
   std::vector<ir::Buffer> buffers;
   std::vector<Kernel> kernels;  // in order
-  std::vector<ir::Assignment>
-      assignments;  // of states that no kernel writes; schedule/copy_states makes kernels of them
+  // To states that no kernel writes directly. schedule/copy_states turns them into kernels.
+  std::vector<ir::Assignment> assignments;
   std::vector<ir::BufferId> observed;
 };
 
@@ -228,16 +231,17 @@ std::string to_string(const Module& module, const Kernel& kernel);
 std::string to_string(const Module& module);
 std::string loops_text(const Kernel& kernel);  // "b0 10 (o0 16 (i0 2), o0 16)": a loop, its extent, the loops inside it
 
-// What a register of `dtype` really is: narrow floats are computed with in f32.
+// The precision of a register for values of `dtype`: f32 for f16 and bf16, which are computed in f32.
 DType wide(DType dtype);
 
 // What is wrong with a kernel, the first thing found:
 // - a register is read before its definition or outside its block, has two definitions, or is accumulated without a
 //   reset,
 // - precisions do not fit: a load or a random value of another precision than its register, an index that is not i64, a
-//   kept position that is not an integer, a narrow float in a register or accumulated in memory,
+//   position of an argmax that is not an integer, an f16 or bf16 in a register or accumulated in memory,
 // - a loop variable is used outside its loop or twice in a nest, or an extent is negative,
-// - a parallel loop has more than definitions beside it, or no chunk, or its iterations may touch what others write,
+// - a parallel loop has other statements than definitions beside it, or no chunk, or an iteration may touch what
+//   another one writes,
 // - a vector or unrolled loop cannot run side by side,
 // - a vector is used where a scalar must be, or with a vector of another width,
 // - a buffer, local, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored,

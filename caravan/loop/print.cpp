@@ -58,7 +58,7 @@ const For* parallel_loop(const Kernel& kernel) {
 
 namespace {
 
-// Also of ill-formed kernels, which the verifier prints.
+// Must also print ill-formed kernels, for the verifier's messages.
 class Dump : public Printer {
  public:
   Dump(const Module& module, const Kernel& kernel) : Printer(module, kernel) {}

@@ -1,5 +1,6 @@
-// The base of all printers of kernels, the dump's (print.cpp) and those of languages (codegen/): index terms, elements,
-// lines, the walk over statements. A printer says what things are called and what a statement looks like.
+// The base class of all printers of kernels: the dump's (print.cpp) and those of languages (codegen/). It prints index
+// terms, elements and indented lines, and walks over statements. A derived printer decides names and the form of each
+// statement.
 #pragma once
 
 #include <string>
@@ -9,12 +10,12 @@
 
 namespace caravan::loop {
 
-// A text and how tightly it binds, so that who puts it into another knows whether it needs parentheses.
+// A text with the precedence of its outermost operator, which decides whether it needs parentheses as an operand.
 struct Expression {
   std::string text;
   Level level = Level::atom;
 };
-// As an operand of what binds so tightly.
+// The expression as an operand of an operator of this precedence: in parentheses if its own is lower.
 std::string within(const Expression& e, Level level);
 
 class Printer {
@@ -29,7 +30,7 @@ class Printer {
   virtual std::string memory_name(const Memory& memory) const = 0;
   virtual std::string variable_name(Variable v) const = 0;
   virtual std::string symbol_name(int s) const = 0;
-  virtual std::string index_register(Register r) const = 0;  // as a part of an index term
+  virtual std::string index_register(Register r) const = 0;  // a register in an index term
 
   Expression index(const Term& term) const;
   std::string element(const Memory& memory, const Term& offset) const;
@@ -45,7 +46,7 @@ class Printer {
   virtual void print(const For& s) = 0;
   virtual void print(const If& s) = 0;
 
-  void line(const std::string& text);  // of what is printed, indented as deep as it is nested
+  void line(const std::string& text);  // appends a line, indented by the nesting depth
   void print_inside(const Block& block);
 
   const Module& module_;

@@ -9,7 +9,7 @@ namespace caravan::loop {
 
 namespace {
 
-struct Problem {  // ends a verification, and does not leave this file
+struct Problem {  // thrown to end a verification; it is caught in this file
   std::string text;
 };
 
@@ -50,7 +50,7 @@ class Verifier {
 
   enum class Seen : uint8_t { never, defined, accumulator, gone };
 
-  // The words are put together only where the condition does not hold.
+  // The text of the message is made only if the condition does not hold.
   template <class... Words>
   void hold(bool condition, const Words&... what) const {
     if (condition) return;
@@ -107,7 +107,7 @@ class Verifier {
     hold(id >= 0 && size_t(id) < module_.buffers.size(), "buffer " + std::to_string(id) + " does not exist");
     return module_.buffers[size_t(id)];
   }
-  // What is known of a piece of memory.
+  // What the verifier knows of a buffer or a local.
   struct Known {
     DType dtype;
     const std::string& name;
@@ -228,7 +228,7 @@ class Verifier {
   const Module& module_;
   const Kernel& kernel_;
   std::vector<Seen> registers_;
-  std::vector<bool> open_;  // by loop variable
+  std::vector<bool> open_;  // by loop variable: is its loop around the current statement
 };
 
 }  // namespace

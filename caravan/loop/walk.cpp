@@ -9,7 +9,7 @@ using Part = Term::Part;
 
 namespace {
 
-// A statement that has a block calls it `body`.
+// The block of a statement is its member called `body`.
 template <class Inner, class S>
 Inner* block_of(S& statement) {
   return std::visit(

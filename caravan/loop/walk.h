@@ -1,4 +1,4 @@
-// Walking and rewriting loop IR: what every pass needs, written once.
+// Walks over the loop IR and rewrites of it that several passes need.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 
 namespace caravan::loop {
 
-// The block inside a statement, or null where it has none: recursion over statements goes through here, so that a new
-// kind of statement is seen by all of it.
+// The block inside a statement, or null if it has none. All recursion over statements uses this function, so that a new
+// kind of statement with a block is handled everywhere.
 const Block* inside(const Statement& statement);
 Block* inside(Statement& statement);
 
-// The first statement, of the block or of what is inside its statements, of which it is true; null: of none.
+// The first statement in the block, at any depth, for which `is` holds; null if there is none.
 template <class Is>
 const Statement* find(const Block& block, Is is) {
   for (const Statement& s : block) {
@@ -29,16 +29,18 @@ struct Access {
   const Term* offset;
   bool write;
 };
-void for_each_access(const Kernel& kernel, const std::function<void(const Access&)>& visit);  // a call's from element 0
+// A library call accesses its buffers from element 0 on.
+void for_each_access(const Kernel& kernel, const std::function<void(const Access&)>& visit);
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit);
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit);
-void for_each_inner_access(const Block& block, const std::function<void(const Access&)>& visit);  // of the loops in it
+// Visits only the accesses in inner loops.
+void for_each_inner_access(const Block& block, const std::function<void(const Access&)>& visit);
 
-// Likewise of the kernel's locals.
+// The same for accesses to the kernel's locals.
 void for_each_local(const Statement& statement, const std::function<void(int local, bool write)>& visit);
 
-// Renames in place: every register through `reg`, every variable through `variable`, every buffer through `buffer`.
-// With `part`, every part of an index term is replaced by a term instead.
+// Renames in place: every register by `reg`, every variable by `variable`, every buffer by `buffer`; an empty function
+// renames nothing. With `part`, every part of an index term is replaced by a term instead.
 struct Renaming {
   std::function<Register(Register)> reg;
   std::function<Variable(Variable)> variable;
@@ -47,24 +49,24 @@ struct Renaming {
 };
 void rename(Block& block, const Renaming& renaming);
 
-// A register or a variable more.
+// Adds a register or a variable to the kernel.
 Register add_register(Kernel& kernel, RegisterType type);
 Variable add_variable(Kernel& kernel, std::string name);
 
-// The block once more, with registers of its own for what it defines.
+// A copy of the block that defines new registers.
 Block copied(Kernel& kernel, const Block& block);
 
-// Puts a term in the place of a variable, everywhere inside (the loop over the variable is not inside).
+// Replaces a variable by a term everywhere in the block, which must not contain the loop over the variable.
 void substitute(Block& block, Variable variable, const Term& term);
 
 bool has_loop(const Block& block);
 
-// Operations on floats, one each, in all iterations of a kernel; guards count as always true.
+// The number of floating-point operations in all iterations of a kernel. Guards count as always true.
 int64_t count_flops(const Kernel& kernel);
 
-// Registers read by a statement, those of nested blocks included.
+// Visits the registers that a statement reads, including those in nested blocks.
 void for_each_use(const Statement& statement, const std::function<void(Register)>& visit);
-// Registers that a statement defines, resets or accumulates, likewise.
+// Visits the registers that a statement defines, resets or accumulates, including those in nested blocks.
 void for_each_change(const Statement& statement, const std::function<void(Register)>& visit);
 
 }  // namespace caravan::loop

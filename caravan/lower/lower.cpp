@@ -18,7 +18,7 @@ using Part = Term::Part;
 
 namespace {
 
-// An iterator with one value is 0 wherever it is mentioned, and needs no loop.
+// Replaces iterators of extent 1 by 0. They need no loop.
 Accumulation without_single(Accumulation a) {
   auto clear = [&](Term& term) {
     std::erase_if(term.parts, [&](const Part& part) {
@@ -31,7 +31,7 @@ Accumulation without_single(Accumulation a) {
   return a;
 }
 
-// A byte that holds a bool is 0 or 1: a sum of them is whether any is true, a product whether all are.
+// A bool is stored as a byte 0 or 1. So a sum into a bool becomes `or`, and a product becomes `and`.
 Accumulation without_sums_of_bool(const ir::Program& program, Accumulation a) {
   if (program.buffers[size_t(a.target)].dtype != DType::boolean) return a;
   if (a.accumulator == Accumulator::mul) a.accumulator = Accumulator::and_;
@@ -43,7 +43,7 @@ class KernelLowering {
  public:
   KernelLowering(ir::Program& program, const Accumulation& a)
       : program_(program), a_(a), form_(write_form(program, a)) {
-    form_.covers = form_.covers || a.part;  // all that is its own
+    form_.covers = form_.covers || a.part;  // it writes its whole slice of the target
     kernel_.name = program.buffers[size_t(a.target)].name;
     kernel_.variables = a.iterators;
   }
@@ -102,7 +102,7 @@ class KernelLowering {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   }
 
-  // sum of stride * term, with loads as registers
+  // The offset in memory: the sum of stride * term over the axes, with index tensors as registers.
   Term offset(BufferId id, const std::vector<Term>& map, const std::vector<Register>& ids) const {
     std::vector<int64_t> sizes = buffer(id).shape.sizes();
     Term out;
@@ -118,18 +118,18 @@ class KernelLowering {
     return out;
   }
 
-  // What stands between a point and its body: statements, and then guards under which the next step runs.
+  // Statements that come before the body of a point, and the guards under which the next step, or the body, runs.
   struct Step {
     Block statements;
     std::vector<Term> guards;
   };
-  // `where` first, then the index tensors, each read where its own access is in range.
+  // The steps before a body: first `where`, then the index tensors, each read where its own access is in range.
   std::vector<Step> steps(std::vector<Term> where, std::vector<Register>& ids) {
     std::vector<Step> out(1);
     std::vector<Term> late;  // conditions on the values of index tensors
     for (Term& term : where) (term.has_load() ? late : out[0].guards).push_back(std::move(term));
 
-    std::vector<const Term*> indices;  // that need a register
+    std::vector<const Term*> indices;  // indices that contain the value of an index tensor
     std::vector<int64_t> sizes;
     auto visit = [&](BufferId id, const std::vector<Term>& map) {
       std::vector<int64_t> all = buffer(id).shape.sizes();
@@ -195,7 +195,7 @@ class KernelLowering {
     return body;
   }
 
-  // Conditions on iterators alone stand as far out as they can, the rest around the point.
+  // Conditions on iterators alone are placed as far out as possible, the others directly around the body.
   Block nest(const std::vector<size_t>& iterators, std::vector<Step> steps, Block point) const {
     const std::vector<Term> guards = std::exchange(steps[0].guards, {});
     return nest(iterators, guards, inside(std::move(steps), std::move(point)));
@@ -217,7 +217,7 @@ class KernelLowering {
     return define(block, dtype, RandomValue{operand.buffer, offset(operand.buffer, operand.map, ids), step});
   }
 
-  // The position of this point among the iterators that count.
+  // The linear position of this point in the box of the counted iterators.
   Term position(const std::vector<bool>& counted) const {
     Term out;
     int64_t stride = 1;
@@ -245,7 +245,7 @@ class KernelLowering {
         case ir::Scalar::Kind::apply: {
           Apply apply{entry.op, wide(types[e].compute), {-1, -1, -1}};
           for (int k = 0; k < row(entry.op).arity; ++k) apply.args[k] = at[size_t(entry.args[k])];
-          // A weak number keeps all its digits until it meets a precision.
+          // A weak number (dtype.h, rule 2) stays f64 until it is combined with a value of another precision.
           at.push_back(define(block, types[e].weak ? DType::f64 : wide(types[e].dtype), apply));
           break;
         }
@@ -265,7 +265,7 @@ class KernelLowering {
     kernel_.variables.push_back("e");
     return Variable(kernel_.variables.size()) - 1;
   }
-  // A buffer beside the target, of its shape.
+  // Adds a scratch buffer with the shape of the target.
   BufferId scratch(const char* suffix, DType dtype) {
     ir::Buffer made{buffer(a_.target).name + suffix, buffer(a_.target).shape, dtype, ir::Computed{}, a_.source};
     program_.buffers.push_back(std::move(made));
@@ -286,7 +286,7 @@ class KernelLowering {
     });
   }
 
-  // The bounds of the write map that neither intervals nor these conditions prove.
+  // The bounds of the write map that follow neither from the extents of the iterators nor from these conditions.
   std::vector<Term> open_bounds(const std::vector<Term>& where) const {
     std::vector<Term> out;
     const std::vector<int64_t> sizes = buffer(a_.target).shape.sizes();
@@ -308,8 +308,9 @@ class KernelLowering {
     std::vector<Term> outer_where, inner_where;
     for (const Term& term : a_.where) (only_outer(term) ? outer_where : inner_where).push_back(term);
 
-    // Elements outside `outer_where` keep the neutral element: as filled, or as reset where every element is stored;
-    // then only the bounds of the write keep a point from its store.
+    // Elements outside `outer_where` must get the neutral element. If the accumulation does not cover its target, the
+    // fill has stored it, and `outer_where` guards the store. If it covers it, every element is stored, and the
+    // conditions guard only the reduction, whose accumulator starts with the neutral element.
     std::vector<Term> store_where = open_bounds(form_.covers ? std::vector<Term>{} : outer_where), reduce_where;
     for (Term& term : outer_where)
       if (!form_.covers)
@@ -345,7 +346,8 @@ class KernelLowering {
     append(statements(kernel_), nest(outer, store_where, std::move(row_block)));
   }
 
-  // Totals in memory; those of a narrow float in a buffer of f32 beside it.
+  // For write maps that are not injective: totals are accumulated in memory, those of f16 and bf16 in a scratch buffer
+  // of f32.
   void lower_scattered() {
     const DType dtype = buffer(a_.target).dtype;
     const BufferId totals = wide(dtype) == dtype ? a_.target : scratch(".total", wide(dtype));
@@ -381,7 +383,7 @@ class KernelLowering {
 }  // namespace
 
 Module lower(const ir::Program& program) {
-  ir::Program extended = program;  // by buffers for sums of narrow floats
+  ir::Program extended = program;  // with the scratch buffers that lowering adds
   Module module;
   for (const Accumulation& a : program.accumulations) {
     Kernel kernel = KernelLowering(extended, without_sums_of_bool(program, without_single(a))).run();

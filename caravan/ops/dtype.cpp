@@ -59,13 +59,14 @@ uint16_t encode(Format format, double value) {
   const uint64_t fraction = bits & ((uint64_t(1) << 52) - 1);
   if (biased == 0x7ff && fraction != 0) return uint16_t(sign | format.infinity() | 1u << (format.mantissa - 1));
   if (biased == 0x7ff) return uint16_t(sign | format.infinity());
-  if (biased == 0) return sign;  // zeros and subnormal doubles lie far below half the smallest 16-bit float
+  // Zeros and subnormal doubles round to 0: they are far below half of the smallest 16-bit float.
+  if (biased == 0) return sign;
 
   const uint64_t significand = fraction | uint64_t(1) << 52;  // |value| = significand * 2^(E - 52)
   const int E = biased - 1023;
   const int lowest = 1 - format.bias();
   const int dropped = 52 - format.mantissa + std::max(0, lowest - E);
-  if (dropped > 53) return sign;  // below half a quantum
+  if (dropped > 53) return sign;  // below half a quantum, so it rounds to 0
   uint64_t kept = significand >> dropped;
   const uint64_t rest = significand & ((uint64_t(1) << dropped) - 1);
   const uint64_t half = uint64_t(1) << (dropped - 1);
@@ -89,7 +90,8 @@ double decode(Format format, uint16_t bits) {
   return sign * std::ldexp(significand, std::max(exponent, 1) - format.bias() - format.mantissa);
 }
 
-// Truncation towards zero; NaN gives 0, out of range saturates. -2^k is a double for both bounds used here.
+// Truncates towards zero. NaN gives 0, and a value out of range saturates. The bounds that it compares with are powers
+// of two, and so exact as doubles.
 template <class Integer>
 Integer truncated(double value) {
   constexpr double low = double(std::numeric_limits<Integer>::min());

@@ -1,8 +1,9 @@
-// Precisions: what elements are, how they convert, what two of them give together: `type_of` in op.h, for every engine.
+// Precisions: the types of elements, how they convert, and what the operation on two of them gives. The interpreter and
+// compiled code follow the same rules through `type_of` in op.h.
 // 1. The order is bool < u8 < i32 < i64 < f16, bf16 < f32 < f64; the higher one wins; f16 with bf16 gives f32.
-// 2. A C++ number is *weak*: it takes the tensor's precision, to which it is rounded before it is compared. One with a
-//    fraction, or written as a double (2.0), against integers gives f32; compared with them it is compared exactly.
-//    Two weak numbers give f32.
+// 2. A C++ number is *weak*: it takes the precision of the tensor that it is combined with, and is rounded to it. A
+//    number with a fraction, or written as a double (2.0), gives f32 with a tensor of integers; a comparison with
+//    integers is exact. Two weak numbers give f32.
 // 3. Functions of the reals (exp, sqrt, division, ...) of an integer give f32. Arithmetic on bool gives i32.
 // 4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32, and terms such as the products
 //    of a contraction are computed in at least the result's precision; an einsum that only moves elements keeps theirs.
@@ -28,29 +29,30 @@ int bytes(DType dtype);                                  // of one element
 bool is_float(DType dtype);                              // f16, bf16, f32, f64
 bool is_integer(DType dtype);                            // u8, i32, i64; not bool
 
-DType promote(DType a, DType b);  // what two tensors of these precisions give together: rule 1
+DType promote(DType a, DType b);  // the precision of an operation on both: rule 1
 
 double largest(DType dtype);  // the largest finite value
-// No overflow; NaN and infinities fit floats only; fractions fit integers never.
+// Does the precision hold the value without overflow? Only floats hold NaN and infinities; integers hold no fractions.
 bool can_hold(DType dtype, double value);
-double convert(DType dtype, double value);  // rule 5; the value of `value` after a round trip through `dtype`
+double convert(DType dtype, double value);  // rule 5: the value after conversion to `dtype` and back
 
 uint16_t to_f16(double value);    // round to nearest even, one rounding from double
 double from_f16(uint16_t bits);   // exact
-uint16_t to_bf16(double value);   // likewise
+uint16_t to_bf16(double value);   // rounded like to_f16
 double from_bf16(uint16_t bits);  // exact
 
-// Integers and bool, exactly: a double has only the integers up to 2^53.
+// Functions for integers and bool, which are exact. A double holds all integers only up to 2^53.
 int64_t lowest_integer(DType dtype);
 int64_t highest_integer(DType dtype);           // the largest value of an integer precision
-int64_t wrapped(DType dtype, int64_t value);    // modulo 2^bits, as arithmetic does; bool by `!= 0`
-int64_t saturated(DType dtype, int64_t value);  // the nearest one, as `cast` does; bool by `!= 0`
+int64_t wrapped(DType dtype, int64_t value);    // modulo 2^bits, like arithmetic; for bool, value != 0
+int64_t saturated(DType dtype, int64_t value);  // the nearest value in range, like `cast`; for bool, value != 0
 int64_t to_integer(DType dtype, double value);  // rule 5
 
 // Element `index` of a packed array of `dtype`.
 double load(DType dtype, const void* data, int64_t index);
 void store(DType dtype, void* data, int64_t index, double value);    // converts
 int64_t load_integer(DType dtype, const void* data, int64_t index);  // element `index` of integers or bools, exactly
-void store_integer(DType dtype, void* data, int64_t index, int64_t value);  // a value of the precision
+// The value must be in the range of the precision.
+void store_integer(DType dtype, void* data, int64_t index, int64_t value);
 
 }  // namespace caravan

@@ -3,8 +3,8 @@
 //   formula := comparison and logic as in C:  ||  &&  == !=  < <= > >=  + -  * /  unary -
 //   operand := number | variable | name-of-an-op ( formula, ... ) | ( formula )
 //
-// Which tokens stand between operands, and which names are functions, is read from the op rows. Nothing is folded;
-// equal entries are one entry. A minus directly before a number belongs to the number.
+// The op rows say which tokens are infix operators and which names are functions. Nothing is folded. Equal entries are
+// stored once. A minus directly before a number belongs to the number.
 #pragma once
 
 #include <bit>
@@ -37,7 +37,7 @@ class FormulaCompiler {
   }
 
  private:
-  // The infix token at the reading position: how tightly it binds and its length. Level 0 where there is none.
+  // The infix token at the reading position: its precedence and its length. Precedence 0 if there is none.
   struct Token {
     int level = 0;
     size_t length = 0;
@@ -60,7 +60,7 @@ class FormulaCompiler {
     }
   }
 
-  // An operand and all that follows it with tokens that bind tighter than `level`.
+  // Parses an operand and all infix tokens after it whose precedence is higher than `level`.
   constexpr int infix(int level) {
     int left = unary();
     while (!out_.error) {
@@ -223,7 +223,7 @@ class FormulaCompiler {
     else
       fail(c == ')' ? "expected `)`" : "expected `,`");
   }
-  constexpr int fail(const char* what) {  // the first failure stays
+  constexpr int fail(const char* what) {  // the first failure is kept
     if (!out_.error) {
       out_.error = what;
       out_.at = int(at_);

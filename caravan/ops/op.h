@@ -55,8 +55,9 @@ struct CheckDomain {
   double low = -2, high = 2;
 };
 
-// A function of a row, written as a lambda, or none. (A plain pointer would do, but under -fsanitize=undefined GCC 12
-// cannot compare its address with null in the static_asserts of table.h.)
+// A function of a row, written as a lambda, or none. A plain pointer would be enough, but with -fsanitize=undefined GCC
+// 12 does not accept the comparison of a function's address with null as a constant expression, and the static_asserts
+// of table.h need it.
 template <class Number, class... Numbers>
 class RowFunction {
  public:
@@ -80,16 +81,16 @@ struct OpRow {
   std::string_view name;
   int arity = 0;
   std::string_view doc;                                // one sentence
-  RowFunction<double, double, double, double> eval{};  // of a, b, c; operands beyond the arity are ignored
-  // Its spelling in C over a, b, c of type T, the type of the computation (spelling.h); constants with a fraction are
-  // written (T)0.5, so that a float stays a float. Functions must be those of codegen/functions.h.
+  RowFunction<double, double, double, double> eval{};  // of the operands a, b, c; those beyond the arity are ignored
+  // The op in C, over operands a, b, c of type T, the type of the computation (spelling.h). Constants with a fraction
+  // are written (T)0.5, so that a float is not converted to double. It may call the functions of codegen/functions.h.
   std::string_view c;
-  std::string_view c_integer{};  // the spelling where T is an integer, where it differs
-  // `eval` of integers, modulo 2^64; brought to a narrower type (`wrapped`) it is that type's arithmetic. Set iff the
-  // op can be computed in integers: its result is not `real`.
+  std::string_view c_integer{};  // the spelling for integer T, if it differs
+  // `eval` for integers, modulo 2^64. The result modulo 2^bits (`wrapped`) is the arithmetic of a narrower type. Set
+  // iff the op can be computed in integers: its result is not `real`.
   RowFunction<int64_t, int64_t, int64_t, int64_t> integer{};
-  // The pullback: what operand a, b, c receives when the result receives g, as a formula over g, a, b, c
-  // and y (the result). Selections are written with `where`, never as a product with a 0/1 mask.
+  // The pullbacks: the cotangent of operand a, b or c if that of the result is g, as a formula over g, a, b, c and y
+  // (the result). Selections are written with `where`, never as a product with a 0/1 mask.
   std::array<std::string_view, 3> pullback{};
   ResultType result = ResultType::same;
   std::string_view infix{};  // "+" where the op is written between its operands
@@ -112,8 +113,8 @@ const OpRow& row(Op op);
 std::optional<Op> find_op(std::string_view name);
 const Formula& pullback(Op op, int operand);  // compiled over the variables g, a, b, c, y in this order
 bool pullback_is_zero(Op op, int operand);
-// Has every engine the same bits of it? So it is where the spelling calls only what IEEE 754 rounds correctly; exp and
-// the like are ours in compiled code and the C library's on the host.
+// Do the interpreter and compiled code compute the same bits? They do if the spelling calls only functions whose result
+// IEEE 754 fixes. Others, such as exp, are our own in compiled code and the C library's in the interpreter.
 bool is_arithmetic(Op op);
 
 // One row per accumulator: y[L(i)] (+)= body(i).
@@ -125,16 +126,17 @@ struct AccumulatorRow {
   double neutral = 0;
   RowFunction<double, double, double> combine{};  // of total, value; none for argmax, argmin, which keep a position
   std::optional<Op> op{};      // the pointwise op that joins two partial results; none for argmax, argmin
-  bool indexed_write = false;  // may the write map hold an index tensor
-  // What one point's operand receives is `gradient` of: chain (the pullback of the body with the result's cotangent),
-  // body (the body's value), position (of this point) and the auxiliaries, which accumulate over the same relation.
+  bool indexed_write = false;  // may the write map have an index tensor?
+  // The cotangent of an operand at one point is the formula `gradient` of these: chain (the pullback of the body, given
+  // the cotangent of the result), body (its value), position (of this point), and first and second, the auxiliaries.
+  // These are further accumulations over the same points.
   struct Auxiliary {
     std::string_view accumulator;  // its name
     std::string_view body;         // a formula over `body`
   };
   std::array<Auxiliary, 2> auxiliaries{};
-  std::string_view gradient;         // a formula over chain, body, position, first, second; "0" where nothing flows
-  std::string_view refuse_second{};  // why a second derivative is refused, if it is
+  std::string_view gradient;         // a formula over chain, body, position, first, second; "0" if there is no gradient
+  std::string_view refuse_second{};  // why there is no second derivative; empty if there is one
 };
 
 std::span<const AccumulatorRow> accumulator_rows();
@@ -145,40 +147,41 @@ const Formula& auxiliary_body(Accumulator accumulator, int which);  // over body
 // Is the accumulated value a position (argmax, argmin) rather than a combination of body values?
 bool keeps_position(Accumulator accumulator);
 
-// Does `value` beat `best` in a max or min? NaN beats everything but NaN, the first of equals stays. So an argmax that
-// starts without a best takes its first point unasked, whatever its value: nothing beats -inf with -inf.
+// Does `value` beat `best` in a max or min? NaN beats everything but NaN, and of equal values the first stays. An
+// argmax that has no best yet must take its first point without this test: starting from -inf would be wrong, because
+// -inf does not beat -inf.
 bool beats(Accumulator max_or_min_or_arg, double value, double best);
 
-// --- the rules of precision (dtype.h), which every engine reads here ---
+// --- the rules of precision (dtype.h), for the interpreter and for compiled code ---
 
-// An operand of an op as the rules see it.
+// What the rules need to know of an operand.
 struct OperandType {
   DType dtype{};
   // A C++ number, or computed from such numbers alone. Its dtype says how it was written: a float for a fraction or a
-  // double, an integer for an integer.
+  // double, otherwise an integer.
   bool weak = false;
   std::optional<double> number{};  // its value, where it is known
 };
 struct OpType {
-  DType compute{};    // operands are converted to it (but for the condition of `where`), then the op is computed in it
+  DType compute{};    // the op is computed in it; operands are converted to it, except for the condition of `where`
   DType result{};     // bool for comparisons and logic, else `compute`
-  bool weak = false;  // of numbers alone, and so a number itself: computed in f64
+  bool weak = false;  // all operands are numbers, and so the result is one, computed in f64
 };
 OpType type_of(Op op, std::span<const OperandType> operands);
 
-// How a number is taken to have been written, where nothing else is known: as an integer if it is one.
+// How a number is assumed to have been written if that is not known: as an integer if it is one.
 DType written_type(double number);
 
 // The precision of op(operands...); `weak[i]` marks C++ numbers. Two numbers give f32.
 DType result_type(Op op, std::span<const DType> operands, std::span<const bool> weak);
 DType result_type(Accumulator accumulator, DType body);  // argmax, argmin give i64; or, and give bool
-// The precision in which an accumulation computes its body, whose own precision is `body`: sums and products that are
-// kept in a wider `target` compute the terms in at least the precision of their result, so that a product of bytes
-// does not wrap before it is added.
+// The precision in which an accumulation computes its body, whose own precision is `body`. A sum or product with a
+// wider `target` computes its terms in at least that precision, so that a product of u8 does not wrap before it is
+// added.
 DType body_type(Accumulator accumulator, DType body, DType target);
 
-// What a total of this precision starts from: the neutral element, for max and min of integers and bool their lowest
-// and highest value. The highest i64 is no double: it is inf here, and `integer_neutral` has it exactly.
+// The initial value of an accumulator of this precision: the neutral element; for max and min of integers and bool, the
+// lowest or highest value. The highest i64 is not a double: here it is inf, and `integer_neutral` has it exactly.
 double neutral(Accumulator accumulator, DType dtype);
 int64_t integer_neutral(Accumulator accumulator, DType dtype);
 

@@ -101,7 +101,8 @@ bool beats(Accumulator max_or_min_or_arg, double value, double best) {
 
 namespace {
 
-// Rules 1 and 2: the promoted precision of the operands that are not weak; a weak fraction lifts integers to f32.
+// Rules 1 and 2: the promoted precision of the operands that are not weak. A weak number with a fraction promotes
+// integers to f32.
 DType promoted(std::span<const DType> operands, std::span<const bool> weak) {
   std::optional<DType> strong;
   bool weak_float = false;
@@ -140,7 +141,7 @@ OpType type_of(Op op, std::span<const OperandType> operands) {
     for (size_t k = 0; k < operands.size(); ++k)
       if (!weak[k]) met = met ? promote(*met, dtypes[k]) : dtypes[k];
     if (is_float(*met)) return {*met, DType::boolean, false};
-    // Integers are compared with a number as integers if it is one, so that no rounding can make them equal.
+    // Integers are compared with an integral number as integers, so that rounding cannot make different numbers equal.
     auto all_hold = [&](DType dtype) {
       return std::all_of(operands.begin(), operands.end(), [&](const OperandType& operand) {
         return !operand.weak || (operand.number && can_hold(dtype, *operand.number));

@@ -3,8 +3,8 @@
 //   spelling := as in C:  ?:  ||  &&  == !=  < <= > >=  + -  * / %  unary -  (T)
 //   operand  := number | a | b | c | function ( spelling, ... ) | ( spelling )
 //
-// T is the type of the computation. Functions are written as those of <math.h> for double: which one is called for a
-// type, and in which language, is for the printer to say.
+// T is the type of the computation. Functions have the names that <math.h> has for double. The printer decides which
+// function is called for a type and in a language.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace caravan {
 
-// How tightly an expression binds, as in C.
+// The precedence of an expression in C.
 enum class Level : uint8_t { none, choice, or_, and_, equal, compare, add, multiply, unary, atom };
 
 struct Spelling {
@@ -26,17 +26,17 @@ struct Spelling {
     Level level = Level::atom;
     uint8_t args[3]{};        // earlier entries; of an operand: which one
     uint8_t count = 0;        // how many args
-    std::string_view text{};  // the digits, the sign between its operands, or the function's name
+    std::string_view text{};  // the digits, the infix operator, or the name of the function
   };
   std::array<Entry, 40> entries{};  // each reads earlier ones; the last is the whole
   uint8_t size = 0;
-  uint8_t mentions[3]{};        // how often an operand is written
-  bool conditional = false;     // is there an operand that may be left out: ?:, &&, ||
+  uint8_t mentions[3]{};        // how often each operand occurs
+  bool conditional = false;     // may an operand not be evaluated: ?:, &&, ||
   const char* error = nullptr;  // what is wrong with the text, or null
   size_t at = 0;                // and where
 };
 
-// Functions of the C library whose result IEEE 754 fixes to the bit, so that any of them will do.
+// Functions whose result IEEE 754 fixes to the bit, so that every C library gives the same.
 inline constexpr std::string_view kExactFunctions[] = {"fabs", "sqrt", "floor", "ceil", "rint", "trunc", "fma", "fmod"};
 constexpr bool is_exact(std::string_view function) {
   for (std::string_view name : kExactFunctions)
@@ -90,7 +90,7 @@ class SpellingCompiler {
     out_.conditional = true;
     return add({Spelling::Kind::choice, Level::choice, {condition, yes, no}, 3});
   }
-  // An operand and all that follows it with signs that bind tighter than `level`.
+  // Parses an operand and all infix operators after it whose precedence is higher than `level`.
   constexpr uint8_t infix(Level level) {
     uint8_t left = unary();
     while (!out_.error) {
@@ -174,7 +174,7 @@ class SpellingCompiler {
     else
       fail(c == ')' ? "expected `)`" : "expected `:`");
   }
-  constexpr uint8_t fail(const char* what) {  // the first failure stays
+  constexpr uint8_t fail(const char* what) {  // the first failure is kept
     if (!out_.error) out_.error = what, out_.at = at_;
     return 0;
   }
@@ -190,7 +190,7 @@ class SpellingCompiler {
 
 constexpr Spelling compile_spelling(std::string_view text) { return detail::SpellingCompiler(text).run(); }
 
-// Does the spelling call only what `known` knows?
+// Does the spelling call only functions for which `known` holds?
 template <class Known>
 constexpr bool calls_only(const Spelling& spelling, Known known) {
   for (size_t i = 0; i < spelling.size; ++i)
@@ -198,7 +198,7 @@ constexpr bool calls_only(const Spelling& spelling, Known known) {
   return true;
 }
 
-// The first of the rows whose spelling is not one, or names an operand that the op does not have; -1: there is none.
+// The first row whose spelling does not parse, or names an operand that the op does not have; -1 if there is none.
 constexpr int row_without_spelling(std::span<const OpRow> rows) {
   for (size_t i = 0; i < rows.size(); ++i)
     for (std::string_view text : {rows[i].c, rows[i].c_integer.empty() ? rows[i].c : rows[i].c_integer}) {
@@ -210,7 +210,7 @@ constexpr int row_without_spelling(std::span<const OpRow> rows) {
   return -1;
 }
 
-// How the op is written where it is computed in floats, or in integers.
+// The spelling of the op for floats, or for integers.
 const Spelling& spelling(Op op, bool integers);
 
 }  // namespace caravan

@@ -1,9 +1,10 @@
 // The table of ops and the table of accumulators: a row for each enumerator, in the same order. The enumerators of ops
-// are here too; those of accumulators, which most of the back names, are in op.h, so that it does not depend on every
-// row.
+// are here too. Those of accumulators are in op.h, so that a source that only names accumulators does not depend on
+// every row.
 //
-// Everything else reads the row: printer, parser, folding, emitters, autodiff, documentation, the C++ functions and
-// the tests. A row that is not complete, or whose derivative does not compile, fails a static_assert at the end.
+// Everything else reads the rows: printer, parser, constant folding, code generation, autodiff, documentation, the C++
+// functions and the tests. A row that is not complete, or whose derivative does not compile, fails a static_assert at
+// the end.
 #pragma once
 
 #include <cmath>
@@ -51,7 +52,7 @@ inline int64_t integer_mod(int64_t a, int64_t b) {
   const int64_t rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
-// The remainder has the sign of a and is exact; where b has the other sign, b more is asked for.
+// std::fmod is exact, and its result has the sign of a. If b has the other sign, b is added.
 inline double floored_mod(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
@@ -59,8 +60,9 @@ inline double floored_mod(double a, double b) {
 
 }  // namespace detail
 
-// Pullbacks: what an operand receives when the result y receives g. They are differentiated again through these same
-// rows, so what a `where` does not take must be finite too: 0 * inf in an untaken branch would come back as NaN.
+// Pullbacks: the cotangent of an operand if that of the result y is g. Second derivatives differentiate the pullbacks
+// with these same rows. So a branch that `where` does not take must be finite too: its cotangent is 0, and 0 * inf
+// would be NaN.
 inline constexpr OpRow kOps[] = {
     {.op = Op::neg, .name = "neg", .arity = 1, .doc = "-a.",
      .eval = [](double a, double, double) { return -a; }, .c = "(-a)",
@@ -342,7 +344,7 @@ constexpr auto compile_accumulators() {
 inline constexpr auto kPullbacks = detail::compile_pullbacks();
 inline constexpr auto kAccumulatorFormulas = detail::compile_accumulators();
 
-// A half-written row does not compile. Each check gives the number of the first row that fails it, or kNoRow.
+// An incomplete row does not compile. Each check finds the first row that fails it, or kNoRow.
 namespace detail {
 
 inline constexpr int kNoRow = -1;

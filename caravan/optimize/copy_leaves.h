@@ -1,8 +1,9 @@
-// Gives every observed and every assigned value a buffer of its own: a leaf (a state, a number, data), or a value of
-// another precision than the state it goes to, is copied by an accumulation.
+// Gives every observed and every assigned value a buffer of its own. A value that is a leaf (a state, a number, data),
+// or whose precision differs from that of the state it is assigned to, is copied by a new accumulation.
 //
-// Runs first, always: later passes and backends rely on it. Promises that every root is computed, that an assigned
-// value has its state's precision, and that no old value is wanted after the assignments.
+// Runs first, always: later passes and backends rely on it. Promises that every observed or assigned buffer is computed
+// by an accumulation, that an assigned value has its state's precision, and that nothing reads the old value of a state
+// after the assignments.
 #pragma once
 
 #include "caravan/ir/program.h"

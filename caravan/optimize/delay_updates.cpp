@@ -13,9 +13,10 @@ using ir::BufferId;
 
 namespace {
 
-// A list schedule from the end. An accumulation is free when everything that reads its result is placed; a free one
-// that reads a state's old value is held until the state's update is placed. Where all free ones are held, each waits
-// for an update that waits for another of them: one of such a circle is let go.
+// A list schedule that is built from the last accumulation to the first. An accumulation is free once all readers of
+// its result are placed. A free one that reads a state's old value is held until the state's update is placed, and so
+// comes before it in the final order. If all free ones are held, their waits form a cycle: one of the cycle is
+// released.
 class Schedule {
  public:
   explicit Schedule(const ir::Program& program)
@@ -30,7 +31,7 @@ class Schedule {
     std::vector<std::vector<size_t>> makers(program.buffers.size());
     std::vector<int> update(program.buffers.size(), -1);
     for (size_t k = 0; k < n_; ++k) makers[size_t(program.accumulations[k].target)].push_back(k);
-    for (const auto& a : program.assignments)  // what has several parts is copied at the end
+    for (const auto& a : program.assignments)  // a value that several accumulations write is copied at the end
       if (makers[size_t(a.value)].size() == 1) update[size_t(a.state)] = int(makers[size_t(a.value)][0]);
     for (size_t k = 0; k < n_; ++k) {
       std::vector<BufferId> reads;
@@ -51,7 +52,8 @@ class Schedule {
     std::vector<size_t> reversed;
     while (reversed.size() < n_) {
       if (ready_.empty()) release(circle());
-      size_t next = *ready_.rbegin();  // the latest, unless something was made for the one just placed alone
+      // The last in the given order, unless the one just placed is the only reader of another.
+      size_t next = *ready_.rbegin();
       if (!reversed.empty())
         for (size_t m : makers_[reversed.back()])
           if (users_[m].size() == 1 && ready_.count(m)) next = m;
@@ -78,8 +80,8 @@ class Schedule {
       if (awaited_[reader] > 0 && --awaited_[reader] == 0 && held_.count(reader)) release(reader);
   }
 
-  // From a held one to an update it awaits, from there along unplaced readers to a held one, and so on until one
-  // repeats.
+  // An accumulation of a cycle of waits. Goes from a held one to an update that it awaits, from there along unplaced
+  // readers to the next held one, and so on until one repeats.
   size_t circle() const {
     CARAVAN_CHECK(!held_.empty(), "the accumulations of `" + program_.name + "` are not in order");
     std::set<size_t> seen;
@@ -94,10 +96,11 @@ class Schedule {
 
   const ir::Program& program_;
   const size_t n_;
-  std::vector<std::vector<size_t>> users_, makers_;  // by accumulation, each once
+  std::vector<std::vector<size_t>> users_, makers_;  // by accumulation, without duplicates
   std::vector<std::vector<size_t>> held_back_;       // by update: readers of the old value
   std::unordered_map<size_t, std::vector<size_t>> awaits_;
-  std::vector<size_t> unused_, awaited_;  // users that are not placed; updates that are awaited
+  // By accumulation: how many readers, and how many awaited updates, are not yet placed.
+  std::vector<size_t> unused_, awaited_;
   std::vector<bool> placed_;
   std::set<size_t> ready_, held_;
 };

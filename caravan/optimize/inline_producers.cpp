@@ -29,7 +29,7 @@ bool reads_random(const Program& program, const Accumulation& a) {
     return std::holds_alternative<ir::RandomLeaf>(program.buffers[size_t(o.buffer)].kind);
   });
 }
-// Nothing to compute at each point: an element, or a number, be it computed from numbers.
+// Does the body compute nothing at a point? It is a load, or a number that arithmetic on numbers gives.
 bool is_copy(const ir::Body& body) {
   const auto& entries = body.entries();
   std::vector<bool> number;
@@ -43,7 +43,7 @@ bool is_copy(const ir::Body& body) {
   }
   return true;
 }
-// A handful of instructions: no function of the reals but arithmetic.
+// At most a handful of instructions: arithmetic, but no elementary functions such as exp.
 bool is_cheap(const ir::Body& body) {
   if (body.entries().size() > 16) return false;
   for (const Scalar& s : body.entries()) {
@@ -69,7 +69,8 @@ bool is_index(const Accumulation& a, size_t operand) {
   return found;
 }
 
-// Each element computed once, all of them written at a permutation of the iterators, by a body that can stand anywhere.
+// Is each element computed once and all of them written, with a permutation of the iterators as write map, by a body
+// that reads neither its position nor an index tensor?
 bool can_inline(const Program& program, const Accumulation& p) {
   if (keeps_position(p.accumulator) || !p.where.empty() || p.body.uses_position()) return false;
   bool indexed = false;
@@ -94,7 +95,7 @@ class Inliner {
     for (BufferId id : program.observed) ++readers_[size_t(id)];
     for (const auto& a : program.assignments) ++readers_[size_t(a.value)];
     stored_.assign(program.buffers.size(), false);
-    for (size_t k = out_.accumulations.size(); k-- > 0;) {  // a copy that is stored stores what it copies
+    for (size_t k = out_.accumulations.size(); k-- > 0;) {  // if a copy is stored, so is what it copies
       const Accumulation& a = out_.accumulations[k];
       const bool copies = is_copy(a.body) && stored_[size_t(a.target)];
       for (const ir::Operand& o : a.operands)
@@ -111,7 +112,7 @@ class Inliner {
         const bool inlined = p >= 0 && candidate_[size_t(p)] && wanted(reader, k, out_.accumulations[size_t(p)]) &&
                              substitute(reader, k, out_.accumulations[size_t(p)]);
         if (inlined) count_again(out_.accumulations[size_t(p)]);
-        k = inlined ? 0 : k + 1;  // operands have new numbers
+        k = inlined ? 0 : k + 1;  // start again, because the operands are renumbered
       }
       candidate_[r] = can_inline(out_, reader);
     }
@@ -124,18 +125,19 @@ class Inliner {
     const bool random = reads_random(out_, p);
     if (is_copy(p.body) && !random) return true;
     if (points(reader) > out_.buffers[size_t(p.target)].shape.elements()) return false;
-    // One load of what is stored anyway, or several and the arithmetic once more: a sum takes the load.
+    // The value is stored anyway. A reduction loads it, instead of loading several operands and computing it again.
     if (stored_[size_t(p.target)] && p.operands.size() > 1 && !can_inline(out_, reader)) return false;
     if (readers_[size_t(p.target)] == 1) return true;
     return is_cheap(p.body) && !random && is_read_less_often(p);
   }
 
-  // What moves through memory, in arrays of the producer's size: inlined, each of `readers` reads its `arrays`; stored,
-  // they are read once, and the result is written once and read by each. So a chain of sums, each of which has several
-  // readers (the residual stream of a transformer), is not read from its beginning again at every link.
+  // Does inlining move fewer bytes than storing? Counted in arrays of the producer's size: if inlined, each of
+  // `readers` reads all `arrays` operands; if stored, the operands are read once, and the result is written once and
+  // read by each reader. So in a chain of sums with several readers each (the residual stream of a transformer), a
+  // reader does not read the whole chain.
   bool is_read_less_often(const Accumulation& p) const {
     const int64_t size = out_.buffers[size_t(p.target)].shape.elements();
-    if (size == 1) return true;  // numbers are not what moves
+    if (size == 1) return true;  // a scalar moves almost no bytes
     const int64_t readers = readers_[size_t(p.target)];
     const auto arrays = std::count_if(p.operands.begin(), p.operands.end(), [&](const ir::Operand& o) {
       return 2 * out_.buffers[size_t(o.buffer)].shape.elements() > size;
@@ -143,14 +145,16 @@ class Inliner {
     return readers * arrays < arrays + 1 + readers;
   }
 
-  // One reader less for the producer; it hands its own reads on, or keeps them for the readers that are left.
+  // The producer has one reader less. If it was the last, its operands are now read by that reader; otherwise they have
+  // one more.
   void count_again(const Accumulation& p) {
     if (readers_[size_t(p.target)]-- == 1) return;
     for_each_read(out_, p, [&](BufferId id) { ++readers_[size_t(id)]; });
   }
 
   bool substitute(Accumulation& reader, size_t k, const Accumulation& p) const {
-    // The producer's iterators as terms of the reader: its write map is a permutation of them.
+    // The producer's iterators as terms of the reader's. Its write map is a permutation, so each axis gives one of
+    // them.
     std::vector<Term> iterators(p.iterators.size());
     for (size_t axis = 0; axis < p.write.size(); ++axis)
       for (const Part& part : p.write[axis].parts) iterators[size_t(part.which)] = reader.operands[k].map[axis];
@@ -169,7 +173,7 @@ class Inliner {
     for (const ir::Operand& o : p.operands) dtypes.push_back(out_.buffers[size_t(o.buffer)].dtype);
     const DType kept = out_.buffers[size_t(p.target)].dtype;
     const ir::EntryType made = ir::types_of(p.body, dtypes, {}).back();
-    // Storing an integer in a narrower one wraps; no entry of a body does, for a cast saturates.
+    // Storing an integer in a narrower type wraps. A body cannot express that, because a cast saturates.
     if (is_integer(kept) && is_integer(made.dtype) && made.dtype > kept) return false;
 
     ir::Body body;
@@ -190,7 +194,7 @@ class Inliner {
       }
       return at.back();
     };
-    const bool narrow = kept == DType::f16 || kept == DType::bf16;  // computed in f32, so storing it rounds
+    const bool narrow = kept == DType::f16 || kept == DType::bf16;  // computed in f32, so that storing it rounds
     int result = copy(reader.body, [&](int operand) {
       if (size_t(operand) != k) return body.load(operand);
       int value = copy(p.body, [&](int o) { return body.load(renamed[size_t(o)]); });
@@ -205,8 +209,9 @@ class Inliner {
 
   Program out_;
   std::vector<int> producer_, readers_;  // by buffer
-  std::vector<bool> stored_;     // by buffer: a reader of it, or of a copy, has more points than it has elements
-  std::vector<bool> candidate_;  // by accumulation
+  // By buffer: stored, because a reader of it or of a copy has more points than it has elements.
+  std::vector<bool> stored_;
+  std::vector<bool> candidate_;  // by accumulation: can it be inlined
 };
 
 }  // namespace

@@ -19,7 +19,8 @@ using Part = Term::Part;
 
 namespace {
 
-// The operands in the order in which ((a + b) + c) + ... adds them, each once; empty if the body is anything else.
+// The operands of a body ((a + b) + c) + ... in the order in which they are added. Empty if the body has another form
+// or an operand twice.
 std::vector<size_t> added(const ir::Body& body) {
   const auto& entries = body.entries();
   std::vector<size_t> out;
@@ -38,13 +39,13 @@ std::vector<size_t> added(const ir::Body& body) {
   return out;
 }
 
-// Of one axis, all that an accumulation writes.
+// The positions along one axis that an accumulation writes.
 struct Range {
   int64_t from = 0, extent = 0;
 };
 
-// One range for every axis, if the write map is a box that is written point by point: each axis at a constant, or along
-// an iterator of its own.
+// The range of every axis, if the accumulation writes a box: each axis is indexed by a constant, or by an iterator that
+// no other axis has. Empty otherwise.
 std::vector<Range> written_box(const Accumulation& a) {
   std::vector<Range> out;
   std::vector<bool> used(a.extents.size(), false);
@@ -64,7 +65,7 @@ std::vector<Range> written_box(const Accumulation& a) {
 
 bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
-// Are several points written to one element?
+// Do several points write to one element?
 bool reduces(const Accumulation& a) {
   std::vector<bool> kept(a.extents.size(), false);
   for (const Term& t : a.write)
@@ -91,7 +92,7 @@ class Joiner {
   }
 
   Program run() {
-    for (size_t f = out_.accumulations.size(); f-- > 0;)  // a sum before the sums that are part of it
+    for (size_t f = out_.accumulations.size(); f-- > 0;)  // an outer sum before the sums that are its terms
       if (!gone_[f]) join(f);
     std::vector<Accumulation> kept;
     for (size_t k = 0; k < out_.accumulations.size(); ++k) {
@@ -108,8 +109,8 @@ class Joiner {
     return buffer(a).dtype == buffer(b).dtype && buffer(a).shape.sizes() == buffer(b).shape.sizes();
   }
 
-  // The buffers that the accumulation adds, in order; empty if it is no such sum. A first one that is a sum itself, and
-  // of no other use, counts as its own terms; `sums` are all accumulations that this uses up.
+  // The buffers that the accumulation adds, in order; empty if it is no such sum. If the first one is a sum itself,
+  // with no other reader, it is replaced by its terms. `sums` receives the accumulations that are taken apart.
   std::vector<BufferId> terms(size_t f, std::vector<size_t>& sums) const {
     std::vector<BufferId> reversed;
     for (;;) {
@@ -139,7 +140,8 @@ class Joiner {
     return true;
   }
 
-  // The only axis of which a term writes less than all, and what it writes of it.
+  // A term of the sum that writes a slice: the one axis that it does not write completely, and the range that it
+  // writes.
   struct Piece {
     size_t accumulation = 0, axis = 0;
     Range range;
@@ -151,7 +153,8 @@ class Joiner {
     const std::vector<Range> box = written_box(a);
     const std::vector<int64_t> sizes = buffer(id).shape.sizes();
     if (a.accumulator != Accumulator::add || a.part || box.size() != sizes.size()) return std::nullopt;
-    if (is_narrow(buffer(id).dtype) && reduces(a)) return std::nullopt;  // a total may become -0 when it is stored
+    // A sum that is rounded to a narrow float may become -0.
+    if (is_narrow(buffer(id).dtype) && reduces(a)) return std::nullopt;
     std::optional<Piece> out;
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
       if (box[axis].from == 0 && box[axis].extent == sizes[axis]) continue;
@@ -217,12 +220,12 @@ class Joiner {
     a.target = to;
     a.part = true;
     const DType dtype = buffer(to).dtype;
-    if (!is_float(dtype) || reduces(a)) return;  // a sum begins with 0
+    if (!is_float(dtype) || reduces(a)) return;  // a sum starts with +0 already
     std::vector<DType> dtypes;
     for (const ir::Operand& o : a.operands) dtypes.push_back(buffer(o.buffer).dtype);
     const ir::EntryType made = ir::types_of(a.body, dtypes, {}).back();
     int value = a.body.result();
-    if (made.weak || made.dtype != dtype || is_narrow(dtype)) value = a.body.cast(dtype, value);  // as storing it does
+    if (made.weak || made.dtype != dtype || is_narrow(dtype)) value = a.body.cast(dtype, value);  // as a store would
     const int args[2] = {value, a.body.constant(0)};
     a.body.finish(a.body.apply(Op::add, args));
   }
@@ -254,7 +257,7 @@ class Joiner {
 
   Program out_;
   std::vector<int> producer_, readers_;            // by buffer of the program as given
-  std::vector<std::vector<Accumulation>> before_;  // by accumulation: what is put before it
+  std::vector<std::vector<Accumulation>> before_;  // by accumulation: what is inserted before it
   std::vector<bool> gone_;
   std::set<std::string> names_;
 };

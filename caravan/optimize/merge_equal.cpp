@@ -21,12 +21,13 @@ ir::Program merge_equal(const ir::Program& program) {
   std::unordered_multimap<size_t, size_t> seen;  // hash -> accumulation that stays
   for (Accumulation a : program.accumulations) {
     for (ir::Operand& o : a.operands) o.buffer = as[size_t(o.buffer)];
-    if (a.part) {  // the others of its target would have to be equal too
+    if (a.part) {  // all accumulations that write its target would have to be equal
       out.accumulations.push_back(std::move(a));
       continue;
     }
     WordHash hash;
-    hash.add(ir::hash(program, a));  // of the structure: equal layers have equal ones, so which buffers is mixed in
+    // ir::hash covers the structure alone. Equal layers differ in their buffers, which are hashed below.
+    hash.add(ir::hash(program, a));
     for (const ir::Operand& o : a.operands) hash.add(uint64_t(o.buffer));
     bool merged = false;
     auto [at, end] = seen.equal_range(hash.value());

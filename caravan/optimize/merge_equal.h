@@ -1,8 +1,9 @@
-// Merges accumulations that compute the same thing from the same buffers; what then serves nothing goes.
+// Merges accumulations that compute the same values from the same buffers (common subexpressions), and removes what is
+// then unused.
 //
 // May run on any verified program. Promises the same bits, and that no two accumulations that stay are equal in domain,
-// maps, operands, body and the precision of the result. Refuses to merge away an observed result whose rows
-// (batch | input -> output) differ, because whoever observes it sees them.
+// maps, operands, body and precision of the result. Refuses to merge away an observed result whose division of axes
+// (batch | input -> output) differs, because the caller sees that division.
 #pragma once
 
 #include "caravan/ir/program.h"

@@ -41,7 +41,7 @@ class Packer {
  private:
   static constexpr int kNear = -1, kNever = -2;
 
-  // The innermost written iterator, if neighbours along it are, or can be made, neighbours in all that is read.
+  // The innermost written iterator, if its stride in every operand is 0 or 1, or can be made 1 by a copy; else -1.
   int lane_of(const Accumulation& a) const {
     if (a.order.lanes >= 0 || has_loads(a)) return -1;
     int lane = -1;
@@ -59,7 +59,8 @@ class Packer {
     return all ? lane : -1;
   }
 
-  // The axis of the operand that the lanes run along, if it is not the last one.
+  // The axis of the operand that has to become its last one. kNear: the stride is 0 or 1 already. kNever: a copy is not
+  // possible, or does not pay.
   int far_axis(const Accumulation& a, const ir::Operand& o, int lane) const {
     const int64_t step = stride(out_, o.buffer, o.map, lane);
     if (step == 0 || step == 1) return kNear;

@@ -1,10 +1,11 @@
-// An operand whose elements lie far apart along the innermost written axis is copied, with that axis last, where each
-// element is read often: y[b, o] += x[b, k] * w[o, k] reads a copy of w as [k, o], and then many o run at once.
+// Copies an operand whose stride along the innermost written axis is not 1 into a layout in which it is, if each
+// element is read often. In y[b, o] += x[b, k] * w[o, k] the copy of w is [k, o]: then a vector instruction computes
+// many o.
 //
-// May run on any verified program, after inline_producers, which would put the copy back. Promises the same bits: no
-// sum changes its order. Refuses sums that are split (they run along the reduced axis), written axes too short for
-// lanes, operands that are read too few times an element (Tuning), index tensors, and operands that mention the
-// axis in more than a plain index.
+// May run on any verified program, after inline_producers, which would inline the copy again. Promises the same bits:
+// no sum changes its order. Refuses sums with partial sums (their vectors run along the reduced axis), written axes too
+// short for vectors, operands of which each element is read too few times (Tuning), index tensors, and operands that
+// mention the axis in anything but a plain index.
 #pragma once
 
 #include "caravan/ir/program.h"

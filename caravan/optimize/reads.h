@@ -1,4 +1,5 @@
-// What an accumulation reads: its operands, and for random ones the step that keys them.
+// What an accumulation reads: its operands, and for random operands also the buffer with the step number that is part
+// of their key.
 #pragma once
 
 #include "caravan/ir/program.h"
@@ -13,10 +14,10 @@ void for_each_read(const ir::Program& program, const ir::Accumulation& accumulat
   }
 }
 
-// How far apart in memory two neighbours along the iterator are.
+// The distance in memory, in elements, between what neighbouring values of the iterator read or write.
 int64_t stride(const ir::Program& program, ir::BufferId buffer, const std::vector<ir::Term>& map, int iterator);
 
-// Drops the operands that neither the body nor an index that counts reads.
+// Drops the operands that are read neither by the body nor by an index that the accumulation still needs.
 void drop_unread(ir::Accumulation& accumulation);
 
 }  // namespace caravan::optimize

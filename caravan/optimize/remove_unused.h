@@ -1,7 +1,7 @@
 // Drops the accumulations whose results nothing needs, and the buffers that nothing names.
 //
-// May run on any program. Promises the same values for what is observed and assigned; the order of what stays is kept.
-// Refuses nothing; an assigned state stays although nothing reads it.
+// May run on any program. Promises the same values of observed and assigned buffers, and keeps the order of what stays.
+// Refuses nothing. An assigned state stays even if nothing reads it.
 #pragma once
 
 #include "caravan/ir/program.h"

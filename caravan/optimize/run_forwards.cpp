@@ -72,7 +72,8 @@ class Turner {
   }
 
   const ir::Program& program_;
-  std::vector<const Accumulation*> copies_;  // by target; null: no copy
+  // By target: the accumulation that only copies to it; null if there is none.
+  std::vector<const Accumulation*> copies_;
 };
 
 }  // namespace

@@ -50,7 +50,8 @@ class Simplifier {
     return body_.apply(entry.op, args);
   }
 
-  // Has the entry this precision, in its bits as well? A narrow float that is computed is not rounded yet.
+  // Does the entry have this precision, and is it rounded to it? A computed f16 or bf16 is not rounded yet, because it
+  // is computed in f32.
   bool is_already(int e, const EntryType& type) const {
     const bool narrow = type.dtype == DType::f16 || type.dtype == DType::bf16;
     const Scalar::Kind kind = body_.entries()[size_t(e)].kind;
@@ -67,7 +68,8 @@ class Simplifier {
   }
   int cast(const EntryType& type, int e) {
     if (size_t(e) >= made_.size())
-      made_.resize(size_t(e) + 1, {DType::i32, true, DType::f64});  // the number of a truth
+      // The type of a folded comparison: the number 0 or 1.
+      made_.resize(size_t(e) + 1, {DType::i32, true, DType::f64});
     return body_.cast(type.dtype, e);
   }
 
@@ -83,7 +85,7 @@ ir::Program simplify(const ir::Program& program) {
   ir::Program out = program;
   for (ir::Accumulation& a : out.accumulations) {
     std::vector<DType> operands;
-    std::vector<int> first;  // operand that is equal
+    std::vector<int> first;  // for each operand, the first one that equals it
     for (const ir::Operand& o : a.operands) {
       operands.push_back(program.buffers[size_t(o.buffer)].dtype);
       first.push_back(int(std::find(a.operands.begin(), a.operands.end(), o) - a.operands.begin()));

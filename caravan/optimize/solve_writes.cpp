@@ -21,7 +21,7 @@ namespace {
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
 
-// s*x + d*y + c solved for x, as in the header.
+// s*x + d*y + c solved for x. The letters are those of the header.
 struct Solution {
   int x = 0, y = 0;              // iterators
   int64_t residues = 1;          // j < residues = |s|/g
@@ -31,13 +31,13 @@ struct Solution {
   int64_t points() const { return extent * residues * turns; }
 };
 
-// The values of q at which the axis can be written, for some j.
+// The interval of those q for which some j gives an element of the axis.
 struct Span {
   int64_t low, high;
 };
 Span written(int64_t s, int64_t d, int64_t c, int64_t residues, int64_t size) {
   Span out{INT64_MAX, INT64_MIN};
-  for (int64_t j : {int64_t{0}, residues - 1}) {  // linear in j
+  for (int64_t j : {int64_t{0}, residues - 1}) {  // the bounds are linear in j, so its two ends suffice
     const int64_t first = -c - d * j, last = size - 1 - c - d * j;
     out.low = std::min(out.low, ceil_div(s > 0 ? first : last, s));
     out.high = std::max(out.high, floor_div(s > 0 ? last : first, s));
@@ -53,7 +53,7 @@ Solution solution(const Part& x, const Part& y, int64_t c, const std::vector<int
   const Span all = written(s, d, c, out.residues, size);
   Span used{std::min<int64_t>(0, moved), extents[size_t(x.which)] - 1 + std::max<int64_t>(0, moved)};
   used = {std::max(used.low, all.low), std::min(used.high, all.high)};
-  // Every element, unless that costs more than the fill that it saves.
+  // Prefer to reach every element, unless that visits so many more points that filling with 0 costs less.
   if (g == 1 && all.high - all.low < 2 * (used.high - used.low + 1)) used = all;
   out.from = used.low;
   out.extent = used.high - used.low + 1;
@@ -104,8 +104,9 @@ class AccumulationSolver {
     });
   }
 
-  // First every m, so that what keeps x inside is tested before the loops over other things that are summed; then the
-  // others, with q in the place of x; last every j, so that its loop is inside that of its q.
+  // Orders the new iterators, outermost first. Every m comes first, so that the condition that keeps x in range is
+  // tested outside of the loops over other reduced iterators. Then come the others, with q in the place of x. Every j
+  // comes last, so that its loop is inside that of its q.
   void number_iterators() {
     iterators_.resize(a_.iterators.size());
     out_.iterators.clear(), out_.extents.clear();
@@ -149,7 +150,7 @@ class AccumulationSolver {
     if (!known) out_.where.push_back(term);
   }
 
-  // The old position, read from an iota over the old points.
+  // Replaces the position by a read of an iota at the linear index of the old iterators.
   void add_position() {
     Term at;
     int64_t points = 1;

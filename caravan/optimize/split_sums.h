@@ -1,16 +1,16 @@
-// States the order of every floating-point sum (ir::SumOrder): a choice of bits, made before the optimisations and not
-// one of them. It depends on the accumulation alone.
+// Chooses the order of every floating-point sum (ir::SumOrder). The order decides how a sum rounds, so it is chosen
+// once, before the optimisations, and depends on the accumulation alone.
 //
-// * Lanes. A sum in order is one long chain of additions, each of which waits for the one before. Where the innermost
-//   written axis lies side by side in all operands, many such chains run at once, and no lanes are needed
-//   (y[o] += w[i, o] * x[i]). Elsewhere, if a long reduced axis lies side by side in the operands, it is summed in
-//   lanes (x[i] += w[i, o] * y[o]: over o).
-// * Blocks. A chain of more than 256 additions, of one iterator or of several, is cut into blocks of at most 64, those
-//   into blocks of at most 32 blocks, and so on: the rounding error grows with the logarithm of the number of terms.
-//   Blocks are a little shorter where nothing is left over then. A shorter sum has no blocks.
+// * Lanes. A sum in order is one chain of additions, each of which waits for the one before. In y[o] += w[i, o] * x[i]
+//   the innermost written axis o has stride 1 or 0 in all operands, so the sums of many o are computed at once, and
+//   each may stay a chain. In x[i] += w[i, o] * y[o] only the reduced axis o has stride 1: if it is long, its terms are
+//   added to several partial sums, the lanes.
+// * Blocks. A chain of more than 256 additions, along one iterator or several, is cut into blocks of at most 64
+//   additions, those into blocks of at most 32 blocks, and so on. Then the rounding error grows with the logarithm of
+//   the number of terms. A block is made a little shorter if its size then divides the extent.
 //
-// Sums of integers have no rounding and no stated order. Neither have sums that are added into memory element by
-// element, as through an index tensor: they are added in the order of the iterators.
+// Sums of integers do not round and have no stated order. Sums that are added into memory element by element, as
+// through an index tensor, have none either: they are added in the order of the iterators.
 #pragma once
 
 #include "caravan/ir/program.h"

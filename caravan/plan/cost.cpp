@@ -15,7 +15,7 @@ using loop::Block;
 
 struct Sizes {
   std::vector<int64_t> extents;                 // by loop variable
-  std::map<const loop::Term*, int64_t> widths;  // of loads of vectors, by their offset
+  std::map<const loop::Term*, int64_t> widths;  // vector loads: their width, by the address of their offset
 };
 void collect(const Block& block, const loop::Kernel& kernel, Sizes& sizes) {
   for (const loop::Statement& s : block) {
@@ -27,7 +27,8 @@ void collect(const Block& block, const loop::Kernel& kernel, Sizes& sizes) {
   }
 }
 
-// The elements that one access reaches in all iterations: where a symbol or a loaded index moves it, wherever that is.
+// How many elements one access touches in all iterations. A symbol only shifts them. With an index tensor, any element
+// of the buffer may be touched, so all count.
 int64_t footprint(const loop::Term& offset, const Sizes& sizes, int64_t elements) {
   if (offset.has_load()) return elements;
   auto width = sizes.widths.find(&offset);
@@ -40,7 +41,7 @@ int64_t footprint(const loop::Term& offset, const Sizes& sizes, int64_t elements
   return std::min({points, span, elements});
 }
 
-// Every argument whole, once.
+// A library call reads or writes each of its arguments completely, once.
 KernelCost cost(const loop::Module& module, const loop::LibraryCall& call) {
   auto bytes_of = [&](const std::vector<ir::BufferId>& buffers) {
     int64_t out = 0;
@@ -58,7 +59,7 @@ KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
   Sizes sizes{std::vector<int64_t>(kernel.variables.size(), 1), {}};
   collect(statements(kernel), kernel, sizes);
   struct Touched {
-    std::vector<const loop::Term*> offsets;  // different ones
+    std::vector<const loop::Term*> offsets;  // without duplicates
     int64_t elements = 0;
   };
   std::map<std::pair<ir::BufferId, bool>, Touched> touched;

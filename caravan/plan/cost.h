@@ -1,4 +1,4 @@
-// What a kernel moves and computes, estimated from its loops alone.
+// How many bytes a kernel moves and how many operations it computes, estimated from its loops alone.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace caravan::plan {
 
 // Guards count as always true.
 struct KernelCost {
-  int64_t read_bytes = 0, written_bytes = 0;  // elements that are touched, each once
-  int64_t flops = 0;                          // operations on floats, one each
+  int64_t read_bytes = 0, written_bytes = 0;  // of the elements that are touched, each counted once
+  int64_t flops = 0;                          // floating-point operations
 };
 KernelCost cost(const loop::Module& module, const loop::Kernel& kernel);
 

@@ -8,10 +8,10 @@ namespace caravan::plan {
 
 namespace {
 
-// Gaps between what is placed, by offset; behind the last one everything is free.
+// The free gaps between placed buffers. Everything from `end_` on is free too.
 class Gaps {
  public:
-  // The lowest place for `size` bytes.
+  // Takes the gap with the lowest offset that has `size` bytes.
   int64_t take(int64_t size) {
     for (auto at = gaps_.begin(); at != gaps_.end(); ++at) {
       if (at->second < size) continue;
@@ -20,7 +20,7 @@ class Gaps {
       if (rest > 0) gaps_[offset + size] = rest;
       return offset;
     }
-    // No gap is large enough. One that reaches the end grows.
+    // No gap is large enough. If the last gap ends at `end_`, it is extended.
     int64_t offset = end_;
     if (auto last = gaps_.empty() ? gaps_.end() : std::prev(gaps_.end());
         last != gaps_.end() && last->first + last->second == end_)
@@ -48,11 +48,12 @@ class Gaps {
 
 }  // namespace
 
-// First fit, in the order of first use: a buffer takes the lowest gap that is large enough, until its last use.
+// First fit, in the order of first use: a buffer takes the lowest gap that is large enough, and returns it after its
+// last use.
 MemoryPlan plan_memory(const loop::Module& module, const Target& target,
                        const std::function<bool(const ir::Buffer&)>& is_placed) {
   const int end = int(module.kernels.size());
-  std::vector<int> at(module.buffers.size(), -1);  // in `placements`
+  std::vector<int> at(module.buffers.size(), -1);  // by buffer: its index in `placements`, or -1
   MemoryPlan plan;
   for (int k = 0; k < end; ++k)
     loop::for_each_access(module.kernels[size_t(k)], [&](const loop::Access& a) {

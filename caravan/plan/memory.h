@@ -1,4 +1,4 @@
-// Where buffers lie: one arena, in which buffers that are not needed at the same time share their place.
+// The memory planner: places buffers in one arena. Buffers that are not live at the same time may share memory.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,17 @@ namespace caravan::plan {
 struct Placement {
   ir::BufferId buffer = -1;
   int64_t offset = 0, bytes = 0;
-  int first = 0, last = 0;  // the kernels that use it; `last` is the number of kernels if it is needed after the step
+  // The first and last kernel that use it; `last` is the number of kernels if it is read after the run.
+  int first = 0, last = 0;
 };
 struct MemoryPlan {
   std::vector<Placement> placements;
-  int64_t bytes = 0;  // of the arena: the peak
+  int64_t bytes = 0;  // size of the arena, which is the peak
 };
 
-// Of what kernels compute; states and data have memory of their own.
+// Places what kernels compute. States and data have memory of their own.
 MemoryPlan plan_memory(const loop::Module& module, const Target& target);
-// Of some buffers alone, as if there were no others.
+// Places only the buffers for which `is_placed` holds.
 MemoryPlan plan_memory(const loop::Module& module, const Target& target,
                        const std::function<bool(const ir::Buffer&)>& is_placed);
 

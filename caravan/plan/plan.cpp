@@ -34,7 +34,8 @@ namespace caravan::plan {
 
 namespace {
 
-// For which targets a pass is. What is always on is no optimisation: later passes count on it, or it chooses bits.
+// When a pass runs. `wished` and `on_cpu` passes are optimisations and can be switched off. `always` passes are not:
+// later passes rely on them, or they choose how sums round.
 enum class When : uint8_t { wished, always, on_cpu, on_c99 };
 
 template <class T>
@@ -56,38 +57,39 @@ struct Pass {
 
 constexpr Pass<ir::Program> kProgramPasses[] = {
     {"copy_leaves", optimize::copy_leaves,
-     When::always},  // every root a buffer of its own: no special case for old values later
-    {"remove_unused", optimize::remove_unused, When::always},  // then what is not needed
+     When::always},  // gives every result a buffer, so that later passes need no special case for old values
+    {"remove_unused", optimize::remove_unused, When::always},  // early, so that no pass works on what is not needed
     {"solve_writes", optimize::solve_writes},                  // before the order of sums is chosen
-    {"run_forwards", optimize::run_forwards, When::always},    // likewise: it says in which direction a sum runs
+    {"run_forwards", optimize::run_forwards, When::always},    // likewise: it chooses the direction of sums
     {"split_sums", optimize::split_sums,
-     When::always},                          // that choice, before any optimisation, so that none changes a bit
-    {"join_parts", optimize::join_parts},    // before inlining, which would put the sum into its readers
-    {"simplify", optimize::simplify},        // what is a copy after all is read in place, equals become equal
-    {"merge_equal", optimize::merge_equal},  // so that equal producers do not look like several readers
-    {"inline_producers", optimize::inline_producers},  // before loops exist: composing index maps is easy here
+     When::always},  // chooses the order of sums before any optimisation, so that none changes a bit
+    {"join_parts", optimize::join_parts},  // before inlining, which would move the sum into its readers
+    {"simplify", optimize::simplify},  // so that more bodies are copies, or are equal to each other, for the next two
+    {"merge_equal", optimize::merge_equal},            // so that equal producers do not look like several readers
+    {"inline_producers", optimize::inline_producers},  // before loops exist, while index maps are easy to compose
     {"simplify", optimize::simplify},                  // a factor of 1 that was a tensor of ones is seen now
-    {"merge_equal", optimize::merge_equal},            // inlining makes equal things out of different ones
-    {"pack_operands", optimize::pack_operands},        // after them: its copies are to stay
+    {"merge_equal", optimize::merge_equal},            // inlining can make different accumulations equal
+    {"pack_operands", optimize::pack_operands},        // after inlining, which would remove its copies
     {"delay_updates", optimize::delay_updates},        // last: the order of accumulations is the order of kernels
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
-    {"fuse", schedule::fuse},                        // first: the others work within a kernel
-    {"forward_stores", schedule::forward_stores},    // a fused store and load become a register; unread buffers go
-    {"hoist", schedule::hoist},                      // no store that nobody reads holds a load back any more
-    {"merge_values", schedule::merge_values},        // equal values of sibling loops stand in one block now
-    {"update_in_place", schedule::update_in_place},  // after them: it needs to know who still reads the old state
+    {"fuse", schedule::fuse},                      // first: the others work within a kernel
+    {"forward_stores", schedule::forward_stores},  // after fuse: a store and its load become a register
+    {"hoist", schedule::hoist},  // after forward_stores, which removes stores that would keep loads in loops
+    {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
+    {"update_in_place", schedule::update_in_place},  // after them, because they remove reads of the old state
     {"split_loops", schedule::split_loops,
-     When::always},  // what split_sums chose becomes loops; always, for it is a choice of bits
-    {"vectorize", schedule::vectorize, When::on_cpu},        // then loops have their final bodies
-    {"lanes_inside", schedule::lanes_inside, When::on_c99},  // in its place, for a compiler that has no vectors of ours
-    {"parallelize", schedule::parallelize, When::on_cpu},    // no pass before it has to know about threads
-    {"keep_loops", schedule::keep_loops, When::always},      // when all loops are there; compilers would lose sums
-    {"expand_lanes", schedule::expand_lanes, When::always},  // late: what runs is written down, and printers print it
-    {"copy_states", schedule::copy_states, When::always},    // last: no pass before it has to know about calls
+     When::always},  // turns the order that split_sums chose into loops; always, because it decides how sums round
+    {"vectorize", schedule::vectorize, When::on_cpu},        // when loops have their final bodies
+    {"lanes_inside", schedule::lanes_inside, When::on_c99},  // instead of vectorize, for C without vector types
+    {"parallelize", schedule::parallelize, When::on_cpu},    // late: no pass before it need know about threads
+    {"keep_loops", schedule::keep_loops, When::always},  // when all loops are final; without it GCC miscompiles sums
+    {"expand_lanes", schedule::expand_lanes, When::always},  // late: makes vectors explicit for the printers
+    {"copy_states", schedule::copy_states, When::always},    // last: no pass before it need know about library calls
 };
 
-// Is it the same program? Buffers count by their number: a pass that changes one changes an accumulation too.
+// Did a pass change nothing? Of buffers only the number is compared, because a pass that changes a buffer also changes
+// an accumulation.
 bool same(const ir::Program& p, const ir::Program& q) {
   auto same_accumulation = [](const ir::Accumulation& a, const ir::Accumulation& b) {
     return a.target == b.target && a.accumulator == b.accumulator && a.order == b.order && a.part == b.part &&
@@ -140,7 +142,7 @@ Plan make_plan(const ir::Program& program, const Target& target, const Options& 
     out.log.push_back(
         {name, milliseconds, !same(what, after), count(after), std::is_same_v<decltype(after), loop::Module>});
 #ifndef NDEBUG
-    verify(after);  // of ir or of loop
+    verify(after);  // ir::verify or loop::verify
 #endif
     return after;
   };

@@ -1,5 +1,5 @@
-// The one way from a verified program to the kernels that run: all passes, in order, and where everything lies.
-// What is compiled, shown, exported and measured is read from the same plan.
+// The one way from a verified program to the kernels that run: all passes, in order, and the places of buffers in
+// memory. What is compiled, shown, exported and measured is read from the same plan.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,10 @@ struct Options {
 
 struct LogEntry {
   std::string pass;         // or "lower"
-  double milliseconds = 0;  // of the pass itself
+  double milliseconds = 0;  // time of the pass, without verification
   bool changed = false;
-  size_t count = 0;         // of accumulations after it, or of kernels
-  bool over_loops = false;  // kernels
+  size_t count = 0;         // how many accumulations, or kernels, there are after it
+  bool over_loops = false;  // `count` is of kernels
 };
 
 struct Plan {
@@ -34,8 +34,8 @@ struct Plan {
   std::vector<LogEntry> log;
 };
 
-std::vector<std::string> pass_names();  // of those that can be switched off
-void check(const Options& options);     // ConfigError: there is no such pass
+std::vector<std::string> pass_names();  // names for Options::off
+void check(const Options& options);     // throws ConfigError if there is no pass of a name
 
 Plan make_plan(const ir::Program& program, const Target& target, const Options& options = {});
 

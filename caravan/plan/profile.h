@@ -1,4 +1,5 @@
-// Where the time of a step goes: what each kernel of a plan took, beside what it costs and what the machine would need.
+// Where the time of a step goes: the measured time of each kernel of a plan, its estimated cost, and the least time
+// that the machine needs for that.
 //
 //     auto profile = routine.profile({.first = {{batch, 0}}});
 //     std::cout << profile;                         // a table, the slowest kernel first
@@ -20,10 +21,10 @@ namespace caravan::plan {
 struct KernelProfile {
   size_t number = 0;              // of the kernel, in the order in which kernels run
   std::string name;               // of the accumulation in it that computes most
-  double microseconds = 0;        // of one step
+  double microseconds = 0;        // time in one step
   double share = 0;               // of the time of all kernels, 0 to 1
   KernelCost cost;                // operations and bytes, estimated from its loops
-  double least_microseconds = 0;  // that this machine needs for them at best; 0: not known
+  double least_microseconds = 0;  // the least time that this machine needs for the cost; 0 if not known
   std::string loops;              // "b0 10 parallel (o0 16 vector (i0 2))"
   std::vector<std::string> from;  // its accumulations, with the lines of the user's program that they come from
   std::vector<std::string> origins() const;  // what the user wrote: "w1(x), moons.cpp:16", each once
@@ -37,7 +38,7 @@ struct Profile {
   std::string program;                 // its name
   std::string target;                  // the machine, in a line
   int64_t steps = 0;                   // that were measured
-  double step_microseconds = 0;        // of a step as it runs otherwise, without a clock between its kernels
+  double step_microseconds = 0;        // time of a step without reading the clock between its kernels
   double kernel_microseconds = 0;      // the sum of the kernels' times
   Peaks peaks;                         // what the machine can do at best
   std::vector<KernelProfile> kernels;  // the slowest first

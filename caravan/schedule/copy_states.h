@@ -1,8 +1,9 @@
-// What is left of the assignments of states becomes kernels that copy.
+// Turns the assignments to states that are left into kernels that copy.
 //
-// May run when no later pass looks at assignments: update_in_place stores most values where they belong, and this makes
-// `state := value` for the others. Every value is a buffer of its own by then, so the order of the copies does not
-// matter; they come after all other kernels, which read the old values.
+// May run when no later pass reads assignments. The pass update_in_place has made most values be stored in their state
+// directly; this one makes a copy `state := value` for each of the others. Every value has a buffer of its own
+// (copy_leaves), so the order of the copies does not matter. They come after all other kernels, which read the old
+// values.
 #pragma once
 
 #include "caravan/loop/loop.h"

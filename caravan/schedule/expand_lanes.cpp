@@ -17,7 +17,7 @@ using Part = Term::Part;
 
 namespace {
 
-struct Lane {  // a loop whose iterations run side by side
+struct Lane {  // a vector or unrolled loop, whose iterations run in lockstep
   Variable variable;
   int64_t extent;
   LoopKind kind;
@@ -33,7 +33,7 @@ bool in_lanes(const For& loop, const Lanes& around) {
   return side_by_side && (!around.empty() || has_loop(loop.body));
 }
 
-// --- which registers outlive the run that defines them ---
+// --- which registers are used by another run than the one that defines them ---
 
 class Survey {
  public:
@@ -44,9 +44,9 @@ class Survey {
   };
   explicit Survey(const Block& block) { walk(block); }
 
-  std::map<Register, Made> made;          // in lanes or not
-  std::set<Register> kept;                // to be locals
-  std::map<Register, std::string> names;  // of accumulators
+  std::map<Register, Made> made;          // every register that is defined or reset
+  std::set<Register> kept;                // registers that become locals
+  std::map<Register, std::string> names;  // accumulators: how their locals are called
 
  private:
   void walk(const Block& block) {
@@ -89,7 +89,7 @@ class Survey {
   int run_ = 0;
 };
 
-// --- the run of one kernel ---
+// --- the rewriting of one kernel ---
 
 class Expander {
  public:
@@ -136,7 +136,7 @@ class Expander {
     inner_loops_ = around;
     lanes_.pop_back();
   }
-  // What is in lanes: runs, with loops between them.
+  // A block inside of lanes: runs, with inner loops between them.
   void expand(const Block& block, Block& out) {
     Block run;
     auto flush = [&] {
@@ -161,14 +161,15 @@ class Expander {
       inner_loops_ -= f != nullptr;
       out.push_back(s);
       *inside(out.back()) = std::move(body);
-      // The loop over the lanes inside stays a loop, or is vectors.
+      // This loop now contains a loop over the lanes, which stays a loop or is computed in vectors. So GCC's bug
+      // (keep_loops.h) no longer applies to it.
       if (auto* copy = std::get_if<For>(&out.back()); copy && has_vectors() && copy->unroll == Unroll::never)
         copy->unroll = Unroll::free;
     }
     flush();
   }
 
-  // The loops over the lanes, around the run.
+  // The run within loops over all lanes.
   Block expanded_run(const Block& run) {
     const bool one_by_one = adds_lanes(run);
     Lanes lanes = lanes_;
@@ -199,7 +200,8 @@ class Expander {
     }
     return body;
   }
-  // Does the run add up the lanes? A vectoriser would keep the order, at a cost that scalars do not have.
+  // Does the run add the lanes to one total? These additions must stay in order. A vectoriser would load a vector and
+  // take it apart, which costs more than scalar code.
   bool adds_lanes(const Block& run) const {
     return std::any_of(run.begin(), run.end(), [&](const Statement& s) {
       auto* c = std::get_if<Combine>(&s);
@@ -225,8 +227,8 @@ class Expander {
     return out;
   }
 
-  // The statements with what other runs define loaded from locals, and what they define for others stored there.
-  // `loaded`: what the blocks around have loaded or defined anew.
+  // The statements of a run, with loads of the locals that other runs have stored, and stores to those that other runs
+  // load. `loaded` maps registers to their copies that an enclosing block has already loaded or defined.
   Block mapped(const Block& block, std::map<Register, Register> loaded) {
     Block out;
     auto here = [&](Register r) {
@@ -241,7 +243,7 @@ class Expander {
         out.push_back(Define{fresh, Constant{*constant}});
       else
         out.push_back(Define{fresh, Load{local(r), lane_of(r)}});
-      if (again || !survey_.names.count(r)) loaded[r] = fresh;  // an accumulator may change
+      if (again || !survey_.names.count(r)) loaded[r] = fresh;  // an accumulator may change, and is loaded at each use
       return fresh;
     };
     auto renamed = [&](const Statement& s) {
@@ -274,7 +276,8 @@ class Expander {
   }
 
   // --- vectors ---
-  // How wide vectors the run is computed in; 1: it is not. Registers that differ from lane to lane get that width.
+  // The vector width in which the run is computed, 1 if not in vectors. Sets the width of the registers that differ
+  // between lanes.
   int vector_width(const Block& run) {
     const Lane& lane = lanes_.back();
     const bool fits = lane.kind == LoopKind::vector && lane.extent <= 64 && (lane.extent & (lane.extent - 1)) == 0;
@@ -335,9 +338,9 @@ class Expander {
   const Target& target_;
   const Survey survey_;
   std::map<Register, int> locals_;
-  Lanes lanes_;             // around what is looked at, the outermost first
-  int inner_loops_ = 0;     // between them and what is looked at
-  std::set<Register> own_;  // what the run defines
+  Lanes lanes_;             // around the current statement, outermost first
+  int inner_loops_ = 0;     // number of loops between the lanes and the current statement
+  std::set<Register> own_;  // registers that the current run defines
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Vector and unrolled loops around other loops are written down as what runs: the loops over their iterations, the
-// lanes, go inside, what a lane keeps meanwhile becomes an element of a local, and the innermost of them a vector where
-// it can.
+// Rewrites vector and unrolled loops that contain other loops as what is executed. The iterations of such a loop, here
+// called lanes, move inside: each group of statements gets its own loop over the lanes. A register that lives across
+// such groups becomes a local with an element for each lane. The innermost loop over lanes becomes vector operations
+// where possible.
 //
 //     for o < 16 vector:                        local sum:f32[16] in registers
 //       r0 := 0                                 for o < 16 as vectors:
@@ -14,13 +15,13 @@
 //                                               for o < 16 as vectors:
 //                                                 y[o] = sum[o]
 //
-// Statements between two inner loops, a run, share one nest of loops over the lanes. A register that one run defines
-// and another one uses becomes a local with an element for each lane. Of a run inside an inner loop that only loads
-// neighbours, adds, subtracts, multiplies and sums, registers become vectors as wide as the target's; the compiler
-// finds the others itself, or they are rare.
+// Consecutive statements without a loop between them form a run, and share one nest of loops over the lanes. A register
+// that one run defines and another one uses becomes a local. A run inside an inner loop is computed in vectors of the
+// target's width if it only loads neighbouring elements, adds, subtracts, multiplies and accumulates sums. Other runs
+// are rare, or are left to the compiler's vectoriser.
 //
-// May run once loops have their kinds, which verify() holds to be able to run side by side. Promises the same bits, and
-// that no vector or unrolled loop has a loop inside. Refuses nothing.
+// May run once loops have their kinds; verify() has checked that the iterations may run in lockstep. Promises the same
+// bits, and that no vector or unrolled loop contains a loop. Refuses nothing.
 #pragma once
 
 #include "caravan/loop/loop.h"

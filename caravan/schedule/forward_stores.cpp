@@ -27,7 +27,7 @@ class Forwarder {
     Term offset;
     Register value;
   };
-  using Known = std::map<BufferId, Stored>;  // what the last store to a buffer put where
+  using Known = std::map<BufferId, Stored>;  // by buffer: offset and value of its last store
 
   Register now(Register r) const { return alias_[size_t(r)] < 0 ? r : alias_[size_t(r)]; }
   Term now(Term term) const {
@@ -75,7 +75,7 @@ class Forwarder {
   static void forget_value(Known& known, Register changed) {
     std::erase_if(known, [&](const auto& k) { return k.second.value == changed; });
   }
-  // What a block may store elsewhere, or add to.
+  // Forgets the buffers to which the block stores, and the values that it accumulates into.
   static void forget_changed(Known& known, const Block& block) {
     if (known.empty()) return;
     for (const Statement& s : block) {
@@ -94,8 +94,9 @@ class Forwarder {
   bool aliases_ = false;
 };
 
-// What is needed, from the roots: buffers that are observed or assigned or leaves; the stores to them; the registers
-// these read; the buffers those are loaded from; and so on.
+// Liveness by a worklist. The roots are the buffers that are observed, assigned or leaves. A needed buffer makes the
+// registers needed that are stored to it; a needed register makes its operands needed, and the buffers that it is
+// loaded from.
 class Liveness {
  public:
   explicit Liveness(const Module& module) : buffers_(module.buffers.size()) {
@@ -127,7 +128,7 @@ class Liveness {
     bool needed = false;
   };
 
-  // `guards`: registers in the conditions around the block.
+  // `guards` are the registers in the conditions around the block.
   void collect(int kernel, const Block& block, const std::vector<Register>& guards) {
     for (const Statement& s : block) {
       if (auto* f = std::get_if<For>(&s)) {
@@ -153,7 +154,7 @@ class Liveness {
         if (auto* load = std::get_if<Load>(&d->value)) of(d->to).needs.buffers.push_back(load->buffer);
       } else if (auto* c = std::get_if<Combine>(&s)) {
         serve(of(c->to));
-      } else if (auto* c = std::get_if<CombineFirst>(&s)) {  // the position needs the best value as well
+      } else if (auto* c = std::get_if<CombineFirst>(&s)) {  // position and best value need each other
         serve(of(c->position)), serve(of(c->best));
         of(c->position).needs.registers.push_back({kernel, c->best});
         of(c->best).needs.registers.push_back({kernel, c->position});

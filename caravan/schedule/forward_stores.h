@@ -1,9 +1,9 @@
-// Loads of what was stored before in the same iteration become the stored register; then stores to buffers that nobody
-// reads go, with all that served them alone, and kernels that are empty.
+// Replaces a load of an element that the same iteration has stored by the stored register. Then removes stores to
+// buffers that nothing reads, everything that was computed only for them, and empty kernels.
 //
-// May run after lowering; finds most after fuse. Promises the same bits in every buffer that is observed or assigned.
-// Refuses to forward a register of another precision than the buffer's (storing it rounds), past a store to the same
-// buffer at another offset, or out of the block in which the store stands.
+// May run after lowering, and finds most opportunities after fuse. Promises the same bits in every buffer that is
+// observed or assigned. Refuses to forward a register whose precision is not the buffer's (the store rounds it), past a
+// store to the same buffer at another offset, or out of the block that contains the store.
 #pragma once
 
 #include "caravan/loop/loop.h"

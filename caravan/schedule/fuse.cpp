@@ -15,7 +15,7 @@ using ir::BufferId;
 
 namespace {
 
-// The loops at the top of a kernel that contain nothing but the next one.
+// The perfect loop nest at the top of a kernel: loops each of which contains only the next one.
 std::vector<const For*> perfect_nest(const Kernel& kernel) {
   std::vector<const For*> out;
   const Block* block = &statements(kernel);
@@ -28,8 +28,8 @@ std::vector<const For*> perfect_nest(const Kernel& kernel) {
   return out;
 }
 
-// The loops at the end of a kernel, each the last statement of the one before: what is appended to the body of one of
-// them runs after all that stands before it.
+// The loops at the end of a kernel, each the last statement of the one around it. A statement that is appended to the
+// body of one of them runs after everything else in that iteration.
 std::vector<const For*> last_loops(const Kernel& kernel) {
   std::vector<const For*> out;
   const Block* block = &statements(kernel);
@@ -42,7 +42,7 @@ std::vector<const For*> last_loops(const Kernel& kernel) {
   return out;
 }
 
-// How many loops deep a block is.
+// The depth of the deepest loop nest in a block.
 size_t loop_depth(const Block& block) {
   size_t out = 0;
   for (const Statement& s : block) {
@@ -67,9 +67,9 @@ bool calls_function(const Block& block) {
   });
 }
 
-// What two kernels do to a buffer that both touch.
+// The accesses of two kernels to a buffer that both touch.
 struct Meeting {
-  std::vector<std::pair<const Term*, size_t>> first;  // offset, and how many of the last loops stand around it
+  std::vector<std::pair<const Term*, size_t>> first;  // offset, and how many of last_loops() are around it
   std::vector<const Term*> second;
   bool written = false;
 };
@@ -94,7 +94,7 @@ class Fuser {
         if (auto& all = readers_[size_t(a.buffer)]; !a.write && (all.empty() || all.back() != int(j)))
           all.push_back(int(j));
       });
-      for (int at = int(j), up; (up = merge_up(at)) >= 0; at = up) {  // what became one may have more before it
+      for (int at = int(j), up; (up = merge_up(at)) >= 0; at = up) {  // the merged kernel may be merged further
       }
     }
     std::vector<Kernel> kept;
@@ -105,18 +105,18 @@ class Fuser {
   }
 
  private:
-  // Where kernel k went.
+  // The kernel that now contains kernel k.
   int place(int k) {
     if (k < 0) return k;
     while (place_[size_t(k)] != k) k = place_[size_t(k)] = place_[size_t(place_[size_t(k)])];
     return k;
   }
 
-  // Merges kernel j into one before it and returns that, or -1.
+  // Merges kernel j into an earlier one and returns the number of that one; -1 if there is none.
   int merge_up(int j) {
-    // The last kernel that must stay before this one; those between are independent of it.
+    // The last kernel that must stay before kernel j; the kernels after it are independent of j.
     int barrier = -1, source = -1;
-    std::set<int, std::greater<>> beside;  // the last to read the same buffers
+    std::set<int, std::greater<>> beside;  // the last kernels that read the same buffers
     auto after_readers = [&](BufferId id) {
       for (int reader : readers_[size_t(id)])
         if (int at = place(reader); at < j) barrier = std::max(barrier, at);
@@ -124,7 +124,7 @@ class Fuser {
     for_each_access(out_.kernels[size_t(j)], [&](const loop::Access& a) {
       for (int first : writers_[size_t(a.buffer)]) {
         const int writer = place(first);
-        if (writer >= j || a.write) continue;  // who writes another part of the buffer may come before or after
+        if (writer >= j || a.write) continue;  // kernels that write other slices of a buffer may come in any order
         barrier = std::max(barrier, writer), source = std::max(source, writer);
       }
       if (a.write) {
@@ -147,7 +147,7 @@ class Fuser {
     const Kernel &a = out_.kernels[i], &b = out_.kernels[j];
     if (a.comments.size() + b.comments.size() > kMostAccumulations) return false;
     const std::vector<const For*> loops_a = last_loops(a), loops_b = perfect_nest(b);
-    size_t most = 0;  // outer loops of equal extents
+    size_t most = 0;  // number of outer loops with equal extents
     while (most < std::min(loops_a.size(), loops_b.size()) && loops_a[most]->extent == loops_b[most]->extent) ++most;
     if (most == 0) return false;
     const std::map<BufferId, Meeting> meetings = meetings_of(a, loops_a, b);
@@ -168,15 +168,17 @@ class Fuser {
     return false;
   }
 
-  // Either nothing but the innermost bodies is put together, or one row's work is linear in the row: a product is not
-  // streamed again for every row.
+  // Does fusion not read more from memory? Either all loops are shared, so that only innermost bodies are joined, or at
+  // most one loop of each kernel is left inside. With two loops inside, as in a matrix product, a whole operand would
+  // be read again in every shared iteration.
   static bool keeps_cost(const std::vector<const For*>& loops_a, const std::vector<const For*>& loops_b, size_t depth) {
     if (depth == loops_a.size() && depth == loops_b.size()) return true;
     return loop_depth(loops_a[depth - 1]->body) <= 1 && loop_depth(loops_b[depth - 1]->body) <= 1;
   }
 
-  // Where the rows of a reduction are neighbours in memory, many of them run at once, and a loop inside that runs along
-  // memory itself would end that. The rows of a split sum run one by one, and so would a function of theirs.
+  // Does fusion keep loops vectorisable? If the iterations of the shared loop have stride 1 in a's inner loops, they
+  // are computed as vectors; inner loops of b that have stride 1 themselves would prevent that. Sums in lanes are
+  // computed one by one, so that an elementary function of them, fused into the same loop, would not be vectorised.
   static bool keeps_lanes(const For& a, const For& b) {
     if (!has_loop(b.body)) return !has_partial_sums(a.body) || !calls_function(b.body);
     return !has_loop(a.body) || has_lanes(a) == has_lanes(b);
@@ -188,7 +190,8 @@ class Fuser {
     for_each_access(b, [&](const loop::Access& x) {
       Meeting& meeting = out[x.buffer];
       meeting.second.push_back(x.offset), meeting.written = meeting.written || x.write;
-      if (BufferId state = old_value_[size_t(x.buffer)]; x.write && state >= 0)  // as if it were stored in place
+      // Treated as a store to the state, so that it can become one.
+      if (BufferId state = old_value_[size_t(x.buffer)]; x.write && state >= 0)
         out[state].second.push_back(x.offset), out[state].written = true;
     });
     const Block* block = &statements(a);
@@ -206,8 +209,8 @@ class Fuser {
     return out;
   }
 
-  // Does every element that both touch belong to the same iteration of the shared loops? What the first touches outside
-  // of some of them comes before all their iterations, so that only the loops around it count.
+  // Does every element that both touch belong to the same iteration of the shared loops? An access of the first kernel
+  // that is outside of some shared loops comes before all of their iterations, so that only the loops around it matter.
   static bool same_rows(const Meeting& meeting, const std::vector<const For*>& loops_a,
                         const std::map<Variable, int64_t>& inside_a, const std::vector<const For*>& loops_b,
                         const std::map<Variable, int64_t>& inside_b, size_t depth) {
@@ -248,11 +251,11 @@ class Fuser {
   }
 
   Module out_;
-  std::vector<std::vector<int>> writers_;  // by buffer: the kernels, as lowered; one, or one for each part
-  std::vector<std::vector<int>> readers_;  // likewise, all so far
-  std::vector<BufferId> old_value_;        // by buffer: the state whose new value it is
-  std::vector<int> place_;                 // by kernel: itself, or where it was merged
-  std::vector<int64_t> most_flops_;        // by kernel: of the accumulation that it is named after
+  std::vector<std::vector<int>> writers_;  // by buffer: the kernels that write it, as numbered before fusion
+  std::vector<std::vector<int>> readers_;  // the same for kernels that read it, up to the current one
+  std::vector<BufferId> old_value_;        // by buffer: the state to which it is assigned, or -1
+  std::vector<int> place_;           // by kernel: itself, or the kernel that it was merged into (a union-find forest)
+  std::vector<int64_t> most_flops_;  // by kernel: of the accumulation that it is named after
 };
 
 }  // namespace

@@ -1,24 +1,32 @@
-// Merges kernels whose outer loops run over the same rows, so that what one stores the next finds in a register or
-// nearby: an epilogue with its product, the parts of a softmax or a norm, an update with its gradient.
+// Fuses kernels whose outer loops have the same iterations, so that the second finds what the first stores in a
+// register or in the cache. Examples are a matrix product with the bias and activation after it, the accumulations of a
+// softmax or of a norm, and a gradient with the update of its parameter.
 //
-// May run after lowering. A kernel is merged into the last one before it that it depends on, or else into one of the
-// last that read the same rows, if that may stand before all between them; then both together likewise. They share as
-// many outer loops of equal extents as are legal: every element that both touch, and one of them writes, belongs to the
-// same iteration of the shared loops in both, so the offsets depend on the shared variables in the same way and the
-// rest of the offset stays within one row. Promises the same bits and the same stores. Refuses rows that do not line
-// up; offsets through index tensors; to leave more than one loop of either within a shared row (a product would be
-// streamed again for each), unless both share all their outer loops; rows that run at once, being neighbours in memory,
-// with rows that have such neighbours inside; a function of the rows of a split sum, which run one by one; to move a
-// state's new value before a reader of the old one or beside one of other rows (it could not be stored in place any
-// more); and kernels of more than kMostAccumulations.
+// May run after lowering. A kernel is merged into the last earlier kernel that it depends on, or else into one of the
+// last that read the same elements, if no kernel between them has to come first; then the merged kernel is merged
+// further in the same way. They share as many outer loops of equal extents as is legal. It is legal if every element
+// that both touch, and one of them writes, belongs to the same iteration of the shared loops in both: the offsets have
+// the same strides along the shared loops, and the elements of different iterations are disjoint.
+//
+// Promises the same bits and the same stores. Refuses
+//   - kernels whose elements do not match in this way, and offsets through index tensors;
+//   - to leave more than one loop of either kernel inside of the shared loops, unless both share all their outer loops:
+//     one operand of a matrix product would be read again from memory in each iteration;
+//   - a loop whose iterations are computed as vectors with one that has stride 1 only in its inner loops;
+//   - an elementary function of sums that are computed in lanes: these sums are computed one by one, and so would be
+//     the function;
+//   - to move the new value of a state before a reader of the old one, or into the loop of a reader that reads other
+//     elements than are stored: then it could not be stored in place;
+//   - kernels of more than kMostAccumulations accumulations.
 #pragma once
 
 #include "caravan/loop/loop.h"
 
 namespace caravan::schedule {
 
-inline constexpr size_t kMostAccumulations = 64;  // C compilers take more than linear time over long functions
-inline constexpr size_t kMostCandidates = 4;      // readers of the same rows that are tried
+// Most accumulations in a kernel: the time of C compilers grows faster than the length of a function.
+inline constexpr size_t kMostAccumulations = 64;
+inline constexpr size_t kMostCandidates = 4;  // how many earlier readers of the same elements are tried
 
 loop::Module fuse(const loop::Module& module);
 

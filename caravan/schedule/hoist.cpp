@@ -24,7 +24,7 @@ bool names(const Value& value, Variable variable) {
   return false;
 }
 
-// What a loop changes: the registers that it defines or accumulates, the buffers that it stores to.
+// The registers that a loop defines or accumulates, and the buffers that it stores to.
 struct Changes {
   std::set<Register> registers;
   std::set<BufferId> buffers;

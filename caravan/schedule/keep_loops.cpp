@@ -34,7 +34,7 @@ class Finder {
     if (!is_float(kernel_.registers[size_t(c.to)])) return;
     add({loops_.begin() + std::ptrdiff_t(loops_around_.at(c.to)), loops_.end()});
   }
-  void combine(const StoreCombine& c) {  // a compiler keeps the element in a register, where it can
+  void combine(const StoreCombine& c) {  // the C compiler may keep the element in a register, like an accumulator
     if (!is_float(module_.buffers[size_t(c.buffer)].dtype)) return;
     std::vector<const For*> nest;
     for (const For* loop : loops_)
@@ -42,7 +42,7 @@ class Finder {
     add(nest);
   }
 
-  void add(const std::vector<const For*>& nest) {  // all loops of one sum, the outermost first
+  void add(const std::vector<const For*>& nest) {  // `nest`: all loops of one sum, outermost first
     if (nest.size() < 2) return;
     bool ordered = true;
     for_each_access(nest[0]->body,
@@ -51,7 +51,8 @@ class Finder {
     for (size_t k = 1; k < nest.size(); ++k)
       if (nest[k]->kind == LoopKind::serial) found_.insert(nest[k]->variable);
   }
-  // However the outermost loop steps, it is not the one that is unrolled.
+  // Are elements read in the order of memory? The stride of the outermost loop does not matter, because GCC unrolls the
+  // loops inside of it.
   static bool in_order(const Term& offset, const std::vector<const For*>& nest) {
     int64_t outside = INT64_MAX;
     for (size_t k = 1; k < nest.size(); ++k) {
@@ -64,8 +65,8 @@ class Finder {
 
   const Module& module_;
   const Kernel& kernel_;
-  std::vector<const For*> loops_;            // around what is looked at
-  std::map<Register, size_t> loops_around_;  // the reset of a total: how many
+  std::vector<const For*> loops_;            // around the current statement, outermost first
+  std::map<Register, size_t> loops_around_;  // by accumulator: how many loops are around its reset
   std::set<Variable> found_;
 };
 

@@ -1,5 +1,4 @@
-// Marks loops of a sum that must stay loops (Unroll::never), because compilers in use lose the sum when they unroll
-// them.
+// Marks loops of sums that must not be unrolled (Unroll::never), because GCC computes a wrong sum when it unrolls them.
 //
 //     for (h = 0; h < 4; ++h)
 //       for (w = 0; w < 4; ++w) sum += x[4*h - w + 3];      /* 1, 2, ..., 16: 136, but 232 by GCC 12.2 at -O3 */
@@ -10,9 +9,9 @@
 // integers are not affected, nor is a loop that was not unrolled, nor are elements that are added in the order of
 // memory.
 //
-// Marked are serial loops inside another loop of the same sum of floats, where something is not read in the order of
-// memory: backwards (x[4*h - w]), or with a longer step inside than outside (x[16*h + i + 4*j], j inside).
-// May run when loops have their final bodies and kinds. Changes nothing else.
+// Marked are serial loops inside another loop of the same floating-point sum, if an operand is not read in the order of
+// memory: backwards (x[4*h - w]), or with a larger stride in an inner loop than in an outer one (x[16*h + i + 4*j] with
+// j inside of i). May run when loops have their final bodies and kinds. Changes nothing else.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -9,8 +9,9 @@ using namespace loop;
 
 namespace {
 
-// Over lanes, a register starts, is summed into in loops, and is added to a total: what split_loops makes. (The
-// blocks of a long sum look the same, but their neighbours do not lie side by side.)
+// Is it a loop over partial sums as split_loops makes it? Each iteration resets a register, adds to it in inner loops,
+// and adds it to a total. (The loop over the blocks of a long sum has the same form, but its iterations do not read
+// neighbouring elements.)
 bool is_partial_sum(const For& loop, int64_t lanes) {
   if (loop.kind != LoopKind::serial || loop.body.size() < 2 || !has_loop(loop.body)) return false;
   if (loop.extent != lanes || !has_lanes(loop)) return false;

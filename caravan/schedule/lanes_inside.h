@@ -1,4 +1,5 @@
-// Partial sums as plain C likes them: the loop over the lanes innermost, so that a compiler makes vectors of it.
+// Marks the loops over the partial sums of a split sum as vector loops. Then expand_lanes moves them innermost, where
+// the compiler of plain C vectorises them.
 //
 //     for l < 8:                                   p[0..7] = 0
 //       p = 0                                      for o < 12:
@@ -7,7 +8,7 @@
 //       r += p                                     for l < 8:
 //                                                    r += p[l]
 //
-// In the IR that is a change of the loop's kind alone; the bits stay.
+// This pass changes only the kind of the loop. Promises the same bits.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -12,8 +12,8 @@ using ir::BufferId;
 
 namespace {
 
-// A value as numbers. Registers and buffers count with their version, which rises when they change; so a key that is
-// found again stands for the same bits.
+// A value, encoded as numbers for comparison. Registers and buffers are encoded with a version number that rises when
+// they change, so that equal keys mean equal bits.
 using Key = std::vector<int64_t>;
 
 class Merger {
@@ -38,7 +38,8 @@ class Merger {
         alias_[size_t(define->to)] = at->second;
         return true;
       }
-      if (!std::holds_alternative<If>(s)) change(s);  // what an iteration changes, the next one finds changed
+      // The next iteration sees what this one changes, so versions rise before the body too.
+      if (!std::holds_alternative<If>(s)) change(s);
       if (Block* within = inside(s)) merge(*within);
       return false;
     });
@@ -86,10 +87,10 @@ class Merger {
   }
 
   Kernel& kernel_;
-  std::vector<Register> alias_;     // the register that holds the same value
-  std::vector<int64_t> registers_;  // versions
+  std::vector<Register> alias_;     // by register: the one that holds the same value, or -1
+  std::vector<int64_t> registers_;  // by register: its version
   std::map<BufferId, int64_t> buffers_;
-  std::map<Key, Register> known_;  // in the block and those around it
+  std::map<Key, Register> known_;  // values of the current block and the enclosing ones
 };
 
 }  // namespace

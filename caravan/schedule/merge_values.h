@@ -1,10 +1,10 @@
-// A value that is computed again where it is still known becomes the register that holds it.
+// Common subexpression elimination: a value that is computed again becomes the register that already holds it.
 //
-// May run after lowering; finds most after fuse (kernels that read the same rows), forward_stores and hoist (which
-// brings equal values into one block). Promises the same bits. Two definitions are equal if they are the same value of
-// the same operands in the same precision, the first stands in the same block or one around it, and nothing between
-// them stores to a buffer that is loaded or changes an accumulator that is read. Refuses everything else: 0 and -0 are
-// different numbers, and a + b is not compared with b + a.
+// May run after lowering. It finds most after fuse (kernels that read the same elements), forward_stores and hoist
+// (which brings equal values into one block). Promises the same bits. A definition is merged with an earlier one if
+// both apply the same operation to the same operands in the same precision, the earlier one is in the same block or an
+// enclosing one, and nothing between them stores to the buffer that is loaded or changes the accumulator that is read.
+// Refuses everything else: 0 and -0 are different numbers, and a + b does not match b + a.
 #pragma once
 
 #include "caravan/loop/loop.h"

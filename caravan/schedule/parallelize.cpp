@@ -10,7 +10,7 @@ using namespace loop;
 
 namespace {
 
-// In scalar operations; of a vector loop as many iterations as f32 fit into a vector are one.
+// The estimated work of a block in scalar operations. In a vector loop, `at_once` iterations count as one.
 int64_t cost(const Block& block, int64_t at_once) {
   int64_t out = 0;
   for (const Statement& s : block) {
@@ -35,8 +35,8 @@ bool try_parallel(For& loop, const Target& target) {
   return true;
 }
 
-// A kernel of loops becomes one kernel for each parallel loop and for what lies between; each makes the definitions
-// before it for itself.
+// Splits a kernel into one kernel for each parallel loop and one for the statements between two of them. Each repeats
+// the definitions that come before it.
 void split(const Kernel& kernel, const Target& target, std::vector<Kernel>& out) {
   std::vector<Kernel> parts;
   Block definitions;

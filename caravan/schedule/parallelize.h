@@ -1,8 +1,8 @@
-// Large loops over rows become parallel loops, a kernel of its own each.
+// Makes large outermost loops parallel loops, each in a kernel of its own.
 //
-// The outermost loop of a kernel is made parallel if its iterations are independent (what they write lies apart) and
-// there is enough work to share. Chunks depend on the loop alone, never on the machine, and no sum is split: the bits
-// are the same with any number of threads.
+// An outermost loop of a kernel becomes parallel if its iterations are independent (they write different elements) and
+// it has enough work (Tuning::parallel_work). How iterations are divided into chunks does not depend on the number of
+// threads, and no sum is divided, so that the bits are the same with any number of threads.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -40,7 +40,7 @@ class Splitter {
   static bool is_ordered(const For& loop) { return loop.lanes > 0 || !loop.blocks.empty(); }
   static bool is_in_lanes(const For& loop) { return loop.lanes > 0; }
 
-  // This loop or the first one inside of which it is true; null if there is none.
+  // The loop itself or the first loop inside of it for which `is` holds; null if there is none.
   static const For* first(const For& loop, bool (*is)(const For&)) {
     if (is(loop)) return &loop;
     const Statement* found = find(loop.body, [&](const Statement& s) {
@@ -50,7 +50,7 @@ class Splitter {
     return found ? std::get_if<For>(found) : nullptr;
   }
 
-  // Is all of the loop one sum with a stated order? Its total must not be that of a loop inside.
+  // Does all of the loop belong to one sum with a stated order? Not if the accumulator is reset inside of the loop.
   static bool is_one_sum(const For& loop) {
     const For* ordered = first(loop, is_ordered);
     if (!ordered) return false;
@@ -66,8 +66,9 @@ class Splitter {
       for (const Statement& inner : *within) for_each_reset(inner, visit);
   }
 
-  // The loop with its sum as ordered. Lanes go around all of it if nothing is left over of the loop that they are
-  // along; else only around that loop, because what is left over is a condition on the lane, which must not stand in
+  // The loop, rewritten in the order of its sum. The loop over lanes goes around all of it if the number of lanes
+  // divides the extent of the loop that has the lanes. Otherwise it goes around that loop only: the remainder is
+  // guarded by a condition on the lane, and a loop whose iterations run in lockstep must not have such a condition in
   // the loops between.
   Block sum(For loop) {
     const For* along = first(loop, is_in_lanes);
@@ -86,7 +87,7 @@ class Splitter {
     return block;
   }
 
-  // A sum of its own for what `make` makes, added to the total at the end.
+  // Sums the statements of `make` in a new register, and adds that to the total at the end.
   template <class Make>
   Block apart(Accumulated total, Make make) {
     const Accumulated own{add_register(kernel_, kernel_.registers[size_t(total.to)]), total.accumulator};
@@ -97,7 +98,8 @@ class Splitter {
     return out;
   }
 
-  // The loop in its blocks, and the loops inside in theirs; the loop in lanes becomes one over the terms of a lane.
+  // Cuts the loop, and the loops inside of it, into their blocks. The loop that has lanes becomes one over the terms of
+  // a single lane.
   Block cut(For loop, Accumulated total) {
     loop.body = cut(std::move(loop.body), total);
     if (loop.lanes > 0) return cut_lane(loop, total);
@@ -130,13 +132,14 @@ class Splitter {
     return out;
   }
 
-  // What is summed: the body of a loop, which adds to a register, for indices that lie a stride apart.
+  // The terms of a sum: the body of a loop, which adds to the register `to`. Consecutive terms of a lane have indices
+  // `stride` apart.
   struct Terms {
     const For& loop;
     Register to;
     int64_t stride;
   };
-  // `count` of them from the index `first` on, in blocks of these sizes.
+  // Sums `count` terms from index `first` on, in blocks of these sizes.
   Block range(const Terms& terms, const Term& first, int64_t count, std::vector<int64_t> blocks, Accumulated total) {
     while (!blocks.empty() && count <= blocks.back()) blocks.pop_back();
     Block out;
@@ -152,7 +155,7 @@ class Splitter {
       const Term begin = first + index * (size * terms.stride);
       return apart(total, [&](Accumulated own) { return range(terms, begin, length, blocks, own); });
     };
-    const std::string level = blocks.empty() ? "" : std::to_string(blocks.size() + 1);  // blocks of blocks: 2
+    const std::string level = blocks.empty() ? "" : std::to_string(blocks.size() + 1);  // "2" for blocks of blocks
     const Variable number = add_variable(kernel_, kernel_.variables[size_t(terms.loop.variable)] + "_block" + level);
     out.push_back(over(number, whole, [&](const Term& index) { return block_at(index, size); }));
     if (rest > 0) append(out, block_at(Term::number(whole), rest));
@@ -185,7 +188,7 @@ class Splitter {
   }
 
   Kernel& kernel_;
-  std::optional<Variable> lane_;  // of the loop over lanes around what is cut
+  std::optional<Variable> lane_;  // variable of the enclosing loop over lanes, if there is one
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Makes loops of the order that sums are to have (ir::SumOrder). Lanes become a loop, with a partial sum for each:
+// Turns the order of sums (ir::SumOrder) into loops. Lanes become a loop with a partial sum in each iteration:
 //
 //     r = 0                                        r = 0
 //     for o < 100 in partial sums:                 for l < 8:
@@ -8,9 +8,11 @@
 //                                                      if 3 - l >= 0:
 //                                                        p += w[100*i + l + 96] * y[l + 96]
 //                                                      r += p
-// Where a sum has other loops around that one, the lanes go around all of them, if nothing is left over.
+// If a sum has other loops around that one, the loop over lanes goes around all of them, provided that the number of
+// lanes divides the extent.
 //
-// Blocks become a loop over blocks, with a sum for each, and what is left over is one block more:
+// Blocks become a loop over blocks with a sum for each. If the block size does not divide the extent, the remainder is
+// one more, shorter block:
 //
 //     r = 0                                        r = 0
 //     for b < 1003 in blocks of 50:                for b_block < 20:
@@ -22,7 +24,7 @@
 //                                                  for b < 3:
 //                                                    p += x[64*b + c + 64000]
 //                                                  r += p
-// A sum with both has the blocks inside the lanes. Loops without an order stay as they are.
+// In a sum with both, each lane has its own blocks. Loops without a stated order are unchanged.
 #pragma once
 
 #include "caravan/loop/loop.h"

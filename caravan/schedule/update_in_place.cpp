@@ -12,7 +12,7 @@ using ir::BufferId;
 namespace {
 
 struct Place {
-  size_t kernel = 0, number = 0;  // of the access, in the order of the text
+  size_t kernel = 0, number = 0;  // of the access, in the order of statements
   Term offset;
 };
 struct Accesses {
@@ -39,7 +39,7 @@ Module update_in_place(const Module& module) {
       Accesses& of = accesses[size_t(a.buffer)];
       (a.write ? of.writes : of.reads).push_back({k, number++, *a.offset});
     });
-  std::vector<int> wanted(out.buffers.size(), 0);  // as a root
+  std::vector<int> wanted(out.buffers.size(), 0);  // by buffer: how often it is observed or assigned
   for (BufferId id : out.observed) ++wanted[size_t(id)];
   for (const auto& a : out.assignments) ++wanted[size_t(a.value)];
 

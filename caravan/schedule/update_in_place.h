@@ -1,9 +1,9 @@
-// `state := value` becomes a store to the state itself, where nothing needs the old value after it.
+// Replaces an assignment `state := value` by a store directly to the state, if nothing reads the old value afterwards.
 //
-// May run after lowering; comes last, because it looks at who still reads the state. The value's only store must stand
-// in or after the last kernel that reads the state; within its own kernel every read of the state stands before the
-// store, in its loops, at the element that is stored. Promises the same bits. Refuses otherwise, and where the value is
-// observed, read again or assigned twice: the assignment stays a copy.
+// May run after lowering. It comes after the passes that remove reads of the state. The value must have a single store,
+// in or after the last kernel that reads the state. If that kernel itself reads the state, it must do so before the
+// store, in the same loops, and only the element that is stored. Promises the same bits. Refuses otherwise, and if the
+// value is observed, read again or assigned twice: then the assignment stays a copy.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -18,8 +18,8 @@ bool shares_reads(const For& loop) {
   });
   return shared;
 }
-// How many vectors of `width` the accumulators of vector loops around others take, with rows and all; 0: there are
-// none.
+// How many vectors of `width` the accumulators of the largest register tile in the block take; 0 if there is no tile. A
+// tile is a vector loop that contains a loop, with the unrolled loops around it.
 int64_t registers(const Block& block, int64_t width) {
   int64_t most = 0;
   for (const Statement& s : block) {
@@ -41,7 +41,7 @@ bool has_rows(const Block& block) {
   });
 }
 
-// So many rows, or a few less if nothing is left over then.
+// The largest divisor of the extent between most/2 and most; `most`, or the extent if that is less, if there is none.
 int64_t block_size(int64_t extent, int64_t most) {
   most = std::min(most, extent);
   for (int64_t rows = most; rows > most / 2; --rows)
@@ -49,7 +49,7 @@ int64_t block_size(int64_t extent, int64_t most) {
   return most;
 }
 
-// Is there a loop over lanes inside, as that of a split sum?
+// Is there a loop inside that can be a vector loop around a reduction, such as one over the lanes of a split sum?
 bool contains_lanes(const Block& block) {
   return find(block, [](const Statement& s) {
     auto* f = std::get_if<For>(&s);
@@ -57,8 +57,9 @@ bool contains_lanes(const Block& block) {
   });
 }
 
-// Of loops with nothing between them, a long one with lanes goes to the inside, if the innermost is short or has none.
-// Its iterations are independent, and those that belong to one of them keep their order.
+// In a perfect nest whose innermost loop is short or does not have stride 1, interchanges a long loop with stride 1 to
+// the inside. That is legal because its iterations are independent, and within each of them the other loops keep their
+// order.
 void sink_lanes(For& outermost, int64_t least) {
   std::vector<For*> nest;
   for (For* next = &outermost; next && next->kind == LoopKind::serial;) {
@@ -111,7 +112,8 @@ class Vectorizer {
     } else if (const int64_t used = registers(loop.body, target_.lanes(DType::f32)); used > 0) {
       const int64_t rows =
           block_size(loop.extent, std::min(target_.tuning.block_rows, registers_ / (used * rows_around)));
-      const bool doubled = rows > 1 && loop.extent % rows != 0 && has_rows(loop.body);  // text for what is left over
+      // A second remainder would double the text again.
+      const bool doubled = rows > 1 && loop.extent % rows != 0 && has_rows(loop.body);
       if (rows < 2 || doubled || !shares_reads(loop)) {
         out.push_back(std::move(loop));
         return out;
@@ -121,7 +123,7 @@ class Vectorizer {
       if (rest > 0) out.push_back(blocks(loop, whole * rows, 1, rest, LoopKind::unrolled));
     } else if (has_lanes(loop)) {
       int64_t from = 0;
-      for (int64_t lanes = target_.tuning.block_lanes; lanes > 0; lanes /= 2) {  // powers of two, as the registers have
+      for (int64_t lanes = target_.tuning.block_lanes; lanes > 0; lanes /= 2) {  // powers of two, like vector widths
         const int64_t count = (loop.extent - from) / lanes;
         if (count > 0) out.push_back(blocks(loop, from, count, lanes, LoopKind::vector));
         from += count * lanes;
@@ -132,7 +134,7 @@ class Vectorizer {
     return out;
   }
 
-  // Iterations from, from + 1, ... as `count` blocks of `width`.
+  // The iterations from `from` on, as `count` blocks of `width` iterations.
   Statement blocks(const For& loop, int64_t from, int64_t count, int64_t width, LoopKind kind) {
     const Variable within =
         add_variable(kernel_, kernel_.variables[size_t(loop.variable)] + (kind == LoopKind::unrolled ? rows_ : "_in"));
@@ -148,8 +150,8 @@ class Vectorizer {
 
   Kernel& kernel_;
   const Target& target_;
-  int64_t registers_;  // for the accumulators of a block
-  const char* rows_;   // what variables of unrolled loops end in
+  int64_t registers_;  // vectors that the accumulators of a tile may take
+  const char* rows_;   // suffix of the variables of unrolled loops
 };
 
 }  // namespace
@@ -159,7 +161,7 @@ Module vectorize(const Module& module, const Target& target) {
   for (Kernel& kernel : out.kernels) {
     Vectorizer(kernel, target, target.tuning.few_sums, "_row").run(statements(kernel));
     Vectorizer(kernel, target, target.tuning.many_sums, "_block")
-        .run(statements(kernel));  // blocks of one row are taken together
+        .run(statements(kernel));  // the second round enlarges tiles
   }
   return out;
 }

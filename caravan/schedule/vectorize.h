@@ -1,13 +1,14 @@
-// Loops whose iterations run side by side get their kinds.
+// Chooses vector loops and register tiles, by giving loops their kinds.
 //
 // * A loop that contains no loop becomes a vector loop.
-// * A loop around a reduction whose neighbours lie side by side in memory (y[o] += w[i, o] * x[i]: over o), or over the
-//   lanes of a split sum, is cut into blocks, each a vector loop around the reduction: its accumulators fill registers.
-//   Of loops with nothing between them the innermost is taken; if that is short, the next that is long goes inside.
-// * Loops around that, if their iterations share what they read (the rows of a product, of one side and of the other),
-//   are cut into blocks too, each an unrolled loop: what is read once serves all. Then, while there are registers,
-//   blocks of one row are taken together. Only the first of these loops may leave iterations over, or the text would
-//   double with each.
+// * A loop around a reduction that has stride 1 in memory, such as o in y[o] += w[i, o] * x[i], or the loop over the
+//   lanes of a split sum, is cut into blocks. Each block is a vector loop around the reduction, whose accumulators fill
+//   vector registers. In a perfect nest the innermost loop is taken; if it is too short, the nearest outer loop that is
+//   long enough is interchanged to the inside.
+// * The loops around that, if their iterations read some element in common (as in a matrix product), are cut into
+//   blocks too, each an unrolled loop: the element is loaded once for all of them. Vector and unrolled loops together
+//   are a register tile. A second round of the same enlarges tiles while registers are left. Only one of the unrolled
+//   loops may have a remainder, because each remainder would double the length of the generated text.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -1,5 +1,5 @@
-// What the compiler knows of a machine. Passes take it; no number that describes a machine stands anywhere else.
-// `doctor` prints it, and it is part of the key of compiled kernels.
+// What the compiler knows of a machine. Passes receive it as an argument and contain no numbers of a machine
+// themselves. The command `doctor` prints it, and it is part of the key of compiled kernels.
 #pragma once
 
 #include <cstdint>
@@ -9,49 +9,54 @@
 
 namespace caravan {
 
-// How loops are cut for a machine. Chosen by measurement; a file may say otherwise (tuning_file.h).
+// How loops are cut for a machine. The defaults were found by measurement; a tuning file may replace them
+// (tuning_file.h).
 struct Tuning {
-  // Partial sums of a long sum. A choice of bits, and so the same for every processor: a model gives the same numbers
-  // on all of them.
+  // How many partial sums a long sum has. The number decides how the sum rounds, and so it is the same for every
+  // processor: a model gives the same numbers on all of them.
   int64_t sum_lanes = 8;
-  int64_t least_summed = 32;        // a shorter sum has no partial sums
-  int64_t least_lanes = 8;          // a shorter innermost loop is not made a vector loop
-  int64_t least_packed_reads = 16;  // of each element, or a copy in another order does not pay
-  int64_t vector_bytes = 32;        // of the vectors that sums are kept in
-  int64_t block_lanes = 16;         // iterations of a vector loop around other loops, at most
-  int64_t block_rows = 4;           // iterations of an unrolled loop around it, at most
-  // Vectors of sums in a block. A few are enough to hide the latency of an addition. A second round joins blocks up to
-  // many, which hides that of memory too, even where the processor has not so many registers.
+  int64_t least_summed = 32;  // terms; a shorter sum has no partial sums
+  int64_t least_lanes = 8;    // iterations; a shorter innermost loop does not become a vector loop
+  // Reads of each element; an operand that is read less often is not copied into another order.
+  int64_t least_packed_reads = 16;
+  int64_t vector_bytes = 32;  // size of the vectors that hold accumulators
+  int64_t block_lanes = 16;   // most iterations of a vector loop that contains other loops
+  int64_t block_rows = 4;     // most iterations of an unrolled loop around that vector loop
+  // How many vectors of accumulators a register tile may have. Tiles of `few_sums` are enough to hide the latency of an
+  // addition. A second round enlarges tiles to `many_sums`, which hides the latency of memory too, even where the
+  // processor has fewer registers than that.
   int64_t few_sums = 8, many_sums = 24;
-  // In scalar operations: a loop of less work runs on one thread; what a thread takes at a time. Handing over costs a
-  // few hundred.
+  // In scalar operations. A loop of less than `parallel_work` runs on one thread. A chunk, which a thread takes at a
+  // time, has at least `chunk_work`: handing a chunk to a thread costs a few hundred operations.
   int64_t parallel_work = 100'000, chunk_work = 25'000;
   int64_t most_chunks = 64;
-  int64_t alignment = 64;  // bytes, of buffers: a cache line
+  int64_t alignment = 64;  // bytes, of every buffer: a cache line
   bool operator==(const Tuning&) const = default;
 };
 
 struct Target {
   enum class Kind : uint8_t {
-    cpu,  // this processor: GNU C with vectors and threads
-    c99,  // any processor: plain C, one thread
+    cpu,  // this processor, through GNU C with vectors and threads
+    c99,  // any processor, through plain C99 with one thread
   };
   Kind kind = Kind::cpu;
-  std::string processor;      // its name, as it calls itself
-  int threads = 1;            // that a step may use
+  std::string processor;      // the model name in /proc/cpuinfo
+  int threads = 1;            // how many threads a run of a program may use
   int64_t vector_bytes = 16;  // of the widest vector register
   int vector_registers = 16;
-  bool fma = false;                // multiplies and adds in one instruction; kernels never let it round once
+  // The processor has fused multiply-add. Kernels never contract a*b + c to it, because it rounds once instead of
+  // twice.
+  bool fma = false;
   int64_t l1 = 0, l2 = 0, l3 = 0;  // bytes of data caches; 0: not known
   Tuning tuning{};
 
-  // Numbers of this precision in a vector of sums.
+  // How many numbers of this precision a vector of accumulators holds.
   int64_t lanes(DType dtype) const { return tuning.vector_bytes / bytes(dtype); }
   bool operator==(const Target&) const = default;
 };
 
-Target host(int threads = 0);  // the processor that runs this, with its tuning file; 0: as many threads as it may use
-Target plain_c();              // a C99 compiler for a processor that nobody knows
+Target host(int threads = 0);  // this machine, with its tuning file; threads = 0: all that the process may use
+Target plain_c();              // a C99 compiler for an unknown processor
 std::string to_string(const Target& target);  // a line
 
 }  // namespace caravan

@@ -33,7 +33,7 @@ CompilerFacts about_compiler() {
   }
   try {
     const ScratchFolder folder(temporary_folder(), "caravan-");
-    options.cache = folder.path();  // so that it is compiled now, not found
+    options.cache = folder.path();  // a new folder, so that the test is compiled now and not found in the cache
     out.problem = compiler_problem(options);
     if (!out.works()) return out;
     const SelfTest test = self_test(options);

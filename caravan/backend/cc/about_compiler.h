@@ -8,10 +8,10 @@ namespace caravan::cc {
 struct CompilerFacts {
   std::string path;     // empty: not found
   std::string version;  // the first line of `--version`
-  std::string problem;  // one line; empty where small loops were compiled, loaded and right
-  int loops = 0;        // of that test
-  int wrong = 0;        // of them, with the flags that are meant
-  std::string added;    // flags with which all are right; empty where none was wrong
+  std::string problem;  // one line; empty if the self-test's loops were compiled, loaded and correct
+  int loops = 0;        // number of loops in the self-test
+  int wrong = 0;        // how many of them are wrong with the default flags
+  std::string added;    // flags that make all of them right; empty if none was wrong
   bool works() const { return problem.empty(); }
 };
 CompilerFacts about_compiler();                     // tries it, without the cache

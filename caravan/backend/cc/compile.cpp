@@ -33,14 +33,14 @@ using backend::KernelCache;
 
 namespace {
 
-constexpr const char* kCode = ".so";    // entries of the cache: machine code,
-constexpr const char* kNote = ".note";  // and what a compiler said of its version
+constexpr const char* kCode = ".so";    // extension of cache entries with machine code,
+constexpr const char* kNote = ".note";  // and of those with the output of a compiler's --version
 
-// What the compiler reads of a C text: without comments, and without lines that are then empty. Comments name lines of
-// the user's program, which move when something above them is edited.
+// The C text without comments, and without lines that are then empty. Comments name lines of the user's program, and
+// these numbers must not change the key of the cache when lines above them are edited.
 std::string without_comments(std::string_view text) {
   std::string out;
-  size_t line = 0;  // where it begins, in `out`
+  size_t line = 0;  // where the current line begins in `out`
   auto end_line = [&] {
     if (out.find_first_not_of(" \t", line) == std::string::npos)
       out.resize(line);
@@ -83,11 +83,12 @@ std::string processor() {
   return out;
 }
 
-// What `--version` says. It is asked once a process, so that another compiler of the same name is noticed. Where it
-// cannot be asked, what it said when the cache was last written: then what it made is still found.
+// The output of the compiler's `--version`. It is asked once in each process, so that another compiler of the same name
+// is noticed. If it cannot be run, this is what it said when the cache was last written, so that cached code is still
+// found.
 struct Version {
   std::string text;
-  std::string problem;  // why it could not be asked; empty: it was
+  std::string problem;  // why the compiler could not be run; empty if it was
   bool missing = false;
 };
 std::string note_key(const std::string& compiler) { return digest("version of " + compiler); }
@@ -120,12 +121,12 @@ void* Library::symbol(const char* name) const {
 
 namespace {
 
-// A place that does not take what is compiled, and why: then another place is tried.
+// Thrown if a folder cannot take the compiled code. Then another folder is tried.
 struct Unusable {
   std::string why;
 };
 
-// Whether a folder takes so much as a small library; why not, or empty.
+// Why a folder cannot take a file of the size of a small library; empty if it can.
 std::string room_problem(const std::string& folder) {
   constexpr size_t kLeast = 1 << 20;  // bytes
   const std::string path = folder + "/" + random_name();
@@ -134,7 +135,7 @@ std::string room_problem(const std::string& folder) {
   return why;
 }
 
-// One build of a library, in a folder of its own within the place of its entry.
+// One build of a library, in a scratch folder next to where its entry will be.
 class Build {
  public:
   Build(const std::vector<std::string>& texts, const CompilerOptions& options, std::string place, std::string key)
@@ -168,7 +169,7 @@ class Build {
     std::shared_ptr<Library> loaded;
     try {
       loaded = std::make_shared<Library>(entry, kept);
-    } catch (const BackendError& error) {  // where the file system allows no code, for example
+    } catch (const BackendError& error) {  // for example, the file system is mounted noexec
       throw Unusable{error.what()};
     }
     for (size_t t = 0; t < texts_.size(); ++t) keep_text(t);
@@ -196,12 +197,12 @@ class Build {
     return kept;
   }
 
-  // For one of the texts, or for all of them together.
+  // Calls the compiler for one of the texts, or for all of them together.
   void call(const std::vector<std::string>& words, std::optional<size_t> of) const {
     std::vector<std::string> command = {options_.compiler};
     command.insert(command.end(), options_.flags.begin(), options_.flags.end());
     command.push_back("-ffile-prefix-map=" + folder() + "=" +
-                      place_);  // debug information names the text as it is kept
+                      place_);  // so that debug information names the path where the text is kept
     command.insert(command.end(), words.begin(), words.end());
     const CommandResult result = run_command(command, folder());
     if (result.succeeded()) return;
@@ -224,7 +225,7 @@ class Build {
     std::mutex told;
     std::exception_ptr failed;
     int done = 0;
-    std::vector<size_t> order(texts_.size());  // the longest first, so that none is left alone at the end
+    std::vector<size_t> order(texts_.size());  // the longest first, so that no long one is compiled alone at the end
     std::iota(order.begin(), order.end(), size_t(0));
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return texts_[a].size() > texts_[b].size(); });
@@ -244,7 +245,7 @@ class Build {
     std::vector<std::thread> others;
     try {
       for (int w = 1, most = std::min(total, processors().usable()); w < most; ++w) others.emplace_back(work);
-    } catch (const std::system_error&) {  // the system gives no more threads: those that there are do the work
+    } catch (const std::system_error&) {  // the system gives no more threads: the existing ones do the work
     }
     work();
     for (std::thread& other : others) other.join();
@@ -291,7 +292,7 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
     if (!place.has(key, kCode)) return nullptr;
     try {
       return std::make_shared<Library>(place.folder() + "/" + key + kCode);
-    } catch (const BackendError&) {  // made on another system, or removed meanwhile: it is made again
+    } catch (const BackendError&) {  // compiled on another system, or removed meanwhile: compile it again
       return nullptr;
     }
   };

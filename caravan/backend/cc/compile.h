@@ -1,9 +1,9 @@
-// C text to machine code in this process: the system's compiler as a subprocess, with a disk cache of what it made.
+// Compiles C text and loads the machine code into this process: runs the system's compiler as a subprocess, and keeps
+// its output in a cache on disk.
 //
-// The key of an entry is a hash of the text without its comments, compiler, its version, flags and the processor's
-// features. What is in the
-// cache is loaded also while the compiler cannot be run. Where the cache cannot be written, because it is full, or may
-// only be read, or is not safe (backend/kernel_cache.h), what is missing goes to a folder of this process alone.
+// The key of an entry is a hash of the text without comments, the compiler, its version, the flags and the processor's
+// features. Cached code is loaded even if the compiler cannot be run. If the cache cannot be written, because it is
+// full, read-only or not safe (backend/kernel_cache.h), newly compiled code goes to a folder of this process alone.
 // Nothing here prints.
 #pragma once
 
@@ -18,8 +18,9 @@ namespace caravan::cc {
 
 struct CompilerOptions {
   std::string compiler = "cc";
-  // No contraction and no reassociation, so that a value has the same bits wherever it is computed. Without the SLP
-  // vectoriser: GCC 12's takes (double)(float)x for x (y[0] = (double)(float)x[0]; y[1] = (double)(float)x[1]; at -O3).
+  // No contraction and no reassociation, so that a value has the same bits wherever it is computed. No SLP vectoriser,
+  // because that of GCC 12 drops the rounding of (double)(float)x at -O3. It does so in
+  //     y[0] = (double)(float)x[0]; y[1] = (double)(float)x[1];
   std::vector<std::string> flags = {"-std=gnu99",
                                     "-O3",
                                     "-march=native",
@@ -30,7 +31,8 @@ struct CompilerOptions {
                                     "-fwrapv",
                                     "-fPIC"};
   std::string cache;  // a folder; empty: $CARAVAN_CACHE, then $XDG_CACHE_HOME/caravan, then $HOME/.cache/caravan
-  // Called when `done` of `total` texts are compiled, from 0 on, one call at a time; not at all for what is cached.
+  // Called when `done` of `total` texts are compiled, first with done = 0, never by two threads at once. Not called for
+  // cached code.
   std::function<void(int done, int total)> progress;
 };
 
@@ -38,7 +40,7 @@ struct CompilerOptions {
 class NoCompilerError : public BackendError {
  public:
   NoCompilerError(const std::string& message, bool was_here) : BackendError(message), was_here(was_here) {}
-  bool was_here;  // when the cache was last written: other programs may be there
+  bool was_here;  // the compiler was there when the cache was last written, so that other programs may be cached
 };
 
 // The compiler refused a text.
@@ -50,7 +52,8 @@ class RefusedTextError : public BackendError {
 
 class Library {
  public:
-  explicit Library(const std::string& path, const std::string& known_as = "");  // a name for messages; else the path
+  // `known_as` is a name for messages instead of the path.
+  explicit Library(const std::string& path, const std::string& known_as = "");
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -64,15 +67,16 @@ class Library {
 struct Compiled {
   std::shared_ptr<Library> library;
   bool from_cache = false;
-  std::vector<std::string> sources;  // paths of the texts, kept beside the entry, with the comments they first had
+  // Paths of the texts, which are kept beside the entry with the comments of the program that first compiled them.
+  std::vector<std::string> sources;
 };
 
-// Texts that make one library, compiled at the same time on as many processors as this process may use.
-// Throws BackendError: with the command, its log and the source's path where the compiler refuses a text; naming the
-// folders and the reason where none takes the result; where the compiler cannot be run.
+// Compiles texts to one library, in parallel on the processors that this process may use. Throws BackendError if the
+// compiler refuses a text (with the command, its log and the path of the source), if no folder can take the result
+// (with the folders and the reasons), or if the compiler cannot be run.
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {});
 
-// Where the texts are kept once they are compiled: their names begin with the hash of what is compiled.
+// The paths under which the texts are kept once they are compiled. The file names begin with the key of the entry.
 std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options);
 
 }  // namespace caravan::cc

@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 
 struct AlignedDelete {
-  bool owned = true;  // not lent
+  bool owned = true;  // false for memory of the caller
   void operator()(std::byte* p) const {
     if (owned) ::operator delete[](p, std::align_val_t(kAlignment));
   }
@@ -62,7 +62,7 @@ int64_t nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
-// What one reading takes, which is in every time that is measured: about 20 ns.
+// The nanoseconds that reading the clock takes, about 20. Every measured time of a kernel includes them.
 double reading_the_clock() {
   constexpr int kReadings = 1000;
   const int64_t start = nanoseconds();
@@ -171,7 +171,7 @@ class CcExecutable : public backend::Executable {
     bool read, assigned;
   };
 
-  // Everything that can fail comes before the first change.
+  // All checks come before the first change, so that a failure leaves the state as it was.
   void make_ready(const std::vector<int64_t>& symbols) {
     backend::check_symbols(module_.symbols, symbols);
     for (const StateSlot& s : states_) {
@@ -186,9 +186,9 @@ class CcExecutable : public backend::Executable {
 
   std::shared_ptr<Store> store_;
   std::shared_ptr<const plan::Plan> plan_;
-  const loop::Module& module_;  // what runs
+  const loop::Module& module_;  // the scheduled module of the plan
   Compiled compiled_;
-  std::optional<Compiled> timed_;  // made when it is first asked for
+  std::optional<Compiled> timed_;  // compiled when it is first needed
   RunTimed run_timed_ = nullptr;
   Run run_ = nullptr;
   RunSteps run_steps_ = nullptr;

@@ -1,4 +1,5 @@
-// The processor as a device: programs become C, C becomes machine code, state lives in memory of its own precision.
+// The processor as a device: programs become C, C becomes machine code, and states are kept in memory in their own
+// precision.
 #pragma once
 
 #include "caravan/backend/backend.h"
@@ -8,15 +9,14 @@ namespace caravan::cc {
 
 struct DeviceOptions {
   uint64_t seed = 0;
-  int threads =
-      0;  // at most so many run a step; 0: as many as there are processors that it may use (base/processors.h)
+  int threads = 0;  // most threads that a run may use; 0: one for each usable processor (base/processors.h)
   CompilerOptions compiler;
-  int64_t memory_limit = 0;  // bytes of one program's buffers; 0: none. A plan that needs more is refused at once
+  int64_t memory_limit = 0;  // bytes; a plan whose arena is larger is refused. 0: no limit
 };
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);
 
-// Makes memory of the caller's a state of the device, which must be one of make_device's: programs read and write it
-// there. It needs no more alignment than its elements.
+// Makes memory of the caller a state of the device, so that programs read and write it in place. The device must come
+// from make_device. The memory needs no more alignment than its elements.
 void lend(backend::Device& device, const std::string& state, const Shape& shape, DType dtype, void* memory);
 
 }  // namespace caravan::cc

@@ -31,7 +31,7 @@ std::string path_of(const std::string& program) {
   };
   if (program.find('/') != std::string::npos) return runs(program) ? program : "";
   const char* set = std::getenv("PATH");
-  std::istringstream folders(set ? set : "/bin:/usr/bin");  // what exec searches without one
+  std::istringstream folders(set ? set : "/bin:/usr/bin");  // the path that exec searches if PATH is not set
   for (std::string folder; std::getline(folders, folder, ':');)
     if (const auto path = std::filesystem::path(folder) / program; runs(path)) return path;
   return "";

@@ -1,4 +1,4 @@
-// Can the device `cpu` be had here? It can where the system's C compiler works, and is right.
+// Is the device `cpu` available? It is if the system's C compiler works and compiles correctly.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace caravan::cc {
 
-// Compiles and loads the loops of self_test.h, or finds them in the cache, and runs them. Throws what `compile` throws,
-// and WrongCompilerError where they are wrong with every set of flags.
+// Runs the self-test (self_test.h). Throws what `compile` throws, and WrongCompilerError if the loops are wrong with
+// every set of flags.
 void check_compiler(const CompilerOptions& options = {});
-std::string compiler_problem(const CompilerOptions& options = {});  // its error, brief; empty: it works
-// The first line of what went wrong, without its full stop, and of what the compiler said about it.
+std::string compiler_problem(const CompilerOptions& options = {});  // its error in short; empty if it works
+// The first line of the error, without its full stop, and the first line of what the compiler said.
 std::string brief(const BackendError& error);
 
 std::string path_of(const std::string& program);  // on the PATH; empty: not there

@@ -8,8 +8,9 @@ namespace caravan::cc {
 
 namespace {
 
-// One chunk of each. Twelve independent sums hide the latency of an addition on every processor in use; each takes a
-// vector register. The copy goes from one half of a chunk's memory to the other.
+// One function that computes a chunk of additions and multiplications, and one that copies a chunk. Twelve independent
+// sums, each in a vector register, hide the latency of an addition on every current processor. The copy goes from one
+// half of a chunk's memory to the other.
 constexpr const char* kText = R"(
 typedef float caravan_widest __attribute__((vector_size(CARAVAN_VECTOR_BYTES)));
 void caravan_compute(const caravan_step* step, int64_t chunk) {
@@ -45,22 +46,23 @@ class Measurement {
   Peaks run() {
     Peaks out;
     out.flops = best("caravan_compute", kSums * target_.vector_bytes, double(target_.vector_bytes) / 4 * kSums * 2);
-    constexpr int64_t kMost = int64_t(128) << 20;  // bytes that are copied to and from, however large caches are
+    constexpr int64_t kMost = int64_t(128) << 20;  // most bytes that are copied, however large the caches are
     const int64_t main_memory = std::max(kMost, 4 * target_.l3);
     for (const auto& [bytes, shared] :
          {std::pair{target_.l1, false}, {target_.l2, false}, {target_.l3, true}, {main_memory, true}}) {
       if (bytes == 0) continue;
       const int64_t all = shared ? bytes : bytes * chunks_;
       if (!out.memory.empty() && all <= out.memory.back().bytes) continue;
-      const int64_t of_chunk = std::min(all / 2, kMost) / chunks_ / 128 * 128;  // half: the rest is for what else runs
+      // The copy uses half of the cache. The rest is for other processes.
+      const int64_t of_chunk = std::min(all / 2, kMost) / chunks_ / 128 * 128;
       out.memory.push_back({all, best("caravan_copy", of_chunk, double(of_chunk))});
     }
     return out;
   }
 
  private:
-  // Of a function with so many bytes for each chunk, of which an iteration makes `units`: units a second, the best of a
-  // few trials of milliseconds.
+  // The rate of a function in units per second: each chunk has `bytes` of memory, and an iteration makes `units`. The
+  // best of a few trials of some milliseconds each.
   double best(const char* function, int64_t bytes, double units) {
     const auto chunk = reinterpret_cast<Pool::Chunk>(library_->symbol(function));
     std::vector<void*> buffers;

@@ -8,8 +8,10 @@ namespace caravan::cc {
 
 namespace {
 
-constexpr uint64_t kLeft = 0xffffffff;  // the lower half of a ticket
-constexpr int kSpins = 20'000;          // some tens of microseconds, longer than what lies between two loops of a step
+constexpr uint64_t kLeft = 0xffffffff;  // mask of the lower half of a ticket
+// How often an idle thread looks for work before it sleeps. It takes some tens of microseconds, longer than the time
+// between two parallel loops of a program.
+constexpr int kSpins = 20'000;
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -19,8 +21,8 @@ void pause() {
 #endif
 }
 
-// How many forks lie between this process and the one in which the first pool was made. (Asking for the process number
-// at every loop would be a system call.)
+// How many forks lie between this process and the one that made the first pool. (To compare process numbers would take
+// a system call for every loop.)
 std::atomic<int> generation{0};
 int counted_generation() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1); });
@@ -33,7 +35,7 @@ Pool::Pool(int threads) : generation_(counted_generation()) {
   Shared& shared = *shared_;
   try {
     for (int t = 1; t < threads; ++t) shared.workers.emplace_back([&shared] { shared.work(); });
-  } catch (const std::system_error&) {  // the system gives no more: those that there are do the work
+  } catch (const std::system_error&) {  // the system gives no more threads: the existing ones do the work
   }
 }
 
@@ -41,7 +43,7 @@ bool Pool::is_forked() const { return generation_ != generation.load(std::memory
 
 Pool::~Pool() {
   if (is_forked()) {
-    static std::vector<Shared*> left;  // known to a checker of leaks
+    static std::vector<Shared*> left;  // never freed; reachable from here, so that leak checkers do not report it
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
     left.push_back(shared_.release());
@@ -67,7 +69,8 @@ bool Pool::Shared::run_one() {
 
 void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
   Shared& shared = *shared_;
-  if (is_forked() || shared.busy.exchange(true)) {  // without threads, or with another caller's loop
+  // The threads do not exist in a forked child, or run the loop of another caller.
+  if (is_forked() || shared.busy.exchange(true)) {
     for (int64_t c = 0; c < chunks; ++c) chunk(step, c);
     return;
   }
@@ -75,7 +78,8 @@ void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
   const uint64_t loop = (shared.ticket.load() >> 32) + 1;
   shared.ticket = loop << 32 | uint64_t(chunks);
   if (shared.sleepers.load() > 0) {
-    std::lock_guard lock(shared.mutex);  // a worker that is about to sleep has looked at the ticket under it
+    // A worker checks the ticket under this lock before it sleeps, so that no wake-up is lost.
+    std::lock_guard lock(shared.mutex);
     shared.wake.notify_all();
   }
   while (shared.run_one()) {

@@ -1,4 +1,4 @@
-// Threads that wait for chunks of a parallel loop: briefly by spinning, then asleep.
+// A thread pool for the chunks of parallel loops. Idle threads first spin, then sleep.
 #pragma once
 
 #include <atomic>
@@ -13,12 +13,12 @@
 
 namespace caravan::cc {
 
-// One loop at a time (a second caller runs its own alone); the caller works with the others. Which thread runs a chunk
-// is chance, what a chunk is and computes is not. A child of fork() has none of the threads: there the caller runs
-// every chunk.
+// The pool runs one loop at a time; a second caller at the same time runs its own loop alone. The calling thread works
+// too. Which thread runs a chunk is not determined, but what a chunk computes is. A child of fork() has none of the
+// threads: there the caller runs every chunk.
 class Pool {
  public:
-  explicit Pool(int threads);  // the caller's among them; fewer where the system gives no more
+  explicit Pool(int threads);  // including the caller; fewer if the system does not give so many
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -28,14 +28,16 @@ class Pool {
   int threads() const { return is_forked() ? 1 : int(shared_->workers.size()) + 1; }
 
  private:
-  // What the threads share. In a child of fork() it stays as it was at that moment, for ever: a lock that a thread held
-  // is held, a condition that threads waited for has waiters, and destroying either would wait for them.
+  // What the threads share. In a child of fork() this keeps its state at the fork for ever: a mutex that a thread held
+  // stays locked, and a condition variable keeps its waiters. Destroying either would wait for threads that do not
+  // exist.
   struct Shared {
     void work();
     bool run_one();
 
-    // The number of the loop in the upper half, the chunks left to take in the lower. A chunk is taken by counting
-    // down, so whoever takes one knows that its loop is the present one and not yet done.
+    // The number of the loop in the upper 32 bits, the number of chunks that are not yet taken in the lower 32. A
+    // thread takes a chunk by an atomic decrement. If that succeeds, the chunk belongs to the current loop, which
+    // cannot end before the chunk is done.
     std::atomic<uint64_t> ticket{0};
     std::atomic<int64_t> done{0};
     std::atomic<Chunk> chunk{nullptr};
@@ -49,7 +51,7 @@ class Pool {
   bool is_forked() const;  // is this a child of the process that made the pool?
 
   std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
-  int generation_;  // of the process that made it
+  int generation_;  // generation of the process that made the pool
 };
 
 }  // namespace caravan::cc

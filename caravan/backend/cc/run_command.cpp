@@ -40,20 +40,21 @@ std::vector<std::string> environment_with(const std::string& temporary) {
   return out;
 }
 
-// The commands of this process that run. A process number is in the set until its ending has been seen and before it is
-// given to another process.
+// The running commands of this process. A process number is removed from the set before the process is reaped, and so
+// before the system can give the number to another process.
 struct Running {
   std::mutex mutex;
   std::set<pid_t> commands;
   bool ended = false;
 };
 Running& running() {
-  static auto* const out = new Running;  // threads may still run commands while the program ends
+  // Never destroyed, because threads may still run commands while the program ends.
+  static auto* const out = new Running;
   return *out;
 }
 
 void end_with_children(pid_t process) {
-  kill(process, SIGSTOP);  // so that it starts no other meanwhile
+  kill(process, SIGSTOP);  // so that it cannot start another child meanwhile
   const std::string number = std::to_string(process);
   std::ifstream children("/proc/" + number + "/task/" + number + "/children");
   for (pid_t child; children >> child;) end_with_children(child);
@@ -79,8 +80,8 @@ std::string CommandResult::ending() const {
 
 CommandResult run_command(const std::vector<std::string>& command, const std::string& temporary) {
   CommandResult out;
-  // In memory: what a compiler says of a full disk must not need the disk. (At the end of a pipe one would wait for
-  // every process that the command leaves behind.)
+  // The output goes to memory, so that a compiler's message about a full disk needs no disk. (With a pipe, reading
+  // would wait for every background process that inherits it.)
   const Descriptor said(memfd_create("output", MFD_CLOEXEC));
   if (!said.is_open()) {
     out.error = errno;

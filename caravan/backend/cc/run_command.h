@@ -1,4 +1,4 @@
-// A command run to its end, with all it says.
+// Runs a command to its end and collects its output.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@ namespace caravan::cc {
 
 struct CommandResult {
   int error = 0;       // why it could not be started, a value of errno; 0: it ran
-  int status = 0;      // as waitpid tells it
+  int status = 0;      // as waitpid reports it
   std::string output;  // standard output and standard error
   bool succeeded() const;
   std::string ending() const;  // "status 1", "signal 9, Killed", "Resource temporarily unavailable"
 };
 
-// The first word is looked for on the PATH. `temporary`: the folder for the command's temporary files; empty: the usual
-// one. Messages are in English. Where the system has no room for another process, it is asked again for about a second.
+// The first word is searched on the PATH. `temporary` is the folder for the command's temporary files; empty: the usual
+// one. The command's messages are in English. If the system cannot start another process, this tries again for about a
+// second.
 CommandResult run_command(const std::vector<std::string>& command, const std::string& temporary = "");
 
-// Ends the commands that run, with what they started, and lets no other begin: for a program that is about to end and
-// must not wait for a compiler. Those who wait for a command get a result that did not succeed.
+// Kills the running commands and their child processes, and lets no other begin: for a program that is about to end and
+// must not wait for a compiler. Threads that wait for a command get a result that did not succeed.
 void end_commands();
 
 }  // namespace caravan::cc

@@ -15,21 +15,21 @@ using ir::Term;
 
 namespace {
 
-// target[write] (+)= body(operands[reads]...) over a box of loops. All buffers have one axis; an index is a coefficient
-// for each loop, the outermost first, and a constant.
+// A loop nest of the test: target[write] (+)= body(operands[reads]...). All buffers have one axis. An index is given by
+// a coefficient for each loop, outermost first, and a constant.
 using Index = std::vector<int64_t>;
 struct Loop {
   const char* name;
   std::vector<int64_t> extents;
   Index write;
   std::vector<Index> reads;
-  std::vector<DType> dtypes;      // in which it is tried
-  std::vector<Index> where = {};  // each >= 0
+  std::vector<DType> dtypes;      // precisions in which it is tested
+  std::vector<Index> where = {};  // conditions: each >= 0
   Accumulator accumulator = Accumulator::add;
-  DType rounded = DType::f64;  // what is read is cast to this and back
+  DType rounded = DType::f64;  // operands are cast to this precision and back
 };
-// Few, and each small: the first program on a machine waits for them. (Rows that nothing reads forwards would be turned
-// around, optimize/run_forwards.h.)
+// Few and small loops, because the first program on a machine waits for them. (Loops that read backwards have a second
+// operand that is read forwards; otherwise optimize/run_forwards.h would reverse them.)
 const Loop kLoops[] = {
     {"a sum of rows read backwards", {4, 4}, {0, 0, 0}, {{4, -1, 3}, {0, 1, 0}}, {DType::f32, DType::f64, DType::i32}},
     {"a sum of rows from the last to the first", {5, 3, 4}, {0, 0, 0, 0}, {{12, -4, 1, 8}, {0, 1, 0, 0}}, {DType::f64}},
@@ -61,12 +61,12 @@ int64_t value_at(const Index& index, const std::vector<int64_t>& point) {
 }
 int64_t size_for(const Loop& loop, const Index& index) {
   int64_t most = ir::range(term(index), loop.extents, {}).high;
-  for (const Index& condition : loop.where)  // the last element that is read is the constant of n - index >= 0
+  for (const Index& condition : loop.where)  // a condition n - index >= 0 bounds the index by n
     if ((term(condition) + term(index)).is_constant()) most = condition.back() + index.back();
   return most + 1;
 }
 
-// A loop in one precision, with its operands and what it has to give.
+// A loop in one precision, with its operands and the correct result.
 struct Trial {
   std::string name;
   ir::BufferId target = -1;
@@ -120,7 +120,8 @@ class Trials {
     program_.accumulations.push_back(std::move(a));
   }
 
-  // Whole numbers, small enough for every sum to be exact; or such as have no short binary form.
+  // Whole numbers that are small enough for every sum to be exact; or, to test rounding, numbers that `rounded` cannot
+  // represent.
   static double value(size_t element, size_t operand, DType rounded) {
     const double whole = double((element * 7 + operand * 3 + 1) % 31) - 11;
     return rounded == DType::f64 ? whole : whole / 10;
@@ -175,8 +176,8 @@ std::vector<std::string> wrong_loops(const Trials& trials, const CompilerOptions
   return out;
 }
 
-// In this order. What GCC calls tree vectorisation is the vectoriser of loops and that of straight code; Clang takes
-// the same names.
+// Sets of flags in the order in which they are tried. GCC calls its vectoriser of loops and that of straight-line code
+// tree vectorisation; Clang accepts the same names.
 const std::vector<std::vector<std::string>> kLessOptimisation = {
     {"-fno-tree-vectorize", "-fno-tree-slp-vectorize"},
     {"-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"},
@@ -195,7 +196,7 @@ SelfTest tried(const CompilerOptions& options) {
     less.flags.insert(less.flags.end(), out.added.begin(), out.added.end());
     try {
       out.passed = wrong_loops(trials, less).empty();
-    } catch (const BackendError&) {  // a compiler that does not know these flags
+    } catch (const BackendError&) {  // the compiler does not know these flags
     }
   }
   return out;
@@ -205,7 +206,7 @@ SelfTest tried(const CompilerOptions& options) {
 
 SelfTest self_test(const CompilerOptions& options) {
   static std::mutex mutex;
-  static std::map<std::string, SelfTest> known;  // by compiler and flags
+  static std::map<std::string, SelfTest> known;  // results by compiler and flags
   std::lock_guard lock(mutex);
   const std::string key = options.compiler + "\n" + joined(options.flags, "\n");
   auto at = known.find(key);

@@ -1,4 +1,4 @@
-// A device whose compiler is taken as it is: what the self-test runs on, and what every device is behind that test.
+// A device that uses its compiler without the self-test. The self-test itself runs on it.
 #pragma once
 
 #include "caravan/backend/cc/device.h"

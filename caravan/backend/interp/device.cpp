@@ -7,7 +7,7 @@ namespace caravan::interp {
 
 namespace {
 
-// Floats are handed out in double: a read and a write must not round.
+// Floats are kept and returned in double, so that reading and writing a state does not round.
 struct Store {
   State values;
   uint64_t seed = 0;

@@ -1,4 +1,4 @@
-// The interpreter as a device: state in double, programs executed as they are.
+// The interpreter as a device: it keeps states in double and runs programs without a plan.
 #pragma once
 
 #include "caravan/backend/backend.h"

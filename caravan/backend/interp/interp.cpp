@@ -21,7 +21,7 @@ using ir::Program;
 using ir::Scalar;
 using ir::Term;
 
-// A number of an integer type or bool, or of a float, as whose entry or buffer it is.
+// A value: `real` if its entry or buffer is a float, `integer` if it is an integer or bool.
 union Number {
   double real;
   int64_t integer;
@@ -37,7 +37,7 @@ Number of_integer(int64_t value) {
   return out;
 }
 
-// A number of precision `from` where one of precision `to` is asked for: floats saturate in an integer, integers wrap.
+// Implicit conversion from precision `from` to `to`: a float saturates in an integer, an integer wraps.
 Number converted(Number value, DType from, DType to) {
   if (is_float(to)) return is_float(from) ? value : of_real(double(value.integer));
   return of_integer(is_float(from) ? to_integer(to, value.real) : wrapped(to, value.integer));
@@ -48,15 +48,15 @@ Number cast(Number value, DType from, DType to) {
   if (to == DType::f32 && !is_float(from)) return of_real(float(value.integer));  // rounded once
   return of_real(convert(to, is_float(from) ? value.real : double(value.integer)));
 }
-// A constant where an integer is asked for; one that the integer cannot hold wraps.
+// A constant as an integer; one that is out of range wraps.
 int64_t to_wrapped(DType dtype, double constant) {
   if (std::isfinite(constant) && !can_hold(dtype, std::trunc(constant)) && dtype != DType::boolean)
     return wrapped(dtype, to_integer(DType::i64, constant));
   return to_integer(dtype, constant);
 }
 
-// The elements of a buffer, read where they lie (a step that reads a slice of a data set must not cost as much as the
-// data set).
+// The elements of a buffer, read in place without a copy, so that a program which reads a slice of a large data set
+// does not copy all of it.
 struct Elements {
   const void* data = nullptr;
   DType dtype = DType::f64;
@@ -76,7 +76,7 @@ void put_number(Array& into, int64_t index, Number value) {
     store_integer(into.dtype(), into.mutable_data(), index, value.integer);
 }
 
-// The buffers of one run: leaves are made when they are first read, computed ones are put here.
+// The buffers of one run. Leaves are made when they are first read; accumulations add the computed ones.
 class Buffers {
  public:
   Buffers(const Program& program, const State& state, const std::vector<int64_t>& symbols, uint64_t seed)
@@ -94,7 +94,7 @@ class Buffers {
   void drop(BufferId id) { values_[size_t(id)].reset(); }
   std::optional<Array> take(BufferId id) { return std::exchange(values_[size_t(id)], std::nullopt); }
 
-  // The buffer's values, of its shape and kept in this precision.
+  // A copy of the buffer's values as an array of its shape in this precision.
   Array copy(BufferId id, DType dtype) {
     const Buffer& buffer = program_.buffers[size_t(id)];
     const auto* data = std::get_if<ir::DataLeaf>(&buffer.kind);
@@ -156,8 +156,8 @@ class Buffers {
   std::vector<std::optional<Array>> values_;
 };
 
-// The affine functions of the iterators that one accumulation needs (offsets, conditions, positions), all advanced
-// together as an odometer turns: moving an iterator by one adds its column.
+// The values of all affine functions of the iterators that an accumulation needs (offsets, conditions, positions),
+// updated incrementally: when an iterator is incremented, its column of coefficients is added to them.
 class Odometer {
  public:
   explicit Odometer(const std::vector<int64_t>& extents) : extents_(extents), at_(extents.size(), 0) {
@@ -186,7 +186,7 @@ class Odometer {
  private:
   const std::vector<int64_t>& extents_;
   std::vector<int64_t> at_, now_;
-  std::vector<std::vector<int64_t>> columns_;  // by iterator, then form
+  std::vector<std::vector<int64_t>> columns_;  // the change of each form, by iterator
 };
 
 class Execution {
@@ -207,7 +207,7 @@ class Execution {
     prepare_body();
   }
 
-  Array run(const std::optional<Array>& others) {  // what other parts of the target hold already
+  Array run(const std::optional<Array>& others) {  // `others`: the target as other accumulations have written it so far
     const Buffer& target = program_.buffers[size_t(accumulation_.target)];
     const DType dtype = kept_type(target.dtype);
     const AccumulatorRow& facts = row(accumulation_.accumulator);
@@ -266,12 +266,12 @@ class Execution {
                                [&](const ir::Operand& o) { return std::ranges::any_of(o.map, loads); });
   }
 
-  // A term: an affine form, and the index tensors whose values are added to it.
+  // A term: the number of an affine form, and the index tensors whose values are added to it.
   struct Index {
     int form = 0;
     std::vector<std::pair<size_t, int64_t>> loads;  // operand, coefficient
   };
-  // An access: the offset is an affine form, plus stride * index for each axis that index tensors take part in.
+  // An access. Its offset is an affine form, plus stride * index for each axis whose index has an index tensor.
   struct Access {
     struct Axis {
       Index index;
@@ -317,7 +317,7 @@ class Execution {
     return out;
   }
 
-  // The coefficients of the position among the iterators that count.
+  // The coefficients of the linear position in the box of the counted iterators.
   std::vector<int64_t> linear(const std::vector<bool>& counted) const {
     std::vector<int64_t> coefficients(counted.size(), 0);
     int64_t stride = 1;
@@ -329,7 +329,8 @@ class Execution {
     return coefficients;
   }
 
-  // The body, compiled: constants are put into their places once, the rest is computed at every point.
+  // An entry of the body, prepared for evaluation. Constants are written to `scratch_` once; the other entries are
+  // computed at every point.
   struct Step {
     Scalar::Kind kind;
     size_t to, operand;
@@ -340,7 +341,7 @@ class Execution {
     int arity;
     size_t args[3];
     DType types[3];       // of the arguments
-    bool is_constant[3];  // where an integer is asked for
+    bool is_constant[3];  // per argument: is it a constant that is converted to an integer
   };
 
   void prepare_body() {
@@ -350,7 +351,7 @@ class Execution {
     for (const ir::Operand& operand : accumulation_.operands)
       operands.push_back(program_.buffers[size_t(operand.buffer)].dtype);
     const std::vector<ir::EntryType> types = ir::types_of(accumulation_.body, operands, {});
-    // Numbers that have met no precision yet are doubles.
+    // Weak numbers are doubles.
     auto kept = [&](size_t e) { return types[e].weak ? DType::f64 : kept_type(types[e].dtype); };
     scratch_.assign(entries.size(), Number{});
     for (size_t i = 0; i < entries.size(); ++i) {
@@ -437,7 +438,7 @@ class Execution {
     return sum;
   }
 
-  // kOutside where an index tensor leads out of range.
+  // The offset of an access; kOutside if an index tensor's value is out of range.
   int64_t offset(const Access& access) const {
     int64_t at = odometer_[access.form];
     for (const Access::Axis& axis : access.axes) {
@@ -449,7 +450,7 @@ class Execution {
     return at;
   }
 
-  static constexpr int64_t kNoId = int64_t(1) << 45;  // out of every range, and stays so in a sum
+  static constexpr int64_t kNoId = int64_t(1) << 45;  // larger than every size, also after other terms are added
   static constexpr int64_t kOutside = -1;
 
   const Program& program_;
@@ -458,12 +459,13 @@ class Execution {
   Odometer odometer_;
   std::vector<Access> operands_;
   Access write_;
-  std::vector<size_t> guarded_;  // operands whose value the point needs and that an index tensor may lead out of range
+  // Operands that a point needs and that are read through an index tensor, so that they may be out of range.
+  std::vector<size_t> guarded_;
   std::vector<Index> where_;
-  int position_ = 0, kept_ = 0;  // forms
+  int position_ = 0, kept_ = 0;  // numbers of their forms
   std::vector<Step> steps_;
   std::vector<Number> scratch_;
-  DType result_{};  // of the body
+  DType result_{};  // precision of the body
 };
 
 void check_symbols(const Program& program, const std::vector<int64_t>& symbols) {
@@ -473,7 +475,7 @@ void check_symbols(const Program& program, const std::vector<int64_t>& symbols) 
   backend::check_symbols(program.symbols, symbols);
 }
 
-// The last accumulation that reads (or writes) each buffer; the number of accumulations where it is a result.
+// By buffer: the last accumulation that reads or writes it; for results of the program, the number of accumulations.
 std::vector<size_t> last_readers(const Program& program) {
   std::vector<size_t> last(program.buffers.size(), 0);
   for (size_t k = 0; k < program.accumulations.size(); ++k) {
@@ -515,7 +517,7 @@ std::vector<Array> run(const Program& program, State& state, const std::vector<i
   for (BufferId id : program.observed)
     observed.push_back(buffers.copy(id, kept_type(program.buffers[size_t(id)].dtype)));
 
-  // Everything that can fail comes before the first change.
+  // Everything that can fail comes before the first change of a state.
   State assigned;
   for (const ir::Assignment& assignment : program.assignments) {
     const Buffer& to = program.buffers[size_t(assignment.state)];

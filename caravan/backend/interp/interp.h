@@ -1,4 +1,5 @@
-// The interpreter: executes an ir::Program point by point in double. Slow and obvious, the oracle of every backend.
+// The interpreter: executes an ir::Program point by point in double. It is slow and simple; tests compare every other
+// backend with it.
 //
 // Floats are double whatever their precision: nothing is rounded except where the program says `cast`.
 // Integers and bool are exact: every entry of a body is computed in its own integer type, where it wraps, and so are
@@ -14,10 +15,11 @@
 
 namespace caravan::interp {
 
-// The precision in which the interpreter keeps a buffer: floats are not to be rounded.
+// The precision in which the interpreter keeps a buffer: f64 for every float, so that nothing is rounded.
 DType kept_type(DType dtype);
 
-using State = std::map<std::string, Array>;  // by name, kept so; every StateLeaf that a program reads must be there
+// By name, in kept_type precision; must have every StateLeaf that a program reads.
+using State = std::map<std::string, Array>;
 
 // Runs the program, which must be verified, once: reads the old state, computes, then replaces the assigned states.
 // Returns the observed buffers, in the order of `program.observed`. A failure leaves `state` as it was.
