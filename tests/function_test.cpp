@@ -130,6 +130,9 @@ TEST(Memory, IsTheCallers) {
   add.run();
   EXPECT_EQ(add.read(y).values(), (Values{6, 7, 8, 9}));
   std::vector<float> out(4);
+  add.read(y, std::span(out));
+  EXPECT_EQ(out, (std::vector<float>{6, 7, 8, 9}));
+  expect_refusal<ShapeError>([&] { add.read(y, std::span(out).first(3)); }, {"4 elements", "memory of 3"});
   ctx.read(x, std::span(out));
   EXPECT_EQ(out, (std::vector<float>{5, 6, 7, 8}));
   std::vector<int> whole(2);

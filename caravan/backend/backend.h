@@ -44,6 +44,8 @@ class Executable {
   }
   // A result of the last run, by its position in the program's `observed`.
   virtual Array observed(size_t which) const = 0;
+  // Where its elements lie until the next run, in the precision of the program; null where they lie in another form.
+  virtual const void* observed_memory([[maybe_unused]] size_t which) const { return nullptr; }
   virtual Report report() const { return {}; }  // what is known before it runs
 };
 

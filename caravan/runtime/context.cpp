@@ -232,12 +232,14 @@ void Routine::run_steps(int64_t steps, const IndexValues& first) {
   impl_->note_run();
 }
 
-Array Routine::read(const Tensor& observed) const {
+Array Routine::read(const Tensor& observed) const { return impl_->executable->observed(observed_at(observed)); }
+
+size_t Routine::observed_at(const Tensor& observed) const {
   for (size_t i = 0; i < impl_->observed.size(); ++i) {
     if (!impl_->observed[i].same_as(observed)) continue;
     if (!impl_->ran)
       throw StateError("`" + observed.node().label + "` has no value yet: run the routine before reading it.");
-    return impl_->executable->observed(i);
+    return i;
   }
   throw StateError(
       "`" + observed.node().label + "` (" + caravan::to_string(observed.node().where) +

@@ -85,6 +85,12 @@ class Routine {
   // again at 0 when it reaches the end. So run_steps(6400, {{batch, 0}, {step, 0}}) is 80 epochs of 80 batches.
   void run_steps(int64_t steps, const IndexValues& first = {});
   Array read(const Tensor& observed) const;  // refused for a tensor that the program does not observe, and before a run
+  // Into the caller's memory, converted as by `cast`; refused where the number of elements is another.
+  template <class T>
+  void read(const Tensor& observed, std::span<T> out) const {
+    static_assert(kKeptAsIs<T>, "a result cannot be read as numbers of this type");
+    read_to(observed, dtype_of<T>(), out.data(), int64_t(out.size()));
+  }
 
   const std::vector<std::string>& indices() const;  // the names to bind
   std::string to_string() const;                    // the assignments
@@ -100,6 +106,8 @@ class Routine {
   friend class Context;
   struct Impl;
   void bind(const IndexValues& values);
+  size_t observed_at(const Tensor& observed) const;  // its place among those that are observed
+  void read_to(const Tensor& observed, DType dtype, void* out, int64_t count) const;
   explicit Routine(std::shared_ptr<Impl> impl) : impl_("a Routine", std::move(impl)) {}
   Handle<Impl> impl_;
 };

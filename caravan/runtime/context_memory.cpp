@@ -21,6 +21,22 @@ void Context::read_to(const std::string& name, DType dtype, void* out, int64_t c
   }
 }
 
+void Routine::read_to(const Tensor& observed, DType dtype, void* out, int64_t count) const {
+  const size_t which = observed_at(observed);
+  const ir::Program& program = impl_->plan->program;
+  const ir::Buffer& buffer = program.buffers[size_t(program.observed[which])];
+  if (buffer.shape.elements() != count)
+    throw ShapeError("`" + observed.node().label + "` has the shape " + caravan::to_string(buffer.shape) + ", " +
+                     std::to_string(buffer.shape.elements()) + " elements; it cannot be read into memory of " +
+                     std::to_string(count) + ".");
+  if (const void* memory = impl_->executable->observed_memory(which)) {
+    convert_elements(buffer.dtype, memory, dtype, out, count);
+  } else {
+    const Array value = impl_->executable->observed(which);
+    convert_elements(value.dtype(), value.data(), dtype, out, count);
+  }
+}
+
 Array Context::view(const std::string& name) const {
   check_has(name);
   const void* memory = impl_->device->memory(name);

@@ -152,6 +152,7 @@ class CcExecutable : public backend::Executable {
     return out;
   }
 
+  const void* observed_memory(size_t which) const override { return buffers_[size_t(module_.observed[which])]; }
   Array observed(size_t which) const override {
     const BufferId id = module_.observed[which];
     const ir::Buffer& b = module_.buffers[size_t(id)];
