@@ -242,6 +242,8 @@ TEST_F(Recipes, ThePapersRunHasItsAccuraciesBeside) {
 
 TEST_F(Recipes, DrawsWhatItFinds) {
   const std::map<string, Arguments> pictures = {
+      {"linear", {"line.svg"}},
+      {"multiply-small", {"surface.svg"}},
       {"circle", {"predictions.svg", "confusion.svg"}},
       {"mnist-conv", {"samples.png", "misread.png", "confusion.svg"}},
       {"mnist-autoencoder", {"samples.png", "interpolation.png", "reconstructions.png", "imagined.png"}}};

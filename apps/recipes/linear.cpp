@@ -1,12 +1,14 @@
 // y = x w + b from noisy points: small enough to read every number of the graph.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 #include <sstream>
 
 #include "apps/recipes/recipe.h"
 #include "apps/recipes/show_backward.h"
 #include "caravan/base/random.h"
+#include "caravan/plot/fit.h"
 #include "caravan/runtime/see.h"
 #include "caravan/tensor/functions.h"
 #include "caravan/train/optimizer.h"
@@ -75,9 +77,17 @@ Recipe linear_recipe(const Request& request) {
       Findings found;
       found.numbers = {{"w", w}, {"b", b}, {"true_w", kTrueW}, {"true_b", kTrueB}};
       found.result = fmt::format("w = {:.4f} and b = {:.4f}", w, b);
-      found.text = [=](const Screen&) {
-        return fmt::format("     learned     true\nw {:10.4f} {:8.4f}\nb {:10.4f} {:8.4f}\n", w, kTrueW, b, kTrueB);
+      const plot::Fit fit{"The points and the line",
+                          points.x,
+                          points.y,
+                          {{fmt::format("learned: y = {:.3g} x {:+.3g}", w, b), w, b},
+                           {fmt::format("true: y = {:.3g} x {:+.3g}", kTrueW, kTrueB), kTrueW, kTrueB}}};
+      found.text = [=](const Screen& screen) {
+        const std::string drawn = plot::text(fit, std::min(screen.width - 4, 100));
+        return screen.drawing(drawn, {{"o", Style::blue}, {"•", Style::red}, {".", Style::faint}}) +
+               fmt::format("\n     learned     true\nw {:10.4f} {:8.4f}\nb {:10.4f} {:8.4f}\n", w, kTrueW, b, kTrueB);
       };
+      found.pictures = [=]() -> std::vector<Picture> { return {{"line.svg", plot::svg(fit)}}; };
       return found;
     }};
   };

@@ -1,11 +1,13 @@
 // x * y from x and y by ReLUs, small and large: experiments of the Camelax paper, whose appendix lists ten predictions.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "apps/recipes/layers.h"
 #include "apps/recipes/recipe.h"
 #include "caravan/data/synthetic.h"
+#include "caravan/plot/surface.h"
 
 namespace caravan::app {
 
@@ -16,6 +18,17 @@ data::LabelledPoints random_pairs(int64_t points, uint64_t seed, const char* str
 }
 
 nn::Mlp network(const Extents& widths) { return nn::Mlp("mlp", {.widths = widths}); }
+
+plot::Surface surface(Context look, const nn::Mlp& mlp, int columns, int rows) {
+  const plot::Frame frame{0, 3, 0, 3, columns, rows};
+  plot::Surface out{"The product of x and y, as the model has it", frame,
+                    look.eval(mlp(tensor(frame.centres(), "grid")))};
+  std::vector<double> truth;
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < columns; ++column) truth.push_back(frame.x(column) * frame.y(row));
+  out.truth = Array::vector(truth);
+  return out;
+}
 
 Findings findings(Context look, const nn::Mlp& mlp, uint64_t seed) {
   auto predicted = [&](const data::LabelledPoints& fresh) {
@@ -30,13 +43,15 @@ Findings findings(Context look, const nn::Mlp& mlp, uint64_t seed) {
   Findings found;
   found.numbers = {{"mean_absolute_error", error}};
   found.result = fmt::format("mean absolute error {:.4f} on {} fresh pairs", error, tested.size());
-  found.text = [=](const Screen&) {
-    std::string out;
+  found.text = [=](const Screen& screen) {
+    const int columns = std::min(screen.width - 4, 72);
+    std::string out = plot::text(surface(look, mlp, columns, columns / 4)) + '\n';
     for (int64_t i = 0; i < 10; ++i)
       out += fmt::format("{:.6f} * {:.6f} = {:.6f}, we predict {:.6f}\n", shown.points.at(2 * i),
                          shown.points.at(2 * i + 1), shown.labels.at(i), answers.at(i));
     return out;
   };
+  found.pictures = [=]() -> std::vector<Picture> { return {{"surface.svg", plot::svg(surface(look, mlp, 60, 60))}}; };
   return found;
 }
 

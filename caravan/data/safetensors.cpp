@@ -103,7 +103,7 @@ class Parser {
     uint64_t length = 0;
     for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t(uint8_t(content_[i])) << (8 * i);
     if (length > kLargestHeader)
-      refuse(fmt::format("its header would have {} bytes, and {} is the most there may be", length, kLargestHeader));
+      refuse("it does not begin with the length of a header, so it is another kind of file");
     if (length > content_.size() - kLengthBytes)
       refuse(fmt::format("its header would have {} bytes, but only {} follow; it is truncated", length,
                          content_.size() - kLengthBytes));

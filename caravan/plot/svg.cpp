@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "caravan/plot/contour.h"
 #include "caravan/plot/page.h"
 #include "caravan/plot/scale.h"
 #include "caravan/plot/words.h"
@@ -11,36 +12,6 @@
 namespace caravan::plot {
 
 namespace {
-
-struct Point {
-  double x, y;
-};
-
-// Marching squares between the centres of four neighbouring cells: where the score changes its sign, as the commands of
-// a path. A square with four changes is cut at two opposite corners.
-std::string boundary(const Page& page, const Frame& frame, const Array& scores) {
-  auto score = [&](int row, int column) { return scores.at(int64_t(row) * frame.width + column); };
-  auto place = [&](double row, double column) {
-    return Point{page.x((column + 0.5) / frame.width), page.y(1 - (row + 0.5) / frame.height)};
-  };
-  std::string out;
-  for (int r = 0; r + 1 < frame.height; ++r)
-    for (int c = 0; c + 1 < frame.width; ++c) {
-      const int corners[5][2] = {{r, c}, {r, c + 1}, {r + 1, c + 1}, {r + 1, c}, {r, c}};
-      std::vector<Point> crossings;
-      for (int k = 0; k < 4; ++k) {
-        const int *from = corners[k], *to = corners[k + 1];
-        const double a = score(from[0], from[1]), b = score(to[0], to[1]);
-        if ((a < 0) == (b < 0) || !drawable(a) || !drawable(b)) continue;
-        const double t = a / (a - b);
-        crossings.push_back(place(from[0] + t * (to[0] - from[0]), from[1] + t * (to[1] - from[1])));
-      }
-      for (size_t k = 0; k + 1 < crossings.size(); k += 2)
-        out += fmt::format("M{:.2f} {:.2f}L{:.2f} {:.2f}", crossings[k].x, crossings[k].y, crossings[k + 1].x,
-                           crossings[k + 1].y);
-    }
-  return out;
-}
 
 // A line through points, each with a dot that says what it is.
 class Line {
@@ -145,7 +116,7 @@ std::string svg(const Scatter& scatter) {
     page.body += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"3\" fill=\"{}\" fill-opacity=\"0.7\"/>\n",
                              page.x(x), page.y(y), scatter.labels.at(i) > 0 ? kBlue : kRed);
   }
-  if (const std::string d = boundary(page, frame, scatter.scores); !d.empty())
+  if (const std::string d = level_line(page, frame, scatter.scores, 0); !d.empty())
     page.body += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", d, kInk);
   page.corners(frame);
   return page.finish(scatter.title);
