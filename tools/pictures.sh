@@ -11,6 +11,8 @@ ln -s "$caravan" "$work/bin/caravan"
 commands=$(awk -f tools/lesson.awk -v block=sh docs/gallery.md)
 (cd "$work" && PATH=$work/bin:$PATH bash -euo pipefail -c "${commands/ --epochs 1 / }")
 while read -r from to; do cp "$work/$from" "docs/pictures/$to"; done <<'TEXT'
+line/line.svg line.svg
+product/surface.svg surface.svg
 moons/boundary.svg moons.svg
 circle/predictions.svg circle.svg
 digits/log_loss.svg log_loss.svg
