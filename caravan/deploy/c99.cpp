@@ -155,10 +155,8 @@ class Writer {
     if (!inside_) code += load_definition(model_.weights, prefix_);
     code += run_definition();
     const std::string text = codegen::plain_helpers(kernels_.helpers, prefix_) + code;
-
     CSource out;
-    out.source = head_comment() + "\n#include <math.h>\n" + includes();
-    if (text.find("memcpy(") != text.npos || !inside_) out.source += "#include <string.h>\n";
+    out.source = head_comment() + "\n#include <math.h>\n" + includes() + "#include <string.h>\n";
     out.source += calls + text + "\n#ifdef " + macro_ + "_MAIN\n" + main_text() + "#endif\n";
     if (inside_ && has_weights()) out.source += "\n" + initializer_text(model_.weights, prefix_);
     out.header = head_comment() + "#ifndef " + macro_ + "_H\n#define " + macro_ + "_H\n\n" + includes() +

@@ -70,7 +70,7 @@ std::vector<std::string> device_names() {
   return out;
 }
 
-const AutomaticDevice& automatic_device(const std::string& cache) {
+AutomaticDevice automatic_device(const std::string& cache) {
   static const AutomaticDevice chosen = [&]() -> AutomaticDevice {
     cc::CompilerOptions compiler;
     compiler.cache = cache;

@@ -33,6 +33,6 @@ struct AutomaticDevice {
   std::string name;
   std::string why_interpreted;  // one line without a full stop; empty: it is not
 };
-const AutomaticDevice& automatic_device(const std::string& cache = "");
+AutomaticDevice automatic_device(const std::string& cache = "");
 
 }  // namespace caravan
