@@ -11,12 +11,55 @@ using namespace loop;
 
 namespace {
 
-bool shares_reads(const For& loop) {
-  bool shared = false;
-  for_each_inner_access(loop.body, [&](const Access& a) {
-    shared = shared || (!a.write && !a.offset->parts.empty() && coefficient(*a.offset, loop.variable) == 0);
+bool sums(const Block& block) {
+  return find(block, [](const Statement& s) {
+    return std::holds_alternative<Combine>(s) || std::holds_alternative<CombineFirst>(s);
   });
-  return shared;
+}
+// Do loops that accumulate read something that is the same for every value of `variable`? Loops that do not accumulate,
+// such as the last one of a norm, do not count: computing several of their rows at once gains nothing.
+bool shares_reads(const Block& block, Variable variable) {
+  for (const Statement& s : block) {
+    const Block* within = inside(s);
+    if (!within || (std::holds_alternative<For>(s) && !sums(*within))) continue;
+    bool shared = shares_reads(*within, variable);
+    for (const Statement& inner : *within) {
+      if (inside(inner)) continue;
+      for_each_access(inner, [&](const Access& a) {
+        shared = shared || (!a.write && !a.offset->parts.empty() && coefficient(*a.offset, variable) == 0);
+      });
+    }
+    if (shared) return true;
+  }
+  return false;
+}
+// Is there a short sum over elements that the kernel reads only once, as in a norm? A register tile of several such
+// rows would save no loads, and it is not needed to hide the latency of additions: the processor overlaps short sums of
+// different rows by itself. It would only lengthen the text. `around` has the variables of the enclosing loops,
+// `iterations` counts those of the sum, from the vector loop inwards; 0: the vector loop is further inside.
+bool has_short_stream(const Block& block, std::vector<Variable>& around, int64_t iterations, int64_t least) {
+  for (const Statement& s : block) {
+    const Block* within = inside(s);
+    auto* f = std::get_if<For>(&s);
+    if (!within || (f && !sums(*within))) continue;
+    if (f && f->extent > 1) around.push_back(f->variable);
+    const int64_t inner = f && f->kind == LoopKind::vector ? 1
+                          : f && iterations > 0            ? iterations * f->extent
+                                                           : iterations;
+    bool found = has_short_stream(*within, around, inner, least);
+    for (const Statement& read : *within) {
+      if (found || inside(read) || inner == 0 || inner >= least) continue;
+      for_each_access(read, [&](const Access& a) {
+        const bool once = a.offset->has_load() || std::all_of(around.begin(), around.end(), [&](Variable v) {
+                            return coefficient(*a.offset, v) != 0;
+                          });
+        found = found || (!a.write && once);
+      });
+    }
+    if (f && f->extent > 1) around.pop_back();
+    if (found) return true;
+  }
+  return false;
 }
 // How many vectors of `width` the accumulators of the largest register tile in the block take; 0 if there is no tile. A
 // tile is a vector loop that contains a loop, with the unrolled loops around it.
@@ -91,8 +134,11 @@ class Vectorizer {
       if (auto* i = std::get_if<If>(&s)) run(i->body, rows_around);
       if (auto* f = std::get_if<For>(&s)) {
         sink_lanes(*f, target_.tuning.least_lanes);
+        around_.push_back(f->variable);
         run(f->body, f->kind == LoopKind::unrolled ? rows_around * f->extent : rows_around);
-        for (Statement& made : replaced(std::move(*f), rows_around)) out.push_back(std::move(made));
+        Block made = replaced(std::move(*f), rows_around);
+        around_.pop_back();
+        for (Statement& m : made) out.push_back(std::move(m));
       } else {
         out.push_back(std::move(s));
       }
@@ -114,7 +160,8 @@ class Vectorizer {
           block_size(loop.extent, std::min(target_.tuning.block_rows, registers_ / (used * rows_around)));
       // A second remainder would double the text again.
       const bool doubled = rows > 1 && loop.extent % rows != 0 && has_rows(loop.body);
-      if (rows < 2 || doubled || !shares_reads(loop)) {
+      if (rows < 2 || doubled || !shares_reads(loop.body, loop.variable) ||
+          has_short_stream(loop.body, around_, 0, target_.tuning.least_streamed)) {
         out.push_back(std::move(loop));
         return out;
       }
@@ -150,8 +197,9 @@ class Vectorizer {
 
   Kernel& kernel_;
   const Target& target_;
-  int64_t registers_;  // vectors that the accumulators of a tile may take
-  const char* rows_;   // suffix of the variables of unrolled loops
+  int64_t registers_;             // vectors that the accumulators of a tile may take
+  const char* rows_;              // suffix of the variables of unrolled loops
+  std::vector<Variable> around_;  // of the loops that `run` is inside of
 };
 
 }  // namespace

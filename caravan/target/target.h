@@ -22,6 +22,8 @@ struct Tuning {
   int64_t vector_bytes = 32;  // size of the vectors that hold accumulators
   int64_t block_lanes = 16;   // most iterations of a vector loop that contains other loops
   int64_t block_rows = 4;     // most iterations of an unrolled loop around that vector loop
+  // Iterations; shorter sums over elements that are read only once (a norm) are not put into a register tile.
+  int64_t least_streamed = 32;
   // How many vectors of accumulators a register tile may have. Tiles of `few_sums` are enough to hide the latency of an
   // addition. A second round enlarges tiles to `many_sums`, which hides the latency of memory too, even where the
   // processor has fewer registers than that.

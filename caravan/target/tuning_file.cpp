@@ -27,6 +27,7 @@ constexpr Row kRows[] = {
     {"vector_bytes", &Tuning::vector_bytes, 16, 64, true},
     {"block_lanes", &Tuning::block_lanes, 1, 64, true},
     {"block_rows", &Tuning::block_rows, 1, 16},
+    {"least_streamed", &Tuning::least_streamed, 0, 1'000'000},
     {"few_sums", &Tuning::few_sums, 1, 64},
     {"many_sums", &Tuning::many_sums, 1, 64},
     {"parallel_work", &Tuning::parallel_work, 1, int64_t(1) << 40},
