@@ -7,8 +7,9 @@
 //   long enough is interchanged to the inside.
 // * The loops around that, if their iterations read some element in common (as in a matrix product), are cut into
 //   blocks too, each an unrolled loop: the element is loaded once for all of them. Vector and unrolled loops together
-//   are a register tile. A second round of the same enlarges tiles while registers are left. Only one of the unrolled
-//   loops may have a remainder, because each remainder would double the length of the generated text.
+//   are a register tile. Short sums over elements that are read only once, as in a norm, are left alone. A second round
+//   of the same enlarges tiles while registers are left. Only one of the unrolled loops may have a remainder, because
+//   each remainder would double the length of the generated text.
 #pragma once
 
 #include "caravan/loop/loop.h"

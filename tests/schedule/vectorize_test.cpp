@@ -171,6 +171,19 @@ TEST(Vectorize, MustRefuse) {
   expect_refused(on_host(vectorize), hand_rows);
 }
 
+TEST(Vectorize, MakesATileOfRowsWhereItPays) {
+  auto unrolled = [](const Program& program) {
+    return loops(vectorize(split_loops(split_lowered(program)), host())).find("unrolled") != std::string::npos;
+  };
+  auto dot = [](const std::string& width) {
+    return observe(einsum("b, c; c => b", leaf("a", "20," + width), leaf("w", width)));
+  };
+  EXPECT_TRUE(unrolled(dot("512"))) << "long sums of rows that share a factor";
+  EXPECT_FALSE(unrolled(dot("64"))) << "short ones, whose other factor is read once";
+  EXPECT_TRUE(unrolled(observe(einsum("b, c; o, c => b, o", leaf("a", "20,64"), leaf("w", "30,64")))))
+      << "a product reads every element several times";
+}
+
 TEST(Vectorize, TheVerifierRefusesWhatCannotRunSideBySide) {
   auto refused = [](const Program& program) {
     loop::Module m = lowered(program);
