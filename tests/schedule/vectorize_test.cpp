@@ -104,7 +104,7 @@ kernel y
       y[j_in + 16*j_block] = r8
 )"},
       {"a split sum: lanes of the sum, rows share what they read",
-       [] { return observe(einsum("i,j; j => i", leaf("a", "4,32"), leaf("b", "32")).named("y")); },
+       [] { return observe(einsum("i,j; j => i", leaf("a", "4,512"), leaf("b", "512")).named("y")); },
        {},
        R"(
 kernel y
@@ -112,8 +112,8 @@ kernel y
     r12:f32 := 0
     for j_lane_in < 8 vector:
       r13:f32 := 0
-      for j < 4:
-        r14:f32 = a[8*j + j_lane_in + 32*i_row]
+      for j < 64:
+        r14:f32 = a[8*j + j_lane_in + 512*i_row]
         r15:f32 = b[8*j + j_lane_in]
         r16:f32 = mul(r14, r15)
         r13 += r16
