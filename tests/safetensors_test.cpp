@@ -116,8 +116,8 @@ TEST(Safetensors, DamagedFilesAreRefusedWithAReason) {
       {"", "it has 0 bytes"},
       {"1234567", "it has 7 bytes"},
       {string("\x00\xe1\xf5\x05\0\0\0\0", 8) + "{}", "but only 2 follow"},  // 100,000,000
-      {string("\x01\xe1\xf5\x05\0\0\0\0", 8) + "{}", "100000001 bytes, and 100000000 is the most"},
-      {string(8, '\xff') + "{}", "18446744073709551615 bytes"},
+      {string("\x01\xe1\xf5\x05\0\0\0\0", 8) + "{}", "it does not begin with the length of a header"},
+      {string(8, '\xff') + "{}", "it does not begin with the length of a header"},
       {file("{" + a + "}", eight).substr(0, 30), "it is truncated"},
       {file(""), "does not begin with `{`"},
       {file(" {}"), "does not begin with `{`"},

@@ -89,14 +89,14 @@ kernel y
       y[j_in + 9*i_row + 80] = r24
 )"},
       {"one row: its blocks are taken together",
-       [] { return observe(einsum("k; k,j => j", leaf("a", "5"), leaf("b", "5,64")).named("y")); },
+       [] { return observe(einsum("k; k,j => j", leaf("a", "40"), leaf("b", "40,64")).named("y")); },
        {},
        R"(
 kernel y
   for j_block < 4 unrolled:
     for j_in < 16 vector:
       r8:f32 := 0
-      for k < 5:
+      for k < 40:
         r9:f32 = a[k]
         r10:f32 = b[64*k + j_in + 16*j_block]
         r11:f32 = mul(r9, r10)
