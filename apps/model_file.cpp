@@ -186,7 +186,7 @@ LoadedPart::LoadedPart(const ModelFile& file, const std::string& part, int64_t n
   std::vector<Tensor> values;
   for (const Part::Layer& layer : layers_) values.push_back(layer.value);
   routine_ = ctx_.compile(observe(values));
-  load_checkpoint(file.states, file.path, ctx_, {.allow_unexpected = true});  // the moments of its optimiser
+  load_checkpoint(file.states, file.path, ctx_, {.allow_unexpected = true}, {});  // the moments of its optimiser
 }
 
 std::vector<Array> LoadedPart::run(const Array& x) {

@@ -362,7 +362,7 @@ TEST(Refusal, State) {
        }},
       {"an Index that is not bound", {"`i`", "not bound"}, [&](Context& ctx) { ctx.eval(data("x", "3|2")[i]); }},
       {"reading what is not observed",
-       {"`mul`", "not observed", "observe"},
+       {"`x * 2`", "not observed", "observe"},
        [](Context& ctx) {
          Tensor x = data("x", "3"), y = x * 2;
          Routine r = ctx.compile(observe(x + 1));

@@ -112,7 +112,7 @@ int64_t last_step(const TrainOptions& options, const Start& start, const Schedul
 }
 
 void load(const ModelFile& file, Context& ctx) {
-  load_checkpoint(file.states, file.path, ctx);
+  load_checkpoint(file.states, file.path, ctx, {}, {});
   if (const std::string problem = nonfinite_state(ctx); !problem.empty())
     throw ConfigError(fmt::format("{} cannot be continued: {}.", file.path, problem));
 }

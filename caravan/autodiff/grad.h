@@ -44,7 +44,7 @@ Tensor hvp(const Tensor& loss, const Tensor& x, const Tensor& v, Source where = 
 // A function whose gradient is a rule of the user's: custom_gradient(f, rule)(x...) is f(x...); its cotangent g gives
 // rule(g, x...) to the x, a tensor or a std::vector of one per x.
 template <class Function, class Rule>
-auto custom_gradient(Function f, Rule rule);
+auto custom_gradient(Function f, Rule rule, Source where = Source::here());
 
 // Makes the gradients of all inputs from the cotangent g of a value.
 using GradientRule = std::function<std::vector<Tensor>(const Tensor& g, const std::vector<Tensor>& inputs)>;
@@ -52,9 +52,9 @@ using GradientRule = std::function<std::vector<Tensor>(const Tensor& g, const st
 Tensor attach_gradient(Operand value, std::vector<Tensor> inputs, GradientRule rule);
 
 template <class Function, class Rule>
-auto custom_gradient(Function f, Rule rule) {
-  return [f, rule](const auto&... x) {
-    return attach_gradient(f(x...), {x...}, [rule](const Tensor& g, const std::vector<Tensor>& inputs) {
+auto custom_gradient(Function f, Rule rule, Source where) {
+  return [f, rule, where](const auto&... x) {
+    return attach_gradient(Operand(f(x...), where), {x...}, [rule](const Tensor& g, const std::vector<Tensor>& inputs) {
       return [&]<size_t... i>(std::index_sequence<i...>)->std::vector<Tensor> { return {rule(g, inputs[i]...)}; }
       (std::make_index_sequence<sizeof...(x)>());
     });

@@ -5,6 +5,29 @@
 
 namespace caravan {
 
+namespace {
+
+// Does the text name a line, "moons.cpp:12"?
+bool names_a_line(const std::string& text) {
+  auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  auto of_file = [&](char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  for (size_t colon = text.find(':'); colon != text.npos; colon = text.find(':', colon + 1)) {
+    if (colon + 1 >= text.size() || !is_digit(text[colon + 1])) continue;
+    size_t from = colon;
+    while (from > 0 && of_file(text[from - 1])) --from;
+    if (from < colon && from > 0 && text[from - 1] == '.') return true;
+  }
+  return false;
+}
+
+std::string with_line(const std::string& message) {
+  return names_a_line(message) ? message : message + where_text(Source::call());
+}
+
+}  // namespace
+
+UserError::UserError(const std::string& message) : Error(with_line(message)) {}
+
 void fail_check(const char* condition, const char* file, int line, const std::string& detail) {
   throw InternalError("internal error in Caravan: `" + std::string(condition) + "` does not hold at " +
                       to_string(Source{file, line}) + "; " + detail + ". Please report it.");
@@ -13,15 +36,5 @@ void fail_check(const char* condition, const char* file, int line, const std::st
 void refuse_moved(const char* what) {
   throw UserError(std::string(what) + " was used after it was moved from; use what it was moved to, or copy it.");
 }
-
-std::string to_string(Source where) {
-  if (!where.known()) return "unknown line";
-  std::string file = where.file;
-  size_t slash = file.find_last_of('/');
-  if (slash != std::string::npos) file = file.substr(slash + 1);
-  return file + ":" + std::to_string(where.line);
-}
-
-std::string where_text(Source where) { return where.known() ? " (" + to_string(where) + ")" : ""; }
 
 }  // namespace caravan

@@ -14,10 +14,11 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The user's: the program, its input or its settings are wrong. Nothing has been changed.
+// The user's: the program, its input or its settings are wrong. Nothing has been changed. A message without a line is
+// given that of the user's call that the library works for (WrittenAt), where there is one.
 class UserError : public Error {
  public:
-  using Error::Error;
+  explicit UserError(const std::string& message);
 };
 class SpecError : public UserError {  // a spec that does not parse or does not fit its operands
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caravan/base/error.h"
+#include "caravan/nn/advice.h"
 #include "caravan/nn/phase.h"
 #include "caravan/tensor/functions.h"
 
@@ -26,17 +27,25 @@ void check_keeps(const Spec<1>& spec, const Operand& x) {
 
 Tensor softmax(Spec<1> spec, Operand x) {
   check_keeps(spec, x);
+  const WrittenAt at(x.where);
   Tensor logits = at_least_f32(x);
   Tensor e = exp(Operand(logits, x.where) - stop_gradient(einmax(spec, logits)));
   return e / einsum(spec, e);
 }
 Tensor log_softmax(Spec<1> spec, Operand x) {
   check_keeps(spec, x);
+  const WrittenAt at(x.where);
   Tensor logits = at_least_f32(x);
   Tensor shifted = Operand(logits, x.where) - stop_gradient(einmax(spec, logits));
   return shifted - log(einsum(spec, exp(shifted)));
 }
-Tensor softmax(Operand x) { return softmax(spec(kLastAxis, x.where), x); }
-Tensor log_softmax(Operand x) { return log_softmax(spec(kLastAxis, x.where), x); }
+Tensor softmax(Operand x) {
+  const Call call = Call::function("nn::softmax", {{"x", x}}, has_last_axis);
+  return softmax(spec(kLastAxis, x.where), x);
+}
+Tensor log_softmax(Operand x) {
+  const Call call = Call::function("nn::log_softmax", {{"x", x}}, has_last_axis);
+  return log_softmax(spec(kLastAxis, x.where), x);
+}
 
 }  // namespace caravan::nn

@@ -2,6 +2,7 @@
 // table), and softmax over the axes that a spec names.
 #pragma once
 
+#include "caravan/tensor/call.h"
 #include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
@@ -39,12 +40,18 @@ struct Sigmoid {
 // x where it is positive, slope * x elsewhere.
 struct LeakyRelu {
   double slope = 0.01;  // the slope of the negative half
-  Tensor operator()(Operand x) const { return where(x > 0, x, slope * x); }
+  Tensor operator()(Operand x) const {
+    const Call call = Call::layer("leaky_relu", {{"x", x}});
+    return where(x > 0, x, slope * x);
+  }
 };
 // x where it is positive, alpha * (exp(x) - 1) elsewhere.
 struct Elu {
   double alpha = 1;  // the limit of the negative half is -alpha
-  Tensor operator()(Operand x) const { return where(x > 0, x, alpha * expm1(min(x, 0))); }
+  Tensor operator()(Operand x) const {
+    const Call call = Call::layer("elu", {{"x", x}});
+    return where(x > 0, x, alpha * expm1(min(x, 0)));
+  }
 };
 
 // Over the axes that the spec keeps as 0: softmax("... | t -> h => ... | 0 -> h", scores) normalises over t.

@@ -1,6 +1,7 @@
 #include "caravan/nn/attention.h"
 
 #include "caravan/base/error.h"
+#include "caravan/nn/advice.h"
 #include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
@@ -9,7 +10,8 @@ namespace {
 
 Tensor checked(const Operand& mask) {
   if (mask.tensor.dtype() != DType::boolean)
-    throw DTypeError("the mask `" + mask.tensor.name() + "` is " + std::string(name(mask.tensor.dtype())) +
+    throw DTypeError("the mask `" + mask.tensor.name() + "`" + where_text(mask.where) + " is " +
+                     std::string(name(mask.tensor.dtype())) +
                      ", but a mask must be boolean, true where a position may be seen; write `mask > -1` for one that "
                      "is added, 0 or -inf.");
   return mask.tensor;
@@ -18,6 +20,7 @@ Tensor checked(const Operand& mask) {
 }  // namespace
 
 Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& o, const Phase& phase) {
+  const Call call = Call::function("nn::attend", {{"q", q}, {"k", k}, {"v", v}});
   constexpr double kNever = -1e30;  // finite: a row of nothing else is uniform, not NaN
   Dim d, s, t;
   Tensor products =
@@ -47,8 +50,15 @@ AttentionOptions checked(const std::string& name, AttentionOptions o, Source whe
                       "; heads must divide dim, and kv_heads must divide heads.");
   return o;
 }
-LinearOptions to_heads(const AttentionOptions& o, int64_t heads) {
-  return {.output = {heads, o.dim / o.heads}, .bias = o.bias, .init = o.init, .dtype = o.dtype};
+// NAME of NAME.proj
+std::string name_of(const Linear& proj) { return proj.name.substr(0, proj.name.rfind('.')); }
+std::vector<CallArgument> arguments(const Operand& x, const OptionalOperand& mask) {
+  std::vector<CallArgument> out = {{"x", x}};
+  if (mask) out.push_back({"the mask", *mask});
+  return out;
+}
+LinearOptions to_heads(const AttentionOptions& o, int64_t heads, GivenRow input = {}) {
+  return {.output = {heads, o.dim / o.heads}, .input = input, .bias = o.bias, .init = o.init, .dtype = o.dtype};
 }
 LinearOptions from_heads(const AttentionOptions& o) { return {.output = {o.dim}, .init = o.init, .dtype = o.dtype}; }
 
@@ -56,10 +66,11 @@ LinearOptions from_heads(const AttentionOptions& o) { return {.output = {o.dim},
 
 SelfAttention::SelfAttention(const std::string& name, const AttentionOptions& given, Source where)
     : options(checked(name, given, where)),
-      qkv(name + ".qkv", to_heads(options, options.heads + 2 * options.kv_heads), where),
+      qkv(name + ".qkv", to_heads(options, options.heads + 2 * options.kv_heads, {options.dim}), where),
       proj(name + ".proj", from_heads(options), where),
       dropout(name + ".dropout", given.dropout, where) {}
-Tensor SelfAttention::operator()(Operand x, const std::optional<Operand>& mask, const Phase& phase) const {
+Tensor SelfAttention::operator()(Operand x, const OptionalOperand& mask, const Phase& phase) const {
+  const Call call = Call::layer("attention " + name_of(proj), arguments(x, mask), is_any_sequence);
   const int64_t queries = options.heads, keys = options.kv_heads;
   Tensor all = qkv(x, phase);
   Tensor q = heads_of(all, 0, 2 * keys), k = heads_of(all, queries, keys), v = heads_of(all, queries + keys, 0);
@@ -69,12 +80,12 @@ Tensor SelfAttention::operator()(Operand x, const std::optional<Operand>& mask, 
 
 CrossAttention::CrossAttention(const std::string& name, const AttentionOptions& given, Source where)
     : options(checked(name, given, where)),
-      q(name + ".q", to_heads(options, options.heads), where),
+      q(name + ".q", to_heads(options, options.heads, {options.dim}), where),
       kv(name + ".kv", to_heads(options, 2 * options.kv_heads), where),
       proj(name + ".proj", from_heads(options), where),
       dropout(name + ".dropout", given.dropout, where) {}
-Tensor CrossAttention::operator()(Operand x, Operand memory, const std::optional<Operand>& mask,
-                                  const Phase& phase) const {
+Tensor CrossAttention::operator()(Operand x, Operand memory, const OptionalOperand& mask, const Phase& phase) const {
+  const Call call = Call::layer("attention " + name_of(proj), arguments(x, mask), is_any_sequence);
   Tensor both = kv(memory, phase), k = heads_of(both, 0, options.kv_heads), v = heads_of(both, options.kv_heads, 0);
   return proj(attend(q(x, phase), k, v, {options.causal, mask, dropout}, phase).named("attention " + q.name), phase);
 }

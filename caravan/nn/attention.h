@@ -11,7 +11,7 @@ namespace caravan::nn {
 // Which positions a query sees.
 struct AttendOptions {
   bool causal = false;               // position s sees the positions t <= s
-  std::optional<Operand> mask{};     // true where s may see t: `..., s | t ->`, or with heads `..., s | t -> h, g`
+  OptionalOperand mask{};            // true where s may see t: `..., s | t ->`, or with heads `..., s | t -> h, g`
   std::optional<Dropout> dropout{};  // of the weights
 };
 // softmax(q k^T / sqrt(d)) v: queries `..., s | heads, d`, keys and values `..., t | heads, d`. With fewer heads of
@@ -36,7 +36,7 @@ struct SelfAttention {
   Dropout dropout;           // what is left out in training
   SelfAttention(const std::string& name, const AttentionOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const { return (*this)(x, std::nullopt, phase); }
-  Tensor operator()(Operand x, const std::optional<Operand>& mask, const Phase& phase = {}) const;
+  Tensor operator()(Operand x, const OptionalOperand& mask, const Phase& phase = {}) const;
 };
 // Queries from x by NAME.q, keys and values from the memory by NAME.kv; then NAME.proj.
 struct CrossAttention {
@@ -47,7 +47,7 @@ struct CrossAttention {
   Tensor operator()(Operand x, Operand memory, const Phase& phase = {}) const {
     return (*this)(x, memory, std::nullopt, phase);
   }
-  Tensor operator()(Operand x, Operand memory, const std::optional<Operand>& mask, const Phase& phase = {}) const;
+  Tensor operator()(Operand x, Operand memory, const OptionalOperand& mask, const Phase& phase = {}) const;
 };
 
 }  // namespace caravan::nn

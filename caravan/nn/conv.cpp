@@ -1,6 +1,7 @@
 #include "caravan/nn/conv.h"
 
 #include "caravan/base/error.h"
+#include "caravan/nn/advice.h"
 
 namespace caravan::nn {
 
@@ -34,6 +35,7 @@ Tensor finished(const Tensor& y, const Tensor& bias, const char* kind, const std
 }  // namespace
 
 Tensor conv2d(Operand x, Operand weight, const ConvolutionOptions& o) {
+  const Call call = Call::function("nn::conv2d", {{"x", x}, {"the weight", weight}}, is_image);
   const std::string in = windows(o.padding);
   if (o.groups == 1)
     return einsum(spec("... | " + in + ", ic; kh, kw, ic -> oc => ... | oh, ow, oc", x.where), x, weight,
@@ -42,6 +44,7 @@ Tensor conv2d(Operand x, Operand weight, const ConvolutionOptions& o) {
                 with(window_bindings(sizes_of(o)), {"g", o.groups}));
 }
 Tensor conv1d(Operand x, Operand weight, const ConvolutionOptions& o) {
+  const Call call = Call::function("nn::conv1d", {{"x", x}, {"the weight", weight}}, is_channels_in_time);
   const std::string in = window('t', o.padding);
   if (o.groups == 1)
     return einsum(spec("... | " + in + ", ic; kt, ic -> oc => ... | ot, oc", x.where), x, weight,
@@ -50,6 +53,7 @@ Tensor conv1d(Operand x, Operand weight, const ConvolutionOptions& o) {
                 with(window_bindings('t', sizes_of(o)), {"g", o.groups}));
 }
 Tensor transposed_conv2d(Operand x, Operand weight, const ConvolutionOptions& o) {
+  const Call call = Call::function("nn::transposed_conv2d", {{"x", x}, {"the weight", weight}}, is_image);
   return einsum(spec("... | oh, ow, ic; kh, kw, ic -> oc => ... | " + windows(o.padding) + ", oc", x.where), x, weight,
                 window_bindings(sizes_of(o)));
 }
@@ -57,6 +61,7 @@ Tensor transposed_conv2d(Operand x, Operand weight, const ConvolutionOptions& o)
 Conv2d::Conv2d(std::string n, const ConvOptions& o, Source where)
     : name(std::move(n)), options(o), weight(weight_of(name, o, where)), bias(bias_of(name, o, where)) {}
 Tensor Conv2d::operator()(Operand x, const Phase& phase) const {
+  const Call call = Call::layer("conv2d " + name, {{"x", x}}, is_image);
   Operand in(phase.in_precision(x), x.where);
   return finished(conv2d(in, phase.in_precision(weight), convolution(options)), bias, "conv2d ", name);
 }
@@ -64,6 +69,7 @@ Tensor Conv2d::operator()(Operand x, const Phase& phase) const {
 Conv1d::Conv1d(std::string n, const ConvOptions& o, Source where)
     : name(std::move(n)), options(o), weight(weight_of(name, o, where)), bias(bias_of(name, o, where)) {}
 Tensor Conv1d::operator()(Operand x, const Phase& phase) const {
+  const Call call = Call::layer("conv1d " + name, {{"x", x}}, is_channels_in_time);
   Operand in(phase.in_precision(x), x.where);
   return finished(conv1d(in, phase.in_precision(weight), convolution(options)), bias, "conv1d ", name);
 }
@@ -74,6 +80,7 @@ TransposedConv2d::TransposedConv2d(std::string n, const ConvOptions& o, Source w
     throw ConfigError("transposed convolution `" + name + "`" + where_text(where) + " cannot have .groups.");
 }
 Tensor TransposedConv2d::operator()(Operand x, const Phase& phase) const {
+  const Call call = Call::layer("transposed_conv2d " + name, {{"x", x}}, is_image);
   Operand in(phase.in_precision(x), x.where);
   return finished(transposed_conv2d(in, phase.in_precision(weight), convolution(options)), bias, "transposed_conv2d ",
                   name);
@@ -86,6 +93,7 @@ SeparableConv2d::SeparableConv2d(std::string n, const ConvOptions& o, Source whe
       pointwise(weight_of(name + ".pointwise", o, where)),
       bias(bias_of(name + ".pointwise", o, where)) {}
 Tensor SeparableConv2d::operator()(Operand x, const Phase& phase) const {
+  const Call call = Call::layer("separable_conv2d " + name, {{"x", x}}, is_image);
   Tensor each =
       einsum(spec("... | " + windows(options.padding) + ", c; kh, kw -> c => ... | oh, ow, c", x.where),
              phase.in_precision(x), phase.in_precision(depthwise), window_bindings(sizes_of(convolution(options))));
@@ -99,6 +107,7 @@ CausalConv1d::CausalConv1d(const std::string& name, const ConvOptions& o, Source
                       " pads the past by itself and has stride 1; leave out .padding and .stride.");
 }
 Tensor CausalConv1d::operator()(Operand x, const Phase& phase) const {
+  const Call call = Call::layer("causal_conv1d " + conv.name, {{"x", x}}, is_channels_in_time);
   const int64_t past = conv.options.dilation.h * (conv.options.kernel.h - 1);
   if (past == 0) return conv(x, phase);
   Tensor padded = einsum(spec("... | t, c => ... | " + std::to_string(past) + "^t, c", x.where), x);
@@ -122,17 +131,33 @@ RuntimeSpec pool_spec(const PoolOptions& o, const Operand& x) {
 }  // namespace
 
 Tensor MaxPool2d::operator()(Operand x) const {
+  const Call call = Call::layer(window_name("max_pool2d ", options), {{"x", x}}, is_image);
   return einmax(pool_spec(options, x), x, window_bindings(pool_sizes(options)))
       .named(window_name("max_pool2d ", options));
 }
 Tensor AvgPool2d::operator()(Operand x) const {
+  const Call call = Call::layer(window_name("avg_pool2d ", options), {{"x", x}}, is_image);
   const RuntimeSpec spec = pool_spec(options, x);
   const Bindings sizes = window_bindings(pool_sizes(options));
   if (!options.exclude_padding) return mean(spec, x, sizes).named(window_name("avg_pool2d ", options));
   return (einsum(spec, x, sizes) / einsum(spec, ones_like(x.tensor), sizes)).named(window_name("avg_pool2d ", options));
 }
 
+Tensor GlobalAvgPool2d::operator()(Operand x) const {
+  const Call call = Call::layer("global_avg_pool2d", {{"x", x}}, is_image);
+  return mean("... | h, w, c => ... | c", x);
+}
+Tensor GlobalMaxPool2d::operator()(Operand x) const {
+  const Call call = Call::layer("global_max_pool2d", {{"x", x}}, is_image);
+  return einmax("... | h, w, c => ... | c", x);
+}
+
+Tensor Flatten::operator()(Operand x) const {
+  const Call call = Call::layer("flatten", {{"x", x}}, is_image);
+  return einsum("... | h, w, c => ... | c&h&w", x);
+}
 Tensor FlattenConsecutive::operator()(Operand x) const {
+  const Call call = Call::layer("flatten_consecutive", {{"x", x}}, is_any_sequence);
   return last ? einsum("..., n | c => ... | n&c", x, {{"n", n}})
               : einsum("..., t&n | c => ..., t | n&c", x, {{"n", n}});
 }

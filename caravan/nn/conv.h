@@ -5,6 +5,7 @@
 
 #include "caravan/nn/phase.h"
 #include "caravan/nn/window.h"
+#include "caravan/tensor/call.h"
 
 namespace caravan::nn {
 
@@ -90,16 +91,16 @@ struct AvgPool2d {
 };
 // The mean of each channel over the whole image.
 struct GlobalAvgPool2d {
-  Tensor operator()(Operand x) const { return mean("... | h, w, c => ... | c", x); }
+  Tensor operator()(Operand x) const;
 };
 // The largest element of each channel over the whole image.
 struct GlobalMaxPool2d {
-  Tensor operator()(Operand x) const { return einmax("... | h, w, c => ... | c", x); }
+  Tensor operator()(Operand x) const;
 };
 
 // --- other shapes ---
 struct Flatten {  // of images, in PyTorch's order
-  Tensor operator()(Operand x) const { return einsum("... | h, w, c => ... | c&h&w", x); }
+  Tensor operator()(Operand x) const;
 };
 // Any rearrangement as a layer: Rearrange{"... | t, c => ... | t&c"}.
 struct Rearrange {

@@ -1,7 +1,9 @@
 #include "caravan/nn/embedding.h"
 
 #include "caravan/base/error.h"
+#include "caravan/nn/advice.h"
 #include "caravan/tensor/functions.h"
+#include "caravan/tensor/graph.h"
 
 namespace caravan::nn {
 
@@ -11,6 +13,7 @@ Embedding::Embedding(std::string n, const EmbeddingOptions& o, Source where) : n
   weight = param(name + ".weight", {.input = {o.num}, .output = {o.dim}, .init = o.init, .dtype = o.dtype}, where);
 }
 Tensor Embedding::operator()(Operand ids) const {
+  const Call call = Call::layer("embedding " + name, {{"the ids", ids}});
   return gather(Operand(weight, ids.where), ids).named("embedding " + name);
 }
 
@@ -23,6 +26,10 @@ Tensor angles(const Operand& x, const Tensor& t, const Dim& pairs, double base) 
 }  // namespace
 
 Tensor LearnedPositions::operator()(Operand x) const {
+  const int64_t most = table.weight.node().state()->input.extents.at(0).size;
+  const Call call = Call::layer("positions " + table.name, {{"x", x}}, [most](const CallRecord::Shapes& shapes) {
+    return is_sequence(shapes, most, "has " + std::to_string(most) + " positions (.num, the .ctx of a Gpt)");
+  });
   // A window of the size of x fits into the table, or inference refuses: on a device ids beyond it would be zeros.
   Dim steps;
   einsum(spec("rest+steps -> c => rest, steps, c", x.where), table.weight, {{"steps", steps}});
@@ -31,6 +38,7 @@ Tensor LearnedPositions::operator()(Operand x) const {
 }
 
 Tensor SinusoidalPositions::operator()(Operand x) const {
+  const Call call = Call::layer("sinusoidal_positions", {{"x", x}}, is_any_sequence);
   Dim steps, pairs;
   einsum("..., t | p&two => two", x, {{"t", steps}, {"p", pairs}, {"two", 2}});
   Tensor angle = angles(x, iota(steps), pairs, base);
@@ -38,6 +46,7 @@ Tensor SinusoidalPositions::operator()(Operand x) const {
 }
 
 Tensor rotary(Operand x, const RotaryOptions& o) {
+  const Call call = Call::function("nn::rotary", {{"x", x}});
   const char* split = o.halves ? "..., t | h, two&p => ..., t | two, h, p" : "..., t | h, p&two => ..., t | two, h, p";
   const char* merge = o.halves ? "..., t | two, h, p => ..., t | h, two&p" : "..., t | two, h, p => ..., t | h, p&two";
   Dim steps, pairs;

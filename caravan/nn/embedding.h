@@ -34,9 +34,9 @@ struct SinusoidalPositions {
 
 // Pairs of channels turn by the angle t / base^(p / pairs) (Su et al. 2021), in queries and keys `..., t | heads, c`.
 struct RotaryOptions {
-  double base = 10000;             // the slowest wave has this period, divided by 2 pi
-  bool halves = false;             // pair channel p with p + c/2, as Llama's checkpoints do; otherwise 2p with 2p + 1
-  std::optional<Operand> first{};  // the position of t = 0; a scalar
+  double base = 10000;      // the slowest wave has this period, divided by 2 pi
+  bool halves = false;      // pair channel p with p + c/2, as Llama's checkpoints do; otherwise 2p with 2p + 1
+  OptionalOperand first{};  // the position of t = 0; a scalar
 };
 Tensor rotary(Operand x, const RotaryOptions& options = {});  // x with its pairs of channels turned
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "caravan/nn/phase.h"
+#include "caravan/tensor/call.h"
 
 namespace caravan {
 
@@ -43,7 +44,10 @@ class Layer {
             return m(x.tensor);
         }) {}
 
-  Tensor operator()(Operand x, const Phase& phase = {}) const { return call_(x, phase); }
+  Tensor operator()(Operand x, const Phase& phase = {}) const {
+    const UserCode lines_of_the_model;
+    return call_(x, phase);
+  }
 
  private:
   std::function<Tensor(Operand, const Phase&)> call_;
@@ -68,6 +72,19 @@ struct Residual {
   Tensor operator()(Operand x, const Phase& phase = {}) const { return x + Operand(body(x, phase), x.where); }
 };
 
+// The model called with tensors, as if at this line and in evaluation.
+template <class Model, class... Inputs>
+Tensor called_at(Source where, const Model& model, const Inputs&... inputs) {
+  if constexpr (CalledWith<Model, std::conditional_t<true, Operand, Inputs>..., Phase>)
+    return model(Operand(inputs, where)..., Phase());
+  else if constexpr (CalledWith<Model, std::conditional_t<true, Operand, Inputs>...>)
+    return model(Operand(inputs, where)...);
+  else if constexpr (CalledWith<Model, Inputs..., Phase>)
+    return model(inputs..., Phase());
+  else
+    return model(inputs...);
+}
+
 // The names of the inputs of an outline.
 inline constexpr std::string_view kOutlineInputs[] = {"first input", "second input"};
 // Parameters or other states, in the order in which operations first use them.
@@ -76,33 +93,28 @@ std::vector<Tensor> leaves_of(const Tensor& outline, bool parameters);
 // The model called with inputs of which nothing is known: the graph has its parameters and states, whatever the sizes.
 // Ids are the inputs that every model accepts.
 template <class Model>
-Tensor outline(const Model& model) {
-  Tensor x = input(std::string(kOutlineInputs[0]), {.dtype = DType::i32}),
-         y = input(std::string(kOutlineInputs[1]), {.dtype = DType::i32});
-  const Phase phase;
-  if constexpr (CalledWith<Model, Tensor, Phase>)
-    return model(x, phase);
-  else if constexpr (CalledWith<Model, Tensor>)
-    return model(x);
-  else if constexpr (CalledWith<Model, Tensor, Tensor, Phase>)
-    return model(x, y, phase);
+Tensor outline(const Model& model, Source where) {
+  Tensor x = input(std::string(kOutlineInputs[0]), {.dtype = DType::i32}, where),
+         y = input(std::string(kOutlineInputs[1]), {.dtype = DType::i32}, where);
+  if constexpr (CalledWith<Model, Tensor, Phase> || CalledWith<Model, Tensor>)
+    return called_at(where, model, x);
   else
-    return model(x, y);
+    return called_at(where, model, x, y);
 }
 
 }  // namespace nn
 
 // Those of a layer or a user's own struct that is called like one, in the order of their first use.
 template <class Model>
-requires(!std::is_same_v<Model, Tensor> &&
-         !std::is_convertible_v<Model, std::vector<Tensor>>) std::vector<Tensor> parameters(const Model& model) {
-  return nn::leaves_of(nn::outline(model), true);
+requires(!std::is_same_v<Model, Tensor> && !std::is_convertible_v<Model, std::vector<Tensor>>)
+    std::vector<Tensor> parameters(const Model& model, Source where = Source::here()) {
+  return nn::leaves_of(nn::outline(model, where), true);
 }
 
 // The states that evaluating the model reads and training it updates, such as running statistics.
 template <class Model>
-std::vector<Tensor> buffers(const Model& model) {
-  return nn::leaves_of(nn::outline(model), false);
+std::vector<Tensor> buffers(const Model& model, Source where = Source::here()) {
+  return nn::leaves_of(nn::outline(model, where), false);
 }
 
 }  // namespace caravan

@@ -1,5 +1,7 @@
 #include "caravan/nn/linear.h"
 
+#include <fmt/format.h>
+
 #include "caravan/base/error.h"
 #include "caravan/tensor/functions.h"
 
@@ -11,6 +13,7 @@ Linear::Linear(std::string name, const LinearOptions& o, Source where) : name(st
   if (o.bias) bias = param(this->name + ".bias", {.output = o.output, .init = o.bias_init, .dtype = o.dtype}, where);
 }
 Tensor Linear::operator()(Operand x, const Phase& phase) const {
+  const Call call = Call::layer("linear " + name, {{"x", x}});
   Tensor y = phase.in_precision(weight)(Operand(phase.in_precision(x), x.where));
   return (bias.defined() ? y + bias : y).named("linear " + name);
 }
@@ -33,16 +36,18 @@ Swiglu::Swiglu(const std::string& name, const SwigluOptions& o, Source where)
       up(name + ".up", {.output = {o.hidden}, .bias = o.bias, .init = o.init, .dtype = o.dtype}, where),
       down(name + ".down", {.output = {o.output}, .bias = o.bias, .init = o.init, .dtype = o.dtype}, where) {}
 Tensor Swiglu::operator()(Operand x, const Phase& phase) const {
+  const Call call = Call::layer("swiglu " + gate.name, {{"x", x}});
   return down(silu(gate(x, phase)) * up(x, phase), phase);
 }
 
 Dropout::Dropout(std::string name, double rate, Source where) : name(std::move(name)), rate(rate) {
   if (!(rate >= 0 && rate < 1))
-    throw ConfigError("dropout `" + this->name + "`" + where_text(where) + " has the rate " + std::to_string(rate) +
-                      "; it must be at least 0 and below 1.");
+    throw ConfigError(fmt::format("dropout `{}`{} has the rate {}; it must be at least 0 and below 1.", this->name,
+                                  where_text(where), rate));
 }
 Tensor Dropout::operator()(Operand x, const Phase& phase) const {
   if (!phase.training() || rate == 0) return x.tensor;
+  const Call call = Call::layer("dropout " + name, {{"x", x}});
   Tensor kept = bernoulli(name, 1 - rate, {.like = x.tensor, .step = phase.step(name)}, x.where);
   return where(kept, x / (1 - rate), 0.0).named("dropout " + name);
 }

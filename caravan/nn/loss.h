@@ -22,10 +22,10 @@ enum class Reduction : uint8_t {
 // a mean over ids is divided by the weights of the targets that count; a mean over distributions by the number of
 // positions.
 struct CrossEntropyOptions {
-  Reduction reduction = Reduction::mean;   // how the values of all positions become one
-  std::optional<Operand> class_weights{};  // one for each class
-  double label_smoothing = 0;              // this share of each target is spread evenly over all classes
-  std::optional<int64_t> ignore{};         // positions with this id do not count
+  Reduction reduction = Reduction::mean;  // how the values of all positions become one
+  OptionalOperand class_weights{};        // one for each class
+  double label_smoothing = 0;             // this share of each target is spread evenly over all classes
+  std::optional<int64_t> ignore{};        // positions with this id do not count
 };
 // -log of the probability that softmax(logits) gives to the target.
 Tensor cross_entropy(Operand logits, Operand targets, const CrossEntropyOptions& options = {});
@@ -35,7 +35,7 @@ Tensor nll(Operand log_probabilities, Operand ids, const CrossEntropyOptions& op
 // Weights, and how elements become one number.
 struct LossOptions {
   Reduction reduction = Reduction::mean;  // how the values of all positions become one
-  std::optional<Operand> weights{};       // one for each element, or for each example
+  OptionalOperand weights{};              // one for each element, or for each example
 };
 Tensor mse(Operand prediction, Operand target, const LossOptions& options = {});  // the mean of (prediction - target)²
 Tensor mae(Operand prediction, Operand target, const LossOptions& options = {});  // the mean of |prediction - target|

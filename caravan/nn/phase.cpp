@@ -19,7 +19,8 @@ Phase evaluation(const PhaseOptions& options) {
 
 const Operand& Phase::step(const std::string& layer) const {
   if (options_.step) return *options_.step;
-  throw ConfigError("`" + layer + "` draws random numbers in training and needs a step: training({.step = step}).");
+  throw ConfigError("`" + layer + "`" + where_text(Source::call()) +
+                    " draws random numbers in training and needs a step: training({.step = step}).");
 }
 
 Tensor Phase::in_precision(Operand x) const {

@@ -16,9 +16,10 @@ namespace caravan::nn {
 
 // What a call of a model needs to know.
 struct PhaseOptions {
-  std::optional<Operand> step{};  // a scalar that changes from step to step; dropout needs one
+  OptionalOperand step{};  // a scalar that changes from step to step; dropout needs one
   std::optional<DType>
-      precision{};  // of products in linear maps, convolutions and attention; as they come if not given
+      precision{};         // of products in linear maps, convolutions and attention; as they come if not given
+  bool statistics = true;  // of batch norms follow in training; false: they stay as they are
 };
 
 // A cheap handle: copies of a training phase collect into the same updates.
@@ -26,9 +27,10 @@ class Phase {
  public:
   Phase() = default;  // evaluation, as precise as the parameters
 
-  bool training() const { return updates_ != nullptr; }  // otherwise this is an evaluation
-  const Operand& step(const std::string& layer) const;   // refused without one, naming the layer that needs it
-  Tensor in_precision(Operand x) const;                  // what products are computed from
+  bool training() const { return updates_ != nullptr; }          // otherwise this is an evaluation
+  bool keeps_statistics() const { return options_.statistics; }  // in training they follow
+  const Operand& step(const std::string& layer) const;           // refused without one, naming the layer that needs it
+  Tensor in_precision(Operand x) const;                          // what products are computed from
 
   // Layers with state read and write it here, so that a layer that is called twice updates twice.
   Tensor now(const Tensor& state) const;

@@ -1,6 +1,8 @@
 #include "caravan/nn/recurrent.h"
 
 #include "caravan/base/error.h"
+#include "caravan/nn/advice.h"
+#include "caravan/tensor/call.h"
 #include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
@@ -15,6 +17,13 @@ LinearOptions gates_of(const std::string& name, const RecurrentOptions& o, int64
 }
 // Sequences of just this length.
 Tensor whole(Operand x, int64_t context) { return einsum("..., t | ... => ..., t | ...", x, {{"t", context}}); }
+Call called(const char* kind, const Linear& ih, const Operand& x, const RecurrentOptions& o) {
+  const std::string name = ih.name.substr(0, ih.name.rfind('.'));  // NAME of NAME.ih
+  return Call::layer(
+      std::string(kind) + " " + name, {{"x", x}}, [context = o.context](const CallRecord::Shapes& shapes) {
+        return is_sequence(shapes, context, "takes sequences of just " + std::to_string(context) + " steps (.context)");
+      });
+}
 Tensor step_of(const Tensor& sequence, int64_t t) {
   return einsum(spec("..., " + std::to_string(t) + " | g, h => ... | g, h"), sequence);
 }
@@ -32,6 +41,7 @@ Lstm::Lstm(const std::string& name, const RecurrentOptions& o, Source where)
       ih(name + ".ih", gates_of(name, o, 4, where), where),
       hh(name + ".hh", gates_of(name, o, 4, where), where) {}
 Tensor Lstm::operator()(Operand x, const Phase& phase) const {
+  const Call call = called("lstm", ih, x, options);
   Tensor from_input = ih(Operand(whole(x, options.context), x.where), phase),
          h = zeros_like(gate(step_of(from_input, 0), 0)), c = h;
   std::vector<Tensor> steps;
@@ -49,6 +59,7 @@ Gru::Gru(const std::string& name, const RecurrentOptions& o, Source where)
       ih(name + ".ih", gates_of(name, o, 3, where), where),
       hh(name + ".hh", gates_of(name, o, 3, where), where) {}
 Tensor Gru::operator()(Operand x, const Phase& phase) const {
+  const Call call = called("gru", ih, x, options);
   Tensor from_input = ih(Operand(whole(x, options.context), x.where), phase),
          h = zeros_like(gate(step_of(from_input, 0), 0));
   std::vector<Tensor> steps;

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <unordered_set>
 
+#include "caravan/nn/advice.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan {
@@ -14,6 +15,12 @@ namespace {
 
 // Layers name what they give "kind name".
 bool is_layer_output(const Node& node) { return node.named && node.label.find(' ') != std::string::npos; }
+
+// Is it data, or an input that the host writes?
+bool is_given(const Node& node) {
+  if (std::holds_alternative<DataNode>(node.kind)) return true;
+  return node.state() && !node.state()->parameter && node.state()->init.kind == Init::Kind::none;
+}
 
 int64_t flops(const ir::Accumulation& a, const ir::Program& program) {
   if (!is_float(program.buffers[size_t(a.target)].dtype)) return 0;
@@ -56,6 +63,8 @@ ModelSummary summary(const Tensor& output) {
     out.rows.push_back(row);
     row = {};
   };
+  for (size_t b = 0; b < ir.buffers.size(); ++b)
+    if (is_given(tensors[b].node())) out.inputs.push_back({ir.buffers[b].name, ir.buffers[b].shape});
   for (const ir::Accumulation& a : ir.accumulations) {
     row.flops += flops(a, ir);
     for (const ir::Operand& operand : a.operands) {
@@ -86,6 +95,8 @@ std::ostream& operator<<(std::ostream& out, const ModelSummary& summary) {
                   const std::string& flops) {
     out << fmt::format("{:<{}}  {:<{}}  {:>12}  {:>10}\n", name, layer, output, shape, parameters, flops);
   };
+  for (const ModelSummary::Input& input : summary.inputs)
+    out << input.name << " is " << to_string(input.shape) << ": " << nn::in_words(input.shape) << "\n";
   line("layer", "output", "parameters", "flops");
   for (const auto& row : summary.rows)
     line(row.layer, to_string(row.output), std::to_string(row.parameters), short_number(row.flops));
@@ -94,7 +105,7 @@ std::ostream& operator<<(std::ostream& out, const ModelSummary& summary) {
              << short_bytes(summary.total.output_bytes) << "\n";
 }
 
-Tensor input_of(const std::string& shape, DType dtype) {
+Tensor input_of(const std::string& shape, DType dtype, Source where) {
   const Shape rows = parse_shape(shape);
   auto given = [](const Row& row) {
     Extents out;
@@ -102,7 +113,8 @@ Tensor input_of(const std::string& shape, DType dtype) {
     return GivenRow(std::move(out));
   };
   return input("input",
-               {.batch = given(rows.batch), .input = given(rows.input), .output = given(rows.output), .dtype = dtype});
+               {.batch = given(rows.batch), .input = given(rows.input), .output = given(rows.output), .dtype = dtype},
+               where);
 }
 
 }  // namespace caravan

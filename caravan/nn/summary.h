@@ -2,6 +2,7 @@
 //
 //     std::cout << summary(net, "32|28,28,1");
 //
+//     input is 32|28,28,1: 32 examples of 28 x 28 x 1 numbers
 //     layer                output            parameters      flops
 //     conv2d conv1         32|28,28,16              160      7.2 M
 //     ...
@@ -26,27 +27,35 @@ struct ModelSummary {
     int64_t parameters = 0, flops = 0;  // elements; operations on floats of one evaluation, a product and a sum are two
     int64_t parameter_bytes = 0, output_bytes = 0;  // the memory of both
   };
-  std::vector<Row> rows;  // in the order of computation
-  Row total;              // the sums of all rows
+  // What the model was given.
+  struct Input {
+    std::string name;  // of the input or of the data
+    Shape shape;       // its examples and their axes
+  };
+  std::vector<Input> inputs;  // in the order of their first use
+  std::vector<Row> rows;      // in the order of computation
+  Row total;                  // the sums of all rows
 };
 std::ostream& operator<<(std::ostream& out, const ModelSummary& summary);  // as a table
 
 ModelSummary summary(const Tensor& output);  // of a model, called
 
-template <class Model, std::same_as<Tensor>... Inputs>
-requires(sizeof...(Inputs) > 0 &&
-         (nn::CalledWith<Model, Inputs..., nn::Phase> || nn::CalledWith<Model, Inputs...>)) ModelSummary
-    summary(const Model& model, const Inputs&... inputs) {
-  if constexpr (nn::CalledWith<Model, Inputs..., nn::Phase>)
-    return summary(model(inputs..., nn::Phase()));
-  else
-    return summary(model(inputs...));
+template <class Model>
+requires(nn::CalledWith<Model, Tensor, nn::Phase> || nn::CalledWith<Model, Tensor>) ModelSummary
+    summary(const Model& model, const Tensor& input, Source where = Source::here()) {
+  return summary(nn::called_at(where, model, input));
+}
+template <class Model>
+requires(nn::CalledWith<Model, Tensor, Tensor, nn::Phase> || nn::CalledWith<Model, Tensor, Tensor>) ModelSummary
+    summary(const Model& model, const Tensor& first, const Tensor& second, Source where = Source::here()) {
+  return summary(nn::called_at(where, model, first, second));
 }
 
-Tensor input_of(const std::string& shape, DType dtype);  // "32|28,28,1"
+Tensor input_of(const std::string& shape, DType dtype, Source where);  // "32|28,28,1"
 template <class Model>
-ModelSummary summary(const Model& model, const std::string& input_shape, DType dtype = DType::f32) {
-  return summary(model, input_of(input_shape, dtype));
+ModelSummary summary(const Model& model, const std::string& input_shape, DType dtype = DType::f32,
+                     Source where = Source::here()) {
+  return summary(model, input_of(input_shape, dtype, where), where);
 }
 
 }  // namespace caravan

@@ -1,5 +1,6 @@
 #include "caravan/nn/transformer.h"
 
+#include "caravan/nn/advice.h"
 #include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
@@ -25,6 +26,8 @@ AttentionOptions causal(AttentionOptions o, bool is) {
 LinearOptions wide(const TransformerOptions& o) {
   return {.output = {o.hidden ? o.hidden : 4 * o.dim}, .init = o.init, .dtype = o.dtype};
 }
+// NAME of NAME.ln1
+std::string name_of(const LayerNorm& norm) { return norm.name.substr(0, norm.name.rfind('.')); }
 LinearOptions narrow(const TransformerOptions& o) { return {.output = {o.dim}, .init = o.init, .dtype = o.dtype}; }
 
 }  // namespace
@@ -39,7 +42,8 @@ EncoderBlock::EncoderBlock(const std::string& name, const TransformerOptions& o,
       activation(o.activation),
       drop1(name + ".drop1", o.dropout, where),
       drop2(name + ".drop2", o.dropout, where) {}
-Tensor EncoderBlock::operator()(Operand x, const std::optional<Operand>& mask, const Phase& phase) const {
+Tensor EncoderBlock::operator()(Operand x, const OptionalOperand& mask, const Phase& phase) const {
+  const Call call = Call::layer("encoder_block " + name_of(ln1), {{"x", x}}, is_any_sequence);
   x.tensor = added(x, pre_norm, ln1, drop1, phase, [&](Operand y) { return attn(y, mask, phase); });
   return added(x, pre_norm, ln2, drop2, phase, [&](Operand y) { return down(activation(up(y, phase), phase), phase); });
 }
@@ -57,8 +61,9 @@ DecoderBlock::DecoderBlock(const std::string& name, const TransformerOptions& o,
       drop1(name + ".drop1", o.dropout, where),
       drop2(name + ".drop2", o.dropout, where),
       drop3(name + ".drop3", o.dropout, where) {}
-Tensor DecoderBlock::operator()(Operand x, Operand memory, const std::optional<Operand>& memory_mask,
+Tensor DecoderBlock::operator()(Operand x, Operand memory, const OptionalOperand& memory_mask,
                                 const Phase& phase) const {
+  const Call call = Call::layer("decoder_block " + name_of(ln1), {{"x", x}, {"the memory", memory}}, is_any_sequence);
   x.tensor = added(x, pre_norm, ln1, drop1, phase, [&](Operand y) { return attn(y, phase); });
   x.tensor = added(x, pre_norm, ln2, drop2, phase, [&](Operand y) { return cross(y, memory, memory_mask, phase); });
   return added(x, pre_norm, ln3, drop3, phase, [&](Operand y) { return down(activation(up(y, phase), phase), phase); });
@@ -85,6 +90,7 @@ Gpt::Gpt(const GptOptions& o, const std::string& prefix, Source where)
                  LinearOptions{.output = {o.vocab}, .bias = o.head_bias, .init = o.init, .dtype = o.dtype}, where);
 }
 Tensor Gpt::operator()(Operand ids, const Phase& phase) const {
+  const Call call = Call::layer("gpt", {{"the ids", ids}});
   Operand x(dropout(pos(Operand(tok(ids), ids.where)), phase), ids.where);
   for (const EncoderBlock& block : blocks) x.tensor = block(x, phase);
   x.tensor = ln(x);

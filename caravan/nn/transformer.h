@@ -30,7 +30,7 @@ struct EncoderBlock {
   Dropout drop1, drop2;  // after the attention, after the feed-forward layer
   EncoderBlock(const std::string& name, const TransformerOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const { return (*this)(x, std::nullopt, phase); }
-  Tensor operator()(Operand x, const std::optional<Operand>& mask, const Phase& phase = {}) const;
+  Tensor operator()(Operand x, const OptionalOperand& mask, const Phase& phase = {}) const;
 };
 
 // Causal self-attention, attention to a memory, then up and down: NAME.{ln1, attn, ln2, cross, ln3, up, down}.
@@ -46,8 +46,7 @@ struct DecoderBlock {
   Tensor operator()(Operand x, Operand memory, const Phase& phase = {}) const {
     return (*this)(x, memory, std::nullopt, phase);
   }
-  Tensor operator()(Operand x, Operand memory, const std::optional<Operand>& memory_mask,
-                    const Phase& phase = {}) const;
+  Tensor operator()(Operand x, Operand memory, const OptionalOperand& memory_mask, const Phase& phase = {}) const;
 };
 
 // Ids `..., t |` to logits `..., t | vocab`: pre-norm blocks, learned positions, the GELU of GPT-2.

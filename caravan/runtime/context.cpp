@@ -7,7 +7,6 @@
 
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
-#include "caravan/ir/print.h"
 #include "caravan/ir/text.h"
 #include "caravan/plan/profile.h"
 #include "caravan/runtime/context_impl.h"
@@ -82,7 +81,8 @@ KnownShapes known_for(const Program& program, KnownShapes known,
 
 }  // namespace
 
-Context::Context(const ContextOptions& options) : impl_("a Context", std::make_shared<Impl>()) {
+Context::Context(const ContextOptions& options, Source where) : impl_("a Context", std::make_shared<Impl>()) {
+  const WrittenAt at(where);
   impl_->options = options;
   impl_->device = options.make_device ? options.make_device(options) : make_device(options);
   if (!impl_->device) throw ConfigError("the make_device of the ContextOptions gave no device.");
@@ -91,7 +91,8 @@ Context::Context(const ContextOptions& options) : impl_("a Context", std::make_s
 uint64_t Context::seed() const { return impl_->options.seed; }
 std::string Context::device() const { return impl_->device->name(); }
 
-Routine Context::compile(const Program& program) {
+Routine Context::compile(const Program& program, Source where) {
+  const WrittenAt written(where);
   auto is_input = [&](const std::string& name) { return impl_->is_input(name); };
   Inference inference(program, known_for(program, impl_->known(), is_input));
   auto routine = std::make_shared<Routine::Impl>();
@@ -207,7 +208,8 @@ void Routine::bind(const IndexValues& values) {
   }
 }
 
-void Routine::run(const IndexValues& values) {
+void Routine::run(const IndexValues& values, Source where) {
+  const WrittenAt at(where);
   bind(values);
   impl_->check_ready();
   try {
@@ -219,7 +221,8 @@ void Routine::run(const IndexValues& values) {
   impl_->note_run();
 }
 
-void Routine::run_steps(int64_t steps, const IndexValues& first) {
+void Routine::run_steps(int64_t steps, const IndexValues& first, Source where) {
+  const WrittenAt at(where);
   bind(first);
   if (steps < 0) throw StateError("`run_steps` was asked for " + std::to_string(steps) + " steps.");
   if (steps == 0) return;
@@ -232,7 +235,10 @@ void Routine::run_steps(int64_t steps, const IndexValues& first) {
   impl_->note_run();
 }
 
-Array Routine::read(const Tensor& observed) const { return impl_->executable->observed(observed_at(observed)); }
+Array Routine::read(const Tensor& observed, Source where) const {
+  const WrittenAt at(where);
+  return impl_->executable->observed(observed_at(observed));
+}
 
 size_t Routine::observed_at(const Tensor& observed) const {
   for (size_t i = 0; i < impl_->observed.size(); ++i) {
@@ -242,12 +248,12 @@ size_t Routine::observed_at(const Tensor& observed) const {
     return i;
   }
   throw StateError(
-      "`" + observed.node().label + "` (" + caravan::to_string(observed.node().where) +
+      "`" + describe(observed) + "` (" + caravan::to_string(observed.node().where) +
       ") is not observed by this program; add `& observe(tensor)` to it, or use Context::read for a state.");
 }
 
 const std::vector<std::string>& Routine::indices() const { return impl_->indices; }
-std::string Routine::to_string() const { return ir::readable(impl_->plan->program); }
+std::string Routine::to_string() const { return ir::to_string(impl_->plan->program); }
 const plan::Plan& Routine::plan() const {
   if (impl_->context->device->target()) return *impl_->plan;
   if (!impl_->shown)
@@ -255,7 +261,8 @@ const plan::Plan& Routine::plan() const {
         backend::plan_for(*impl_->context->device, impl_->plan->program, {impl_->context->options.passes_off});
   return *impl_->shown;
 }
-plan::Profile Routine::profile(const ProfileOptions& options) {
+plan::Profile Routine::profile(const ProfileOptions& options, Source where) {
+  const WrittenAt at(where);
   using Clock = std::chrono::steady_clock;
   bind(options.first);
   if (options.steps < 0) throw StateError("`profile` was asked for " + std::to_string(options.steps) + " steps.");
@@ -299,10 +306,11 @@ RoutineReport Routine::report() const {
   return {report.arena_bytes, report.kernels, std::move(report.sources), report.from_cache};
 }
 
-Array Context::eval(const Tensor& tensor, const IndexValues& values) {
-  return eval(std::vector<Tensor>{tensor}, values)[0];
+Array Context::eval(const Tensor& tensor, const IndexValues& values, Source where) {
+  return eval(std::vector<Tensor>{tensor}, values, where)[0];
 }
-std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const IndexValues& values) {
+std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const IndexValues& values, Source where) {
+  const WrittenAt at(where);
   Routine routine = compile(observe(tensors));
   routine.run(values);
   std::vector<Array> out;
@@ -318,7 +326,8 @@ std::shared_ptr<const plan::Plan> Context::plan(const Program& program) const {
   return backend::plan_for(*impl_->device, solved(program), {impl_->options.passes_off});
 }
 std::map<std::string, Shape> Context::shapes() const { return impl_->known(); }
-Shape Context::shape(const Tensor& tensor) {
+Shape Context::shape(const Tensor& tensor, Source where) {
+  const WrittenAt at(where);
   const Program program = observe(tensor);
   auto is_input = [&](const std::string& name) { return impl_->is_input(name); };
   return Inference(program, known_for(program, impl_->known(), is_input)).shape(tensor);
@@ -326,29 +335,33 @@ Shape Context::shape(const Tensor& tensor) {
 
 bool Context::has(const std::string& name) const { return impl_->device->has(name); }
 bool Context::is_input(const std::string& name) const { return impl_->is_input(name); }
-DType Context::dtype(const std::string& name) const {
-  return has(name) ? impl_->info.at(name).dtype : read(name).dtype();
+DType Context::dtype(const std::string& name, Source where) const {
+  return has(name) ? impl_->info.at(name).dtype : read(name, where).dtype();
 }
 std::vector<std::string> Context::names() const { return impl_->device->names(); }
 
 void Context::check_has(const std::string& name) const {
   if (has(name)) return;
-  std::string known;
-  for (const std::string& n : names()) known += (known.empty() ? " It has: " : ", ") + n;
-  throw StateError("the Context has no state `" + name +
-                   "`; it exists after a program that uses it was compiled, or after a write." +
-                   (known.empty() ? "" : known + "."));
+  const std::string meant = nearest(name, names()), known = joined(names());
+  throw StateError("the Context has no state `" + name + "`; " +
+                   (meant.empty() ? "it exists after a program that uses it was compiled, or after a write."
+                                  : "did you mean `" + meant + "`?") +
+                   (known.empty() ? "" : " It has: " + known + "."));
 }
 const std::string& Context::name_of(const Tensor& state) {
   if (const StateNode* s = state.node().state()) return s->name;
-  throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) +
+  throw StateError("`" + describe(state) + "` (" + to_string(state.node().where) +
                    ") is computed, not state: observe it in a program, or use eval.");
 }
-Array Context::read(const std::string& name) const {
+Array Context::read(const std::string& name, Source where) const {
+  const WrittenAt at(where);
   check_has(name);
   return impl_->device->read(name);
 }
-Array Context::read(const Tensor& state) const { return read(name_of(state)); }
+Array Context::read(const Tensor& state, Source where) const {
+  const WrittenAt at(where);
+  return read(name_of(state));
+}
 
 void Context::check_write(const std::string& name, const Array& value, const WriteOptions& options) const {
   auto at = impl_->info.find(name);
@@ -374,7 +387,8 @@ void Context::check_write(const std::string& name, const Array& value, const Wri
           "`" + name + "` is " + std::string(caravan::name(dtype)) + "; the value " + ir::number_text(v) +
           (can_hold(dtype, v) ? " would be rounded to " + ir::number_text(convert(dtype, v)) + "." : " does not fit."));
 }
-void Context::write(const std::string& name, const Array& value, const WriteOptions& options) {
+void Context::write(const std::string& name, const Array& value, const WriteOptions& options, Source where) {
+  const WrittenAt at(where);
   check_write(name, value, options);
   Impl::Info info{value.shape(), value.dtype(), false};
   info.created = options.create;
@@ -387,7 +401,8 @@ void Context::write(const std::string& name, const Array& value, const WriteOpti
     now.shape = *std::find_if(now.shapes.begin(), now.shapes.end(),
                               [&](const Shape& s) { return same_sizes(s, value.shape()); });
 }
-void Context::write(const std::map<std::string, Array>& values, const WriteOptions& options) {
+void Context::write(const std::map<std::string, Array>& values, const WriteOptions& options, Source where) {
+  const WrittenAt at(where);
   for (const auto& [name, value] : values) check_write(name, value, options);
   for (const auto& [name, value] : values) write(name, value, options);
 }
@@ -397,10 +412,11 @@ std::vector<std::string> Context::unused() const {
     if (!info.declared) out.push_back(name);
   return out;
 }
-void Context::write(const Tensor& state, const Array& value) {
+void Context::write(const Tensor& state, const Array& value, Source where) {
+  const WrittenAt at(where);
   const StateNode* s = state.node().state();
   if (!s)
-    throw StateError("`" + state.node().label + "` (" + to_string(state.node().where) +
+    throw StateError("`" + describe(state) + "` (" + to_string(state.node().where) +
                      ") is computed, not state: it cannot be written.");
   if (!impl_->info.count(s->name)) {
     check_given(*s, value.shape(), state.node().where);
@@ -422,7 +438,8 @@ void Context::write(const Tensor& state, const Array& value) {
   write(s->name, value);
 }
 
-void Context::reset(const std::string& optimizer) {
+void Context::reset(const std::string& optimizer, Source where) {
+  const WrittenAt at(where);
   std::vector<std::string> kept;
   std::set<std::string> others;
   for (const auto& [name, info] : impl_->info) {
@@ -437,10 +454,12 @@ void Context::reset(const std::string& optimizer) {
   ++impl_->resets;
 }
 
-void copy_state(const Context& from, Context& to, const std::string& name) {
+void copy_state(const Context& from, Context& to, const std::string& name, Source where) {
+  const WrittenAt at(where);
   to.write(name, from.read(name), {.create = true});
 }
-void copy_states(const Context& from, Context& to) {
+void copy_states(const Context& from, Context& to, Source where) {
+  const WrittenAt at(where);
   std::map<std::string, Array> values;
   for (const std::string& name : from.names()) values.emplace(name, from.read(name));
   to.write(values, {.create = true});  // also what only a program that comes later has

@@ -80,15 +80,18 @@ class Context;
 // A program ready to run in one Context. Observed values are those of the last run.
 class Routine {
  public:
-  void run(const IndexValues& values = {});  // every index of the program must be bound, inside its range
+  // Every index of the program must be bound, inside its range.
+  void run(const IndexValues& values = {}, Source where = Source::here());
   // `steps` runs without coming back to the caller: after each, every index goes up by one, and one with a range starts
   // again at 0 when it reaches the end. So run_steps(6400, {{batch, 0}, {step, 0}}) is 80 epochs of 80 batches.
-  void run_steps(int64_t steps, const IndexValues& first = {});
-  Array read(const Tensor& observed) const;  // refused for a tensor that the program does not observe, and before a run
+  void run_steps(int64_t steps, const IndexValues& first = {}, Source where = Source::here());
+  // Refused for a tensor that the program does not observe, and before a run.
+  Array read(const Tensor& observed, Source where = Source::here()) const;
   // Into the caller's memory, converted as by `cast`; refused where the number of elements is another.
   template <class T>
-  void read(const Tensor& observed, std::span<T> out) const {
+  void read(const Tensor& observed, std::span<T> out, Source where = Source::here()) const {
     static_assert(kKeptAsIs<T>, "a result cannot be read as numbers of this type");
+    const WrittenAt at(where);
     read_to(observed, dtype_of<T>(), out.data(), int64_t(out.size()));
   }
 
@@ -100,7 +103,7 @@ class Routine {
   const plan::Plan& plan() const;
   // Where the time of a step goes (plan/profile.h): runs steps as run_steps does, with a clock read after every kernel,
   // and as many without it. The states are then those after all of these steps. For devices that run a plan's kernels.
-  plan::Profile profile(const ProfileOptions& options = {});
+  plan::Profile profile(const ProfileOptions& options = {}, Source where = Source::here());
 
  private:
   friend class Context;
@@ -115,63 +118,76 @@ class Routine {
 // Named state, and the device that runs programs on it.
 class Context {
  public:
-  explicit Context(const ContextOptions& options = {});
+  explicit Context(const ContextOptions& options = {}, Source where = Source::here());
 
   // Infers shapes, initialises the states that have an initialiser, and prepares the program. On failure nothing
   // changes.
-  Routine compile(const Program& program);
+  Routine compile(const Program& program, Source where = Source::here());
 
   // The value of a tensor, or of several, with the states as they are now. Compiles what was not evaluated before.
-  Array eval(const Tensor& tensor, const IndexValues& values = {});
-  std::vector<Array> eval(const std::vector<Tensor>& tensors, const IndexValues& values = {});
+  Array eval(const Tensor& tensor, const IndexValues& values = {}, Source where = Source::here());
+  std::vector<Array> eval(const std::vector<Tensor>& tensors, const IndexValues& values = {},
+                          Source where = Source::here());
   // Compiles a program and runs it once.
-  void run(const Program& program, const IndexValues& values = {}) { compile(program).run(values); }
-  Shape shape(const Tensor& tensor);                 // inferred with the Context's states; computes nothing
-  ir::Program solved(const Program& program) const;  // likewise: what a plan is made of
+  void run(const Program& program, const IndexValues& values = {}, Source where = Source::here()) {
+    compile(program, where).run(values, where);
+  }
+  Shape shape(const Tensor& tensor, Source where = Source::here());      // by the Context's states; computes nothing
+  ir::Program solved(const Program& program) const;                      // likewise: what a plan is made of
   std::shared_ptr<const plan::Plan> plan(const Program& program) const;  // likewise: what compile() would run
 
   // State by tensor or by name.
-  Array read(const Tensor& state) const;
-  Array read(const std::string& name) const;
+  Array read(const Tensor& state, Source where = Source::here()) const;
+  Array read(const std::string& name, Source where = Source::here()) const;
   // Into the caller's memory, converted as by `cast`; refused where the number of elements is another.
   template <class T>
-  void read(const Tensor& state, std::span<T> out) const {
-    read(name_of(state), out);
+  void read(const Tensor& state, std::span<T> out, Source where = Source::here()) const {
+    const WrittenAt at(where);
+    read(name_of(state), out, where);
   }
   template <class T>
-  void read(const std::string& name, std::span<T> out) const {
+  void read(const std::string& name, std::span<T> out, Source where = Source::here()) const {
     static_assert(kKeptAsIs<T>, "a state cannot be read as numbers of this type");
+    const WrittenAt at(where);
     read_to(name, dtype_of<T>(), out.data(), int64_t(out.size()));
   }
   // The state where it lies, without a copy if the device has it in memory as it was declared: valid until a program
   // assigns it, a write changes it or the Context goes.
-  Array view(const Tensor& state) const { return view(name_of(state)); }
-  Array view(const std::string& name) const;
-  void write(const Tensor& state, const Array& value);  // shape and precision must fit
+  Array view(const Tensor& state, Source where = Source::here()) const {
+    const WrittenAt at(where);
+    return view(name_of(state), where);
+  }
+  Array view(const std::string& name, Source where = Source::here()) const;
+  void write(const Tensor& state, const Array& value, Source where = Source::here());  // shape and precision must fit
   // By name: before the first program any name is taken, for the programs to come; after that only names that a program
   // or a write has made known. A program is refused if a name that none declares looks like a slip for a state of its
   // own that nothing was written to. `create` takes a name as it is, for a program that comes later.
-  void write(const std::string& name, const Array& value, const WriteOptions& options = {});
-  void write(const std::map<std::string, Array>& values, const WriteOptions& options = {});  // all, or none where one
-                                                                                             // does not fit
+  void write(const std::string& name, const Array& value, const WriteOptions& options = {},
+             Source where = Source::here());
+  // All, or none where one does not fit.
+  void write(const std::map<std::string, Array>& values, const WriteOptions& options = {},
+             Source where = Source::here());
   // From the caller's memory: the numbers of a state whose sizes are known, in memory order. write(x, floats).
   template <Numbers Values>
-  void write(const Tensor& state, const Values& values) {
+  void write(const Tensor& state, const Values& values, Source where = Source::here()) {
+    const WrittenAt at(where);
     write(state, viewed(shape_to_write(state, int64_t(std::size(values))), values));
   }
   template <Numbers Values>
-  void write(const std::string& name, const Values& values) {
+  void write(const std::string& name, const Values& values, Source where = Source::here()) {
+    const WrittenAt at(where);
     write(name, viewed(shape_to_write(name, int64_t(std::size(values))), values));
   }
   std::vector<std::string> unused() const;  // names that were written and that no program of this Context declares
   // Gives all states that an optimiser of this name (`adam`, or its .name) keeps their initial values, so that training
   // begins anew from the weights as they are; then the next optimiser that uses them has them. Averages likewise.
-  void reset(const std::string& optimizer);
+  void reset(const std::string& optimizer, Source where = Source::here());
   bool has(const std::string& name) const;       // whether a state of this name has a value
   bool is_input(const std::string& name) const;  // without an initialiser, and assigned by no program of this Context
-  DType dtype(const std::string& name) const;    // as declared, whatever precision the device computes with
-  std::vector<std::string> names() const;        // of the states that have a value
-  std::map<std::string, Shape> shapes() const;   // of the states that have a value
+  // As declared, whatever precision the device computes with.
+  DType dtype(const std::string& name, Source where = Source::here()) const;
+  std::vector<std::string> names() const;       // of the states that have a value
+  std::map<std::string, Shape> shapes() const;  // of the states that have a value
 
   // A Context for another thread, which has the states of this one but for its inputs, without copying them, and can
   // neither write nor assign them; inputs, results and everything else are its own. A program that this one has a
@@ -204,7 +220,7 @@ class Context {
 
 // State from one Context to another by name, whatever their devices: train on one, look on the other, go on.
 // Shapes and precisions must fit, as for a write; where one does not, nothing is copied.
-void copy_state(const Context& from, Context& to, const std::string& name);
-void copy_states(const Context& from, Context& to);  // all that `from` has
+void copy_state(const Context& from, Context& to, const std::string& name, Source where = Source::here());
+void copy_states(const Context& from, Context& to, Source where = Source::here());  // all that `from` has
 
 }  // namespace caravan

@@ -37,7 +37,8 @@ void Routine::read_to(const Tensor& observed, DType dtype, void* out, int64_t co
   }
 }
 
-Array Context::view(const std::string& name) const {
+Array Context::view(const std::string& name, Source where) const {
+  const WrittenAt at(where);
   check_has(name);
   const void* memory = impl_->device->memory(name);
   if (!memory) return impl_->device->read(name);

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "caravan/base/error.h"
+#include "caravan/tensor/call.h"
 
 namespace caravan {
 
@@ -49,6 +50,7 @@ struct Traces {
                                   .dtype = a.dtype()},
                                  where));
     }
+    const UserCode lines_of_the_function;
     out.program = trace(out.inputs);
     return by_kind.emplace(kind, std::move(out)).first->second;
   }
@@ -76,9 +78,11 @@ Function Function::in(Context other) const {
   return Function(std::make_shared<Impl>(Impl{std::move(other), impl_->traces}));
 }
 
+Source Function::made_at() const { return impl_->traces->where; }
 int Function::sizes() const { return int(impl_->compiled.size()); }
 
-std::vector<Array> Function::run(const std::vector<Array>& arguments, const IndexValues& values) {
+std::vector<Array> Function::run(const std::vector<Array>& arguments, const IndexValues& values, Source where) {
+  const WrittenAt written(where);
   const std::string kind = kind_of(arguments);
   auto at = impl_->compiled.find(kind);
   if (at == impl_->compiled.end()) {
@@ -101,8 +105,9 @@ Array Function::first_of(const std::vector<Array>& results) {
   return results[0];
 }
 
-void Function::refuse_count(size_t given) {
-  throw StateError("a Function was called with " + std::to_string(given) + (given == 1 ? " array" : " arrays") +
+void Function::refuse_count(size_t given, Source where) {
+  throw StateError("a Function" + where_text(where) + " was called with " + std::to_string(given) +
+                   (given == 1 ? " array" : " arrays") +
                    ", but what it was made of cannot be called with so many tensors.");
 }
 

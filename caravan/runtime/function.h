@@ -28,16 +28,18 @@ class Function {
   // observed.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, Function>) Function(Context ctx, F f, Source where = Source::here())
-      : Function(std::move(ctx), Trace([f = std::move(f)](const std::vector<Tensor>& x) { return traced(f, x); }),
+      : Function(std::move(ctx),
+                 Trace([f = std::move(f), where](const std::vector<Tensor>& x) { return traced(f, x, where); }),
                  where) {}
 
   // The value of the first tensor that it observes: a prediction, the loss of a training step.
   template <std::convertible_to<Array>... Arrays>
   Array operator()(const Arrays&... arguments) {
-    return first_of(run({Array(arguments)...}));
+    return first_of(run({Array(arguments)...}, {}, made_at()));
   }
   // All that it observes. `values` binds the indices that it uses: step.run({x, y}, {{epoch, 3}}).
-  std::vector<Array> run(const std::vector<Array>& arguments, const IndexValues& values = {});
+  std::vector<Array> run(const std::vector<Array>& arguments, const IndexValues& values = {},
+                         Source where = Source::here());
 
   // The same function in another Context, such as a reader of the first (Context::reader) for another thread.
   Function in(Context other) const;
@@ -48,8 +50,9 @@ class Function {
   struct Impl;
   Function(Context ctx, Trace trace, Source where);
   explicit Function(std::shared_ptr<Impl> impl) : impl_("a Function", std::move(impl)) {}
+  Source made_at() const;
   static Array first_of(const std::vector<Array>& results);
-  [[noreturn]] static void refuse_count(size_t given);
+  [[noreturn]] static void refuse_count(size_t given, Source where);
 
   static Program program_of(Program program) { return program; }
   static Program program_of(const Tensor& tensor) { return observe(tensor); }
@@ -57,23 +60,28 @@ class Function {
 
   template <size_t>
   using EachTensor = const Tensor&;
+  template <size_t>
+  using EachOperand = Operand;
+  // Models that take operands are called as if at `where`, which messages then name.
   template <class F, size_t... I>
-  static Program called(const F& f, const std::vector<Tensor>& x, std::index_sequence<I...>) {
-    if constexpr (std::is_invocable_v<const F&, EachTensor<I>...>)
+  static Program called(const F& f, const std::vector<Tensor>& x, Source where, std::index_sequence<I...>) {
+    if constexpr (std::is_invocable_v<const F&, EachOperand<I>...>)
+      return program_of(f(Operand(x[I], where)...));
+    else if constexpr (std::is_invocable_v<const F&, EachTensor<I>...>)
       return program_of(f(x[I]...));
     else if constexpr (!std::is_invocable_v<const F&, EachTensor<I>..., const Tensor&> && requires { f(x[I]..., {}); })
       return program_of(f(x[I]..., {}));  // a model that must be given a phase: evaluation
     else
-      refuse_count(sizeof...(I));
+      refuse_count(sizeof...(I), where);
   }
   template <class F>
-  static Program traced(const F& f, const std::vector<Tensor>& x) {
+  static Program traced(const F& f, const std::vector<Tensor>& x, Source where) {
     switch (x.size()) {
-      case 1: return called(f, x, std::make_index_sequence<1>());
-      case 2: return called(f, x, std::make_index_sequence<2>());
-      case 3: return called(f, x, std::make_index_sequence<3>());
-      case 4: return called(f, x, std::make_index_sequence<4>());
-      default: refuse_count(x.size());
+      case 1: return called(f, x, where, std::make_index_sequence<1>());
+      case 2: return called(f, x, where, std::make_index_sequence<2>());
+      case 3: return called(f, x, where, std::make_index_sequence<3>());
+      case 4: return called(f, x, where, std::make_index_sequence<4>());
+      default: refuse_count(x.size(), where);
     }
   }
 

@@ -13,7 +13,9 @@
 
 namespace caravan::shape {
 
-std::string describe(const Origin& origin) { return "`" + origin.text + "`" + where_text(origin.where); }
+std::string describe(const Origin& origin) {
+  return "`" + (origin.call.empty() ? origin.text : origin.call) + "`" + where_text(origin.where);
+}
 
 std::string describe_row(const System& system, RowId row) {
   const RowInfo& info = system.rows[size_t(row)];
@@ -362,10 +364,32 @@ class RankSolver {
     }
     throw ShapeError(out);
   }
+  // How the names of a spec are read, which may not be what was meant.
+  static std::string about_names(const std::string& spec) {
+    if (spec.find("=>") == spec.npos) return "";
+    if (spec.find_first_of(",*+^&<") != spec.npos) return "; this spec separates names by commas, so `ij` is one axis";
+    for (size_t from = 0; from < spec.size(); ++from) {
+      if (!is_letter(spec[from])) continue;
+      size_t to = from, count = 0;
+      for (; to < spec.size() && (is_letter(spec[to]) || is_digit(spec[to])); ++to)
+        count += is_letter(spec[to]) || !is_digit(spec[to - 1]);
+      const std::string word = spec.substr(from, to - from);
+      const bool of_row = from > 0 && spec[from - 1] == '.';  // ..name..
+      if (count > 1 && !of_row)
+        return "; this spec has no comma, so every letter is an axis and every number an index: `" + word + "` is " +
+               std::to_string(count) + " of them; with a comma anywhere, as in `" + word + ",`, names may be longer";
+      from = to;
+    }
+    return "";
+  }
+  static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
   [[noreturn]] void refuse_infinite(OriginId origin) {
-    throw ShapeError(
+    throw MisfitError(
         "infinite row in " + describe(system_.origins[size_t(origin)]) +
-        ": a row of axes would have to contain itself and more; check which tensors share a row variable.");
+            ": a row of axes would have to contain itself and more; check which tensors share a row variable.",
+        origin);
   }
   [[noreturn]] void refuse_ranks(RowId row, int a, int b, OriginId origin) {
     const Origin& op = system_.origins[size_t(origin)];
@@ -376,11 +400,10 @@ class RankSolver {
     if (setter >= 0 && setter != origin) text += "; the number was set by " + describe(system_.origins[size_t(setter)]);
     OriginId owner = system_.rows[size_t(row)].origin;
     if (owner != origin && owner != setter) text += "; they meet in " + describe_row(system_, row);
-    bool identifiers = op.text.find_first_of(",*+^&<") != op.text.npos && op.text.find("=>") != op.text.npos;
-    if (identifiers) text += "; this spec separates names by commas, so `ij` is one axis";
-    if (op.text.find(" * ") != op.text.npos || op.text == "mul")
+    if (op.call.empty()) text += about_names(op.text);
+    if (op.call.empty() && (op.text.find(" * ") != op.text.npos || op.text == "mul"))
       text += ". To apply a linear map write w(x), not w * x";
-    throw ShapeError(text + ".");
+    throw MisfitError(text + ".", origin);
   }
 
   const System& system_;

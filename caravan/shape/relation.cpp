@@ -5,12 +5,13 @@
 #include <map>
 
 #include "caravan/base/error.h"
+#include "caravan/base/names.h"
 
 namespace caravan::shape {
 
 void refuse_spec(std::string_view text, int column, const char* problem) {
-  throw SpecError(std::string("spec error: ") + problem + ", at column " + std::to_string(column) + "\n  " +
-                  std::string(text) + "\n  " + std::string(size_t(column) - 1, ' ') + "^");
+  throw SpecError("spec error" + where_text(Source::call()) + ": " + problem + ", at column " + std::to_string(column) +
+                  "\n  " + std::string(text) + "\n  " + std::string(size_t(column) - 1, ' ') + "^");
 }
 
 std::string unnamed_row(RowKind kind) { return "..." + std::string(name(kind)); }
@@ -122,7 +123,12 @@ class SpecReader {
   }
   SizeOf find_or_refuse(const std::string& name) const {
     if (auto found = find(name)) return *found;
-    refuse("`" + name + "` is bound or captured but does not stand in the spec.");
+    std::vector<std::string> known;
+    for (const auto& [axis, id] : iterators_) known.push_back(axis);
+    for (const auto& [variable, id] : row_variables_) known.push_back(variable);
+    const std::string meant = nearest(name, known);
+    refuse("`" + name + "` is bound or captured but does not stand in the spec" +
+           (meant.empty() ? "." : "; did you mean `" + meant + "`?"));
   }
 
   void bind(const Binding& binding) {
@@ -221,13 +227,25 @@ class SpecReader {
       bad("has no comparison");
   }
 
+  // Does the result put one operand behind another, as concat does?
+  bool joins_operands() const {
+    if (spec_.operands() < 2) return false;
+    auto is_parts = [](const AxisSyntax& axis) { return axis.kind == AxisSyntax::Kind::parts; };
+    return std::any_of(std::begin(spec_.result().rows), std::end(spec_.result().rows), [&](const RowSyntax& row) {
+      return std::ranges::any_of(spec_.before(row), is_parts) || std::ranges::any_of(spec_.after(row), is_parts);
+    });
+  }
+
   // A clause chooses one named part of every concatenation in its slots. A part's iterator is active iff it is chosen
   // wherever it stands as a part; the choice is possible iff every other axis uses active iterators only.
   void find_clauses() {
     if (use_ == SpecUse::product) {
       std::vector<bool> all(out_.slots.size(), true);
       add_clauses(all, -1);
-      if (out_.clauses.empty()) refuse("no part of the concatenation reaches the result.");
+      if (out_.clauses.empty())
+        refuse(joins_operands() ? "its operands would be multiplied; to put one behind the other, write concat(\"" +
+                                      out_.text + "\", ..)."
+                                : "no part of the concatenation reaches the result.");
       return;
     }
     for (int operand = 0; operand < out_.result; ++operand) {

@@ -283,8 +283,9 @@ class AxisSolver {
   }
 
   [[noreturn]] void refuse(const Arithmetic& rule, const std::string& problem) {
-    throw ShapeError("in " + describe(system_.origins[size_t(rule.origin)]) + ", axis `" +
-                     system_.axes[size_t(rule.whole)].first + "`: " + problem);
+    const Origin& origin = system_.origins[size_t(rule.origin)];
+    const std::string axis = origin.call.empty() ? ", axis `" + system_.axes[size_t(rule.whole)].first + "`" : "";
+    throw MisfitError("in " + describe(origin) + axis + ": " + problem, rule.origin);
   }
 
   // valid: out = floor((in + 2P - offset - (d(k-1)+1)) / s) + 1;  same: out = ceil(in / s)
@@ -422,11 +423,13 @@ class AxisSolver {
       if (n < 0 || i.index < n) continue;
       const std::string op = describe(system_.origins[size_t(i.origin)]);
       if (i.range)
-        throw ShapeError("in " + op + ": the index runs to " + std::to_string(i.index) +
-                         ", but the sliced axis has size " + std::to_string(n) + " (" + describe_setter(at(i.axis)) +
-                         ").");
-      throw ShapeError("in " + op + ": the fixed index " + std::to_string(i.index) + " is beyond the axis of size " +
-                       std::to_string(n) + " (" + describe_setter(at(i.axis)) + ").");
+        throw MisfitError("in " + op + ": the index runs to " + std::to_string(i.index) +
+                              ", but the sliced axis has size " + std::to_string(n) + " (" +
+                              describe_setter(at(i.axis)) + ").",
+                          i.origin);
+      throw MisfitError("in " + op + ": the fixed index " + std::to_string(i.index) + " is beyond the axis of size " +
+                            std::to_string(n) + " (" + describe_setter(at(i.axis)) + ").",
+                        i.origin);
     }
     std::string parameters;
     std::set<std::pair<OriginId, RowKind>> seen;
@@ -448,7 +451,7 @@ class AxisSolver {
         const auto& [axis_name, origin] = system_.axes[a];
         throw UnsizedAxisError("in " + describe(system_.origins[size_t(origin)]) + ": the size of " +
                                    (axis_name.empty() ? "an axis" : "`" + axis_name + "`") + " is not determined",
-                               axis_name.empty() ? "n" : axis_name);
+                               axis_name.empty() ? "n" : axis_name, origin);
       }
     for (size_t r = 0; r < axes_.size(); ++r)
       for (AxisId a : axes_[r])
@@ -553,10 +556,11 @@ class AxisSolver {
                        ", but " + side(b, size_b, from_b) + ".";
     if (size_a == 1 || size_b == 1)
       text += " A 1 that was given does not stretch; a kept reduction (`0` in the result of a spec) does.";
-    const std::string& op = system_.origins[size_t(meeting_origin(a, b, from_b))].text;
-    if (op.find(" * ") != op.npos && (of_linear_map(a) || of_linear_map(b)))
+    const OriginId met = meeting_origin(a, b, from_b);
+    const Origin& op = system_.origins[size_t(met)];
+    if (op.call.empty() && op.text.find(" * ") != op.text.npos && (of_linear_map(a) || of_linear_map(b)))
       text += " To apply a linear map write w(x), not w * x.";
-    throw ShapeError(text);
+    throw MisfitError(text, met);
   }
 
   const System& system_;

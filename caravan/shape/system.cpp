@@ -5,8 +5,8 @@
 
 namespace caravan::shape {
 
-OriginId System::add_origin(std::string text, Source where) {
-  origins.push_back({std::move(text), where});
+OriginId System::add_origin(std::string text, Source where, std::string call) {
+  origins.push_back({std::move(text), where, std::move(call)});
   return OriginId(origins.size()) - 1;
 }
 RowId System::add_row(RowKind kind, OriginId origin, Owner owner) {

@@ -25,6 +25,7 @@ using OriginId = int;
 struct Origin {
   std::string text;
   Source where;
+  std::string call{};  // of the library, which the user wrote in place of the operation: "linear fc1"
 };
 
 // How a tensor takes part in pointwise operations, which decides how open rows close.
@@ -100,7 +101,7 @@ struct Instance {
 
 class System {
  public:
-  OriginId add_origin(std::string text, Source where);
+  OriginId add_origin(std::string text, Source where, std::string call = "");
   RowId add_row(RowKind kind, OriginId origin, Owner owner = Owner::none);
   AxisId add_axis(std::string name, OriginId origin);
   AxisId axis_of(const DimRef& dim);  // one variable per captured size
@@ -148,11 +149,21 @@ struct Solution {
   Row row(RowId row) const;
 };
 
-// An axis of a spec whose size nothing determines.
-class UnsizedAxisError : public ShapeError {
+// Constraints that contradict each other, or do not suffice, and the operation in which they met.
+class MisfitError : public ShapeError {
  public:
-  UnsizedAxisError(std::string problem, std::string axis)
-      : ShapeError(problem + "; bind it at the call, {\"" + axis + "\", n}, or size a tensor that has it."),
+  MisfitError(const std::string& message, OriginId at) : ShapeError(message), at_(at) {}
+  OriginId at() const { return at_; }
+
+ private:
+  OriginId at_;
+};
+
+// An axis of a spec whose size nothing determines.
+class UnsizedAxisError : public MisfitError {
+ public:
+  UnsizedAxisError(std::string problem, std::string axis, OriginId at)
+      : MisfitError(problem + "; bind it at the call, {\"" + axis + "\", n}, or size a tensor that has it.", at),
         problem_(std::move(problem)),
         axis_(std::move(axis)) {}
   const std::string& problem() const { return problem_; }  // without the advice

@@ -8,8 +8,13 @@
 
 namespace caravan {
 
+void refuse_undefined(Source where) {
+  throw UserError("an undefined Tensor was used" + where_text(where) +
+                  "; assign it before (Tensor x = param(\"x\"), ...).");
+}
+
 const Node& Tensor::node() const {
-  if (!node_) throw UserError("an undefined Tensor was used; assign it before (Tensor x = param(\"x\"), ...).");
+  if (!node_) refuse_undefined(Source::call());
   return *node_;
 }
 DType Tensor::dtype() const { return node().dtype; }
@@ -18,7 +23,7 @@ const std::string& Tensor::name() const { return node().label; }
 // Children are handed to a list that the outermost destructor empties, so that the depth of the graph is not the depth
 // of the stack.
 Node::~Node() {
-  using Pending = std::vector<std::shared_ptr<const void>>;  // nodes and custom gradients
+  using Pending = std::vector<std::shared_ptr<const void>>;  // nodes, custom gradients and links
   thread_local Pending* pending = nullptr;
   auto give = [](Pending& list, Tensor& tensor) {
     if (tensor.defined()) list.push_back(tensor.handle()), tensor = Tensor();
@@ -30,6 +35,7 @@ Node::~Node() {
         kind,
         [&](AccumulateNode& n) {
           for (auto& o : n.operands) give(list, o.tensor);
+          list.push_back(std::move(n.link));  // its call has tensors too
         },
         [&](StateNode& n) { give(list, n.like); }, [&](RandomNode& n) { give(list, n.like), give(list, n.step); },
         [](auto&) {});
@@ -187,7 +193,7 @@ Tensor make_store(std::shared_ptr<const Link> link, int clause, std::shared_ptr<
 namespace {
 
 std::shared_ptr<const Link> link_to(shape::RelationRef relation, Source where) {
-  return std::make_shared<const Link>(Link{std::move(relation), where});
+  return std::make_shared<const Link>(Link{std::move(relation), where, Call::current()});
 }
 
 // Pointwise relations and the bodies of single ops are patterns that all graphs share.
@@ -208,7 +214,7 @@ std::shared_ptr<const ir::Body> shared(ir::Body body) { return std::make_shared<
 
 std::vector<AccumulateNode::Attached> attach(const std::vector<Operand>& operands) {
   std::vector<AccumulateNode::Attached> out;
-  for (size_t i = 0; i < operands.size(); ++i) operands[i].tensor.node(), out.push_back({operands[i].tensor, int(i)});
+  for (size_t i = 0; i < operands.size(); ++i) out.push_back({operands[i].tensor, int(i)});
   return out;
 }
 
@@ -330,6 +336,7 @@ ir::Body nonzero_body() {
 }  // namespace
 
 void check_operand_count(SpecRef spec, int operands) {
+  const WrittenAt at(spec.where);
   int given = shape::parse_spec(spec.text).operands();
   if (operands < 0 || given == operands) return;
   throw SpecError("spec \"" + std::string(spec.text) + "\"" + where_text(spec.where) + " has " + std::to_string(given) +
@@ -434,6 +441,7 @@ Tensor slice(const Array& array, const Index& index) {
 
 Tensor Tensor::batches(int64_t size, Source where) const {
   if (auto* leaf = std::get_if<DataNode>(&node().kind)) return tensor(leaf->array.batches(size), node().label, where);
+  const Call call = Call::function("batches(" + std::to_string(size) + ")", {{"the tensor", Operand(*this, where)}});
   return einsum(spec("n&size, ... | ... -> ... => n, size, ... | ... -> ...", where), Operand(*this, where),
                 {{"size", size}});
 }
@@ -584,7 +592,8 @@ Tensor stack(const std::vector<Tensor>& parts, RowKind kind, Source where) {
 namespace {
 void check_ids(const char* call, const Operand& ids) {
   if (ids.tensor.dtype() == DType::i32 || ids.tensor.dtype() == DType::i64 || ids.tensor.dtype() == DType::u8) return;
-  throw DTypeError(std::string(call) + where_text(ids.where) + ": the ids are " +
+  const CallRef made = Call::current();
+  throw DTypeError((made ? "`" + made->name + "`" : std::string(call)) + where_text(ids.where) + ": the ids are " +
                    std::string(name(ids.tensor.dtype())) + "; they must be integers (cast(ids, DType::i32)).");
 }
 }  // namespace
@@ -673,6 +682,9 @@ Tensor smallest(Spec<1> spec, Operand a, const Bindings& bindings) {
 Tensor product(Operand a) { return einprod(spec(kAll, a.where), a).named("product"); }
 Tensor largest(Operand a) { return einmax(spec(kAll, a.where), a).named("largest"); }
 Tensor smallest(Operand a) { return einmin(spec(kAll, a.where), a).named("smallest"); }
-Tensor dot(Operand a, Operand b) { return einsum(spec("...|...->...; ...|...->... => ", a.where), a, b).named("dot"); }
+Tensor dot(Operand a, Operand b) {
+  const Call call = Call::function("dot", {{"a", a}, {"b", b}});
+  return einsum(spec("...|...->...; ...|...->... => ", a.where), a, b).named("dot");
+}
 
 }  // namespace caravan

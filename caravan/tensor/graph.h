@@ -13,6 +13,7 @@
 #include "caravan/base/match.h"
 #include "caravan/ir/body.h"
 #include "caravan/shape/relation.h"
+#include "caravan/tensor/call.h"
 #include "caravan/tensor/tensor.h"
 
 namespace caravan {
@@ -28,6 +29,7 @@ struct Dim::State {
 struct Link {
   shape::RelationRef relation;
   Source where;
+  CallRef call{};  // of the library, if the user did not write the operation itself
 };
 
 // Who keeps a state for its own use, as an optimiser keeps its moments. Two that meet at one state would change it
@@ -121,6 +123,8 @@ void for_each_read(const Node& node, const std::function<void(const Tensor&)>& v
 
 // Children first; each node once. Without recursion.
 std::vector<Tensor> topological(const std::vector<Tensor>& roots, bool values_only);
+
+[[noreturn]] void refuse_undefined(Source where);  // a Tensor that stands for nothing
 
 // --- making nodes ---
 Tensor make(NodeKind kind, DType dtype, std::string label, Source where);

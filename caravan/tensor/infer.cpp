@@ -8,6 +8,7 @@
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/ops/op.h"
+#include "caravan/tensor/check_program.h"
 
 namespace caravan {
 
@@ -43,34 +44,14 @@ std::string describe(const Tensor& tensor) {
   return tensor.node().label;
 }
 
-Inference::Inference(const Program& program, const KnownShapes& known) {
+Inference::Inference(const Program& program, const KnownShapes& known) : Inference(program, known, true) {}
+
+Inference::Inference(const Program& program, const KnownShapes& known, bool explain) {
   std::vector<Tensor> roots = program.observed();
   for (const auto& a : program.assignments()) roots.push_back(a.value), roots.push_back(a.state);
   order_ = topological(roots, false);
 
-  std::map<std::string, const Node*> names;  // one leaf per name
-  for (const Tensor& t : order_)
-    if (const StateNode* s = t.node().state()) {
-      auto [at, added] = names.try_emplace(s->name, &t.node());
-      if (!added)
-        throw StateError("two different tensors have the name `" + s->name + "`: one made at " +
-                         to_string(at->second->where) + ", one at " + to_string(t.node().where) +
-                         "; give each parameter and state a name of its own.");
-    }
-  std::map<std::string, std::vector<const RandomNode*>> draws;  // by stream: one a call
-  for (const Tensor& t : order_)
-    if (auto* random = std::get_if<RandomNode>(&t.node().kind)) {
-      std::vector<const RandomNode*>& others = draws[random->stream];
-      if (std::any_of(others.begin(), others.end(), [&](auto* other) { return other->call == random->call; })) continue;
-      for (const RandomNode* other : others)
-        if (same_value(other->step, random->step))
-          throw StateError(
-              "the random stream `" + random->stream + "` is drawn from at " + to_string(*other->call) + " and at " +
-              to_string(*random->call) +
-              " at the same step, which gives the same numbers; give each a stream or a step of its own, or use "
-              "one tensor in both places.");
-      others.push_back(random);
-    }
+  check_program(program, order_);
   rows_.reserve(order_.size()), roles_.reserve(order_.size()), instances_.reserve(order_.size());
   for (const Tensor& t : order_) add(t, known);
   for (const auto& a : program.assignments()) {
@@ -82,7 +63,45 @@ Inference::Inference(const Program& program, const KnownShapes& known) {
     if (auto* size = std::get_if<SizeNode>(&t.node().kind); size && !system_.dims.count(size->dim))
       throw ShapeError("the Dim used at " + to_string(t.node().where) +
                        " is captured by no spec of this program; name it in one, {\"name\", dim}.");
-  solution_ = shape::solve(system_);
+  try {
+    solution_ = shape::solve(system_);
+  } catch (const shape::MisfitError& error) {
+    const std::string better = explain ? in_words_of_the_call(error, known) : "";
+    if (better.empty()) throw;
+    throw ShapeError(better);
+  }
+}
+
+shape::OriginId Inference::add_origin(std::string text, const Link& link) {
+  const shape::OriginId id = system_.add_origin(std::move(text), link.where, link.call ? link.call->name : "");
+  if (link.call) calls_.emplace(id, link.call);
+  return id;
+}
+
+std::string Inference::in_words_of_the_call(const shape::MisfitError& error, const KnownShapes& known) const {
+  const auto at = calls_.find(error.at());
+  if (at == calls_.end()) return "";
+  auto shapes_of = [&](const CallRecord& call) {
+    CallRecord::Shapes out;
+    for (const CallArgument& argument : call.arguments) {
+      out.emplace_back();
+      try {
+        out.back() = Inference(observe(argument.value.tensor), known, false).shape(argument.value.tensor);
+      } catch (const UserError&) {  // what it is follows from the rest of the program, which does not fit
+      }
+    }
+    return out;
+  };
+  for (const CallRecord* call = at->second.get(); call; call = call->inside.get()) {
+    if (!call->advice) continue;
+    const std::string advice = call->advice(shapes_of(*call));
+    if (!advice.empty()) return "`" + call->name + "`" + where_text(call->where) + ": " + advice;
+  }
+  std::string given;
+  const CallRecord::Shapes shapes = shapes_of(*at->second);
+  for (size_t i = 0; i < shapes.size(); ++i)
+    if (shapes[i]) add_to_list(given, at->second->arguments[i].name + " `" + to_string(*shapes[i]) + "`", " and ");
+  return given.empty() ? "" : std::string(error.what()) + " It was given " + given + ".";
 }
 
 Role Inference::role(const Node& node) const {
@@ -186,8 +205,7 @@ void Inference::add(const Tensor& tensor, const KnownShapes& known) {
           std::vector<Role> roles(relation.slots.size(), Role::other);
           for (const auto& o : n.operands) roles[size_t(o.slot)] = roles_.at(&o.tensor.node());
           at->second = system_.instantiate(
-              relation, roles,
-              system_.add_origin(relation.text.empty() ? describe(tensor) : relation.text, n.link->where));
+              relation, roles, add_origin(relation.text.empty() ? describe(tensor) : relation.text, *n.link));
         }
         const shape::Instance& instance = at->second;
         shape::OriginId origin = shape::OriginId(system_.rows[size_t(instance.slots[0][0])].origin);

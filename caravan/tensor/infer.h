@@ -26,6 +26,11 @@ class Inference {
   const shape::Solution& solution() const { return solution_; }
 
  private:
+  Inference(const Program& program, const KnownShapes& known, bool explain);
+  shape::OriginId add_origin(std::string text, const Link& link);
+  // What does not fit as the call that the user wrote says it; empty where it has nothing to add.
+  std::string in_words_of_the_call(const shape::MisfitError& error, const KnownShapes& known) const;
+
   using Rows = std::array<shape::RowId, 3>;
   Rows rows_of(const Tensor& tensor) const { return rows_.at(&tensor.node()); }
   void add(const Tensor& tensor, const KnownShapes& known);
@@ -37,6 +42,7 @@ class Inference {
   std::unordered_map<const Node*, shape::Role> roles_;
   std::unordered_map<const Link*, shape::Instance> instances_;
   shape::System system_;
+  std::unordered_map<shape::OriginId, CallRef> calls_;  // of operations that a call of the library made
   shape::Solution solution_;
 };
 

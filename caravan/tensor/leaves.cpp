@@ -22,14 +22,18 @@ Times times(int64_t factor, const Dim& dim) { return {factor, "", dim, false}; }
 
 namespace {
 
-Tensor weak_number(double value, DType dtype, Source where) {
+std::string short_text(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+Tensor weak_number(double value, DType dtype, Source where) {
   auto node = std::make_shared<Node>();
   node->kind = NumberNode{value};
   node->dtype = dtype;
   node->weak = true;
-  node->label = text;
+  node->label = short_text(value);
   node->where = where;
   return Tensor(std::move(node));
 }
@@ -55,7 +59,7 @@ Tensor make_state(StateNode state, DType dtype, Source where) {
   if (state.name.empty()) throw StateError("a parameter or state" + where_text(where) + " needs a name.");
   if (state.init.kind == Init::Kind::constant && !can_hold(dtype, state.init.a))
     throw DTypeError("`" + state.name + "`" + where_text(where) + " is " + std::string(name(dtype)) +
-                     ", which cannot hold its initial value " + std::to_string(state.init.a) + ".");
+                     ", which cannot hold its initial value " + short_text(state.init.a) + ".");
   auto node = std::make_shared<Node>();
   node->dtype = dtype;
   node->label = state.name;
@@ -107,6 +111,10 @@ Tensor random_leaf(const Draw& draw, int lane, int width) {
 
 void Operand::set_number(double value, bool integral) {
   tensor = weak_number(value, integral ? DType::i32 : DType::f32, where);
+}
+void Operand::set(const Tensor& value) {
+  if (!value.defined()) refuse_undefined(where);
+  tensor = value;
 }
 void Operand::set(const Index& index) { tensor = make(IndexNode{index.symbol()}, DType::i64, index.name(), where); }
 void Operand::set(const Array& array) { tensor = caravan::tensor(array, "data", where); }
@@ -176,7 +184,8 @@ Tensor input(std::string name, const StateOptions& options, Source where) {
   return state(std::move(name), options, where);
 }
 
-Tensor::Tensor(const Array& array, const char* file, int line) : Tensor(tensor(array, "data", {file, line})) {}
+Tensor::Tensor(const Array& array, const char* file, int line)
+    : Tensor(tensor(array, "data", Source::here(file, line))) {}
 Tensor tensor(const Array& array, std::string label, Source where) {
   return make(DataNode{array}, array.dtype(), std::move(label), where);
 }
@@ -234,12 +243,14 @@ Tensor uniform(std::string stream, const RandomOptions& options, Source where) {
 }
 // Box-Muller on two words of the same element.
 Tensor normal(std::string stream, const RandomOptions& options, Source where) {
+  const WrittenAt at(where);
   const Draw draw("normal", std::move(stream), options, where);
   auto unit = [&](int lane) { return cast(Operand(random_leaf(draw, lane, 24), where), DType::f32); };
   Tensor radius = sqrt(-2.0 * log((unit(0) + 1) * 0x1p-24));  // the logarithm's argument is in (0, 1]
   return (radius * cos(unit(1) * (6.283185307179586 * 0x1p-24))).named("normal");
 }
 Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& options, Source where) {
+  const WrittenAt at(where);
   return (uniform_of({"bernoulli", std::move(stream), options, where}) < probability).named("bernoulli");
 }
 

@@ -7,6 +7,7 @@
 #include "caravan/ops/op.h"
 #include "caravan/tensor/functions.h"
 #include "caravan/tensor/graph.h"
+#include "caravan/tensor/infer.h"
 
 namespace caravan {
 
@@ -25,7 +26,7 @@ void check_owner(const std::string& state, const StateOwnerRef& has, const State
 Program& Program::add(Assignment assignment) {
   const StateNode* state = assignment.state.node().state();
   if (!state)
-    throw StateError("only a parameter or a state can be assigned to, not `" + assignment.state.node().label + "`" +
+    throw StateError("only a parameter or a state can be assigned to, not `" + describe(assignment.state) + "`" +
                      where_text(assignment.where) + ".");
   auto [at, added] = assigned_.try_emplace(state->name, assignments_.size());
   if (!added) check_owner(state->name, assignments_[at->second].state.node().state()->owner, state->owner);
@@ -121,7 +122,8 @@ Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings&
 
 // The slice's relation writes the value, and a mask of ones, into the shape of the state.
 Program update(const Tensor& state, const Index& at, Operand value) {
-  auto link = std::make_shared<const Link>(Link{shape::slice_relation(at.symbol()), value.where});
+  const WrittenAt call(value.where);
+  auto link = std::make_shared<const Link>(Link{shape::slice_relation(at.symbol()), value.where, Call::current()});
   auto spread = [&](ir::Body body, const char* label) {
     return make_store(link, 0, std::make_shared<const ir::Body>(std::move(body)), {{value.tensor, 1}, {state, 0}}, 0,
                       label, value.where);

@@ -36,7 +36,7 @@ class Spec {
   }
   Spec(const RuntimeSpec& spec) : text_(spec.text), where_(spec.where) { check_operand_count(syntax_ref(), Operands); }
 
-  SpecRef syntax_ref() const { return {text_, where_}; }  // its text and line
+  SpecRef syntax_ref() const { return {text_, Source::here(where_)}; }  // its text and line
 
  private:
   std::string_view text_;

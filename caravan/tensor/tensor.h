@@ -70,7 +70,7 @@ class Index {
 // An index and the line where it is used.
 struct IndexHere {
   IndexHere(const Index& index, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : index(index), where{file, line} {}
+      : index(index), where(Source::here(file, line)) {}
   Index index;   // the index
   Source where;  // the line
 };
@@ -97,24 +97,36 @@ concept Operandable = std::is_arithmetic_v<T> || std::is_same_v<T, Tensor> || st
 class Operand {
  public:
   template <Operandable T>
-  Operand(const T& value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : where{file, line} {
+  Operand(const T& value, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : Operand(value, Source::here(file, line)) {}
+  template <Operandable T>
+  Operand(const T& value, Source source) : where(source) {
     if constexpr (std::is_arithmetic_v<T>)
       set_number(double(value), std::is_integral_v<T>);
     else
       set(value);
   }
-  template <Operandable T>
-  Operand(const T& value, Source source) : Operand(value, source.file, source.line) {}
 
   Tensor tensor;  // the operand as a tensor
   Source where;   // the line
 
  private:
   void set_number(double value, bool integral);
-  void set(const Tensor& value) { tensor = value; }
+  void set(const Tensor& value);
   void set(const Index& value);
   void set(const Dim& value);
   void set(const Array& value);
+};
+
+// An operand of options that may be left out: a std::optional<Operand> that knows the line where it was written.
+class OptionalOperand : public std::optional<Operand> {
+ public:
+  OptionalOperand() = default;
+  OptionalOperand(std::nullopt_t) {}
+  OptionalOperand(const Operand& operand) : std::optional<Operand>(operand) {}
+  template <Operandable T>
+  OptionalOperand(const T& value, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : std::optional<Operand>(Operand(value, file, line)) {}
 };
 
 // What a call adds to a spec: {"h", 8} binds, {"d", dim} captures, {"a", "b"} equates, {"f", times(4, "c")} relates,
@@ -338,7 +350,7 @@ struct RandomOptions {
   Tensor like{};                        // a tensor of the shape that is wanted
   // A scalar, such as an Index or a state that counts: a different value, a different draw. It must be given, because
   // without one every run would draw the same numbers; .step = 0 says that this is wanted.
-  std::optional<Operand> step{};
+  OptionalOperand step{};
 };
 Tensor random_bits(std::string stream, const RandomOptions& options = {}, Source where = Source::here());  // 32 bits
 Tensor uniform(std::string stream, const RandomOptions& options = {}, Source where = Source::here());      // [0, 1)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "caravan/base/error.h"
+#include "caravan/base/names.h"
 #include "caravan/base/printable.h"
 
 namespace caravan {
@@ -42,11 +43,13 @@ data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states) 
   return out;
 }
 
-void save_checkpoint(const std::string& path, const Context& ctx, const About& about) {
+void save_checkpoint(const std::string& path, const Context& ctx, const About& about, Source where) {
+  const WrittenAt at(where);
   save(path, checkpoint(ctx), about);
 }
-void save_checkpoint(const std::string& path, const Context& ctx, const About& about,
-                     const std::vector<Tensor>& states) {
+void save_checkpoint(const std::string& path, const Context& ctx, const About& about, const std::vector<Tensor>& states,
+                     Source where) {
+  const WrittenAt at(where);
   save(path, checkpoint(ctx, states), about);
 }
 
@@ -74,6 +77,9 @@ std::string LoadReport::to_string() const {
   std::string out;
   if (!missing.empty()) out += fmt::format("\n  missing ({}): {}", missing.size(), listed(missing));
   if (!unexpected.empty()) out += fmt::format("\n  unexpected ({}): {}", unexpected.size(), listed(unexpected));
+  for (const std::string& name : unexpected)
+    if (const std::string meant = nearest(name, missing); !meant.empty())
+      out += fmt::format("\n  {} may be what the program calls {}", printable(name), meant);
   for (const std::string& count : unexpected)  // `adam.step`, where the program has `w.adam.step`
     for (const std::string& name : missing)
       if (name.ends_with("." + count)) {
@@ -88,7 +94,9 @@ std::string LoadReport::to_string() const {
   return out.empty() ? "everything fits" : out.substr(1);
 }
 
-void load_checkpoint(const data::Tensors& tensors, const std::string& file, Context& ctx, const LoadOptions& options) {
+void load_checkpoint(const data::Tensors& tensors, const std::string& file, Context& ctx, const LoadOptions& options,
+                     Source where) {
+  const WrittenAt at(where);
   if (ctx.names().empty()) {
     std::map<std::string, Array> all;
     for (const auto& [name, stored] : tensors.list) all.emplace(name, tensors.array(name));
@@ -104,8 +112,9 @@ void load_checkpoint(const data::Tensors& tensors, const std::string& file, Cont
     if (tensors.find(name)) values.emplace(name, tensors.array(name).reshaped(ctx.read(name).shape()));
   ctx.write(values);
 }
-void load_checkpoint(const std::string& path, Context& ctx, const LoadOptions& options) {
-  load_checkpoint(data::read_safetensors(path), path, ctx, options);
+void load_checkpoint(const std::string& path, Context& ctx, const LoadOptions& options, Source where) {
+  const WrittenAt at(where);
+  load_checkpoint(data::read_safetensors(path), path, ctx, options, where);
 }
 
 }  // namespace caravan

@@ -23,9 +23,10 @@ data::Tensors checkpoint(const Context& ctx);                                   
 data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states);  // these
 
 // The file appears complete, or not at all and the old one stays.
-void save_checkpoint(const std::string& path, const Context& ctx, const About& about = {});
-void save_checkpoint(const std::string& path, const Context& ctx, const About& about,
-                     const std::vector<Tensor>& states);
+void save_checkpoint(const std::string& path, const Context& ctx, const About& about = {},
+                     Source where = Source::here());
+void save_checkpoint(const std::string& path, const Context& ctx, const About& about, const std::vector<Tensor>& states,
+                     Source where = Source::here());
 
 // What keeps a file from filling a Context. Sizes must be equal, and precisions; but f64, which the interpreter keeps
 // for everything, is rounded to what is declared.
@@ -51,8 +52,9 @@ struct LoadOptions {
 // Into a Context that has no states yet, all of the file: a program that needs a state which the file lacks, or has
 // with other sizes, is then refused when it is compiled. Otherwise writes the states that both have. ConfigError with
 // the report where something else differs; nothing is changed then.
-void load_checkpoint(const std::string& path, Context& ctx, const LoadOptions& options = {});
+void load_checkpoint(const std::string& path, Context& ctx, const LoadOptions& options = {},
+                     Source where = Source::here());
 void load_checkpoint(const data::Tensors& tensors, const std::string& file, Context& ctx,
-                     const LoadOptions& options = {});
+                     const LoadOptions& options = {}, Source where = Source::here());
 
 }  // namespace caravan

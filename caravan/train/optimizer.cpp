@@ -5,8 +5,10 @@
 
 #include "caravan/autodiff/grad.h"
 #include "caravan/base/error.h"
+#include "caravan/tensor/call.h"
 #include "caravan/tensor/functions.h"
 #include "caravan/tensor/graph.h"
+#include "caravan/tensor/infer.h"
 
 namespace caravan {
 
@@ -46,7 +48,10 @@ Optimizer optimizer_of(const char* kind, const std::string& name, Source where, 
   return Optimizer(
       [owner, update = std::move(update)](const Gradients& gradients) {
         Program out;
-        for (const auto& [p, g] : gradients) out &= update(p, g, {p, owner});
+        for (const auto& [p, g] : gradients) {
+          const Call call = Call::layer(owner->name, {{p.name(), Operand(p, owner->where)}});
+          out &= update(p, g, {p, owner});
+        }
         return out;
       },
       owner, where);
@@ -54,9 +59,9 @@ Optimizer optimizer_of(const char* kind, const std::string& name, Source where, 
 
 // Numbers of optimisers and schedules are data of the program: another rate needs no compilation. Whether a term is
 // there at all (a weight decay or a momentum of 0) is part of the text.
-Tensor tunable_rate(const Operand& lr) {
+Tensor tunable_rate(const Operand& lr, Source where) {
   const auto* number = std::get_if<NumberNode>(&lr.tensor.node().kind);
-  return number && lr.tensor.node().weak ? tunable(number->value, "lr", lr.where) : lr.tensor;
+  return number && lr.tensor.node().weak ? tunable(number->value, "lr", where) : lr.tensor;
 }
 
 // decay * average + (1 - decay) * value, the running mean of an optimiser.
@@ -70,7 +75,7 @@ struct RunningMean {
 };
 
 Optimizer adam_with(const AdamOptions& o, bool decoupled, Source where) {
-  const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where),
+  const Tensor lr = tunable_rate(o.lr, where), weight_decay = tunable(o.weight_decay, "weight_decay", where),
                epsilon = tunable(o.epsilon, "epsilon", where);
   const RunningMean first(o.beta1, "beta1", where), second(o.beta2, "beta2", where);
   // 1 - beta^t as it stands would keep only four digits of 1 - 0.999 in single precision.
@@ -95,11 +100,23 @@ Optimizer adam_with(const AdamOptions& o, bool decoupled, Source where) {
 
 }  // namespace
 
-Gradients gradients(const Tensor& loss) { return gradients(loss, reached_parameters(loss)); }
+namespace {
+// A loss by which nothing can be trained.
+[[noreturn]] void refuse_loss(const Tensor& loss, Source where) {
+  const std::string text = "the loss `" + describe(loss) + "`" + where_text(loss.node().where);
+  if (!is_float(loss.dtype()))
+    throw GradientError(text + " is " + std::string(name(loss.dtype())) + ", and only floats have gradients" +
+                        where_text(where) + "; what counts, such as an accuracy, can be observed but not trained by.");
+  if (!parameters(loss).empty())
+    throw GradientError(text + " depends on parameters only through integers, comparisons or stop_gradient, so that " +
+                        "no gradient reaches them" + where_text(where) + ".");
+  throw GradientError(text + " depends on no parameter, so that there is nothing to train" + where_text(where) + ".");
+}
+}  // namespace
+
+Gradients gradients(const Tensor& loss, Source where) { return gradients(loss, reached_parameters(loss), where); }
 Gradients gradients(const Tensor& loss, const std::vector<Tensor>& params, Source where) {
-  if (params.empty())
-    throw GradientError("the loss `" + loss.node().label + "` (" + to_string(loss.node().where) +
-                        ") depends on no parameter.");
+  if (params.empty()) refuse_loss(loss, where);
   std::vector<Tensor> values = grad(loss, params, {}, where);
   Gradients out;
   for (size_t i = 0; i < params.size(); ++i) out.push_back({params[i], values[i]});
@@ -111,15 +128,16 @@ Optimizer::Optimizer(Update update, StateOwnerRef owner, Source where)
   if (!owner_)
     owner_ = std::make_shared<const StateOwner>(StateOwner{"optimizer", "", "use one Optimizer for both", where});
 }
-Program Optimizer::operator()(const Gradients& gradients) const {
+Program Optimizer::operator()(const Gradients& gradients, Source where) const {
   if (!update_)
-    throw ConfigError("an undefined Optimizer was used; make one first (Optimizer o = adam({.lr = 1e-3})).");
+    throw ConfigError("an undefined Optimizer was used" + where_text(where) +
+                      "; make one first (Optimizer o = adam({.lr = 1e-3})).");
   return update_(gradients);
 }
 
 Optimizer sgd(const SgdOptions& o, Source where) {
-  if (o.nesterov && o.momentum == 0) throw ConfigError("sgd: .nesterov needs a .momentum.");
-  const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where),
+  if (o.nesterov && o.momentum == 0) throw ConfigError("sgd" + where_text(where) + ": .nesterov needs a .momentum.");
+  const Tensor lr = tunable_rate(o.lr, where), weight_decay = tunable(o.weight_decay, "weight_decay", where),
                momentum = tunable(o.momentum, "momentum", where);
   return optimizer_of("sgd", o.name, where, [=](const Tensor& p, const Tensor& gradient, const Memory& memory) {
     Tensor g = o.weight_decay == 0 ? gradient : gradient + weight_decay * p;
@@ -135,7 +153,7 @@ Optimizer adamw(const AdamwOptions& o, Source where) {
 }
 
 Optimizer rmsprop(const RmsPropOptions& o, Source where) {
-  const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where),
+  const Tensor lr = tunable_rate(o.lr, where), weight_decay = tunable(o.weight_decay, "weight_decay", where),
                momentum = tunable(o.momentum, "momentum", where), epsilon = tunable(o.epsilon, "epsilon", where);
   const RunningMean second(o.decay, "decay", where);
   return optimizer_of("rmsprop", o.name, where, [=](const Tensor& p, const Tensor& gradient, const Memory& memory) {
@@ -149,7 +167,7 @@ Optimizer rmsprop(const RmsPropOptions& o, Source where) {
 }
 
 Optimizer lion(const LionOptions& o, Source where) {
-  const Tensor lr = tunable_rate(o.lr), weight_decay = tunable(o.weight_decay, "weight_decay", where);
+  const Tensor lr = tunable_rate(o.lr, where), weight_decay = tunable(o.weight_decay, "weight_decay", where);
   const RunningMean stepped(o.beta1, "beta1", where), remembered(o.beta2, "beta2", where);
   return optimizer_of("lion", o.name, where, [=](const Tensor& p, const Tensor& g, const Memory& memory) {
     Tensor mean = memory("mean");
@@ -159,27 +177,30 @@ Optimizer lion(const LionOptions& o, Source where) {
   });
 }
 
-Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform) {
-  Gradients list = gradients(loss);
-  return optimizer(transform ? transform(list) : list) & observe(loss);
+Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform, Source where) {
+  Gradients list = gradients(loss, where);
+  return optimizer(transform ? transform(list) : list, where) & observe(loss);
 }
 
-Tensor global_norm(const Gradients& list) {
+Tensor global_norm(const Gradients& list, Source where) {
+  const WrittenAt at(where);
   Tensor total;
   for (const auto& [p, g] : list) total = total.defined() ? total + sum(square(g)) : sum(square(g));
   return sqrt(total);
 }
 
-Transform clip_by_value(double limit) {
-  return [low = tunable(-limit, "limit"), high = tunable(limit, "limit")](Gradients list) {
+Transform clip_by_value(double limit, Source where) {
+  return [low = tunable(-limit, "limit", where), high = tunable(limit, "limit", where), where](Gradients list) {
+    const WrittenAt at(where);
     for (Gradient& g : list) g.value = clamp(g.value, low, high);
     return list;
   };
 }
 
-Transform clip_by_global_norm(double limit) {
-  return [limit = tunable(limit, "limit")](Gradients list) {
-    Tensor scale = min(1.0, limit / (global_norm(list) + 1e-6));
+Transform clip_by_global_norm(double limit, Source where) {
+  return [limit = tunable(limit, "limit", where), where](Gradients list) {
+    const WrittenAt at(where);
+    Tensor scale = min(1.0, limit / (global_norm(list, where) + 1e-6));
     for (Gradient& g : list) g.value = g.value * scale;
     return list;
   };
@@ -187,23 +208,30 @@ Transform clip_by_global_norm(double limit) {
 
 Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const Optimizer& optimizer) {
   if (every < 1)
-    throw ConfigError("accumulated_step: `every` is " + std::to_string(every) + "; it must be at least 1.");
-  Tensor last = mod(step, every) == every - 1;
+    throw ConfigError("accumulated_step" + where_text(step.where) + ": `every` is " + std::to_string(every) +
+                      "; it must be at least 1.");
+  const Source written = step.where;
+  const Tensor last = [&] {
+    const WrittenAt at(written);
+    return mod(step, every) == every - 1;
+  }();
   const StateOwnerRef& owner = optimizer.owner();
   const std::string name = owner && !owner->shared_as.empty() ? owner->name + ".accumulated" : "accumulated";
   Program sums;
   Gradients means;
-  for (const auto& [p, g] : gradients(loss)) {
+  for (const auto& [p, g] : gradients(loss, written)) {
+    const WrittenAt at(written);
     Tensor total = kept(p, name, owner), now = total + g;
     sums &= assign(total, where(last, 0.0, now));
     means.push_back({p, now / double(every)});
   }
-  return sums & when(last, optimizer(means)) & observe(loss);
+  return sums & when(Operand(last, written), optimizer(means, written)) & observe(loss);
 }
 
 Program averages(const std::vector<Tensor>& params, double decay, const std::string& name, Source where) {
   auto owner = std::make_shared<const StateOwner>(
       StateOwner{name, "averages " + name + " " + std::to_string(decay), "give both the same decay", where});
+  const WrittenAt at(where);
   Program out;
   for (const Tensor& p : params) {
     Tensor count = count_of(p, name, owner), average = kept(p, name, owner), t = cast(count, DType::f32);
@@ -214,24 +242,29 @@ Program averages(const std::vector<Tensor>& params, double decay, const std::str
 }
 
 Tensor linear_decay(Operand step, double steps, double from, double to) {
+  const WrittenAt at(step.where);
   return tunable(from, "from", step.where) +
          tunable(to - from, "change", step.where) * min(step / tunable(steps, "steps", step.where), 1.0);
 }
 Tensor cosine_decay(Operand step, double steps, double from, double to) {
+  const WrittenAt at(step.where);
   return tunable(to, "to", step.where) +
          tunable(0.5 * (from - to), "half_change", step.where) *
              (1 + cos(std::numbers::pi * min(step / tunable(steps, "steps", step.where), 1.0)));
 }
 Tensor exponential_decay(Operand step, double from, double factor, double every) {
+  const WrittenAt at(step.where);
   return tunable(from, "from", step.where) *
          pow(tunable(factor, "factor", step.where), step / tunable(every, "every", step.where));
 }
 Tensor step_decay(Operand step, double from, double factor, double every) {
+  const WrittenAt at(step.where);
   return tunable(from, "from", step.where) *
          pow(tunable(factor, "factor", step.where), floor(step / tunable(every, "every", step.where)));
 }
 Tensor warmup(Operand step, double steps, Operand rate) {
-  return tunable_rate(rate) * min((step + 1) / tunable(steps, "steps", step.where), 1.0);
+  const WrittenAt at(step.where);
+  return tunable_rate(rate, step.where) * min((step + 1) / tunable(steps, "steps", step.where), 1.0);
 }
 
 }  // namespace caravan

@@ -34,7 +34,8 @@ struct Gradient {
 };
 using Gradients = std::vector<Gradient>;  // one for each parameter
 
-Gradients gradients(const Tensor& loss);  // by all parameters that its gradient reaches
+// By all parameters that its gradient reaches.
+Gradients gradients(const Tensor& loss, Source where = Source::here());
 Gradients gradients(const Tensor& loss, const std::vector<Tensor>& parameters, Source where = Source::here());
 
 struct StateOwner;
@@ -51,7 +52,7 @@ class Optimizer {
       : Optimizer(Update(std::move(update)), nullptr, where) {}
   Optimizer(Update update, std::shared_ptr<const StateOwner> owner, Source where);  // without an owner: a new one
 
-  Program operator()(const Gradients& gradients) const;
+  Program operator()(const Gradients& gradients, Source where = Source::here()) const;
   const std::shared_ptr<const StateOwner>& owner() const { return owner_; }  // whose states it keeps
 
  private:
@@ -108,12 +109,14 @@ struct LionOptions {
 Optimizer lion(const LionOptions& options, Source where = Source::here());
 
 // One step: every parameter of the loss is updated, the loss is observed.
-Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform = nullptr);
+Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform = nullptr,
+                   Source where = Source::here());
 
 // Transforms of gradients.
-Tensor global_norm(const Gradients& gradients);
-Transform clip_by_value(double limit);        // each element into [-limit, limit]
-Transform clip_by_global_norm(double limit);  // all together to a norm of at most `limit`
+Tensor global_norm(const Gradients& gradients, Source where = Source::here());
+Transform clip_by_value(double limit, Source where = Source::here());  // each element into [-limit, limit]
+// All together to a norm of at most `limit`.
+Transform clip_by_global_norm(double limit, Source where = Source::here());
 
 // Sums gradients over `every` steps and updates with their mean at the last of them. `step` counts from 0. The sums are
 // states of the optimiser: `w.accumulated`, or `w.NAME.accumulated` for one that has a .name.

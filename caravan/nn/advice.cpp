@@ -1,0 +1,114 @@
+#include "caravan/nn/advice.h"
+
+#include "caravan/base/list_text.h"
+
+namespace caravan::nn {
+
+namespace {
+
+std::string quoted(const Shape& shape) { return shape.rank() == 0 ? "a single number" : "`" + to_string(shape) + "`"; }
+std::string sizes(const Row& row) {
+  return joined(row, " x ", [](const Axis& axis) { return std::to_string(axis.size); });
+}
+// The first argument, if its shape is known and the number of its output axes is another.
+const Shape* with_other_axes(const Shapes& shapes, size_t output) {
+  return !shapes.empty() && shapes[0] && shapes[0]->output.size() != output ? &*shapes[0] : nullptr;
+}
+Shape without_last(Shape shape) {
+  shape.output.pop_back();
+  return shape;
+}
+Shape with_one(Shape shape) {
+  shape.output.push_back({1});
+  return shape;
+}
+// The rows of a table are examples only if they are a batch.
+std::string about_batch(const Shape& x) {
+  if (!x.batch.empty() || x.output.empty()) return "";
+  return " Before `|` stands the number of examples, so " + quoted(x) + " is " + in_words(x) +
+         "; rows({..}) makes a batch of what it is given.";
+}
+
+}  // namespace
+
+std::string in_words(const Shape& shape) {
+  if (shape.rank() == 0) return "a single number";
+  const std::string examples = shape.batch.empty() ? "one example" : sizes(shape.batch) + " examples";
+  if (shape.output.empty()) return examples + " without an output axis";
+  const bool one = shape.output.size() == 1 && shape.output[0].size == 1;
+  return examples + " of " + sizes(shape.output) + (one ? " number" : " numbers");
+}
+
+std::string has_last_axis(const Shapes& shapes) {
+  if (shapes.empty() || !shapes[0] || !shapes[0]->output.empty()) return "";
+  return "it works over the last output axis, but x is " + quoted(*shapes[0]) + " and has none.";
+}
+
+std::string is_image(const Shapes& shapes) {
+  const Shape* x = with_other_axes(shapes, 3);
+  if (!x) return "";
+  std::string out = "images are `batch | height, width, channels`, but x is " + quoted(*x) + ".";
+  if (x->output.size() == 2)
+    out += " An axis of one channel comes from einsum(\"... | h, w => ... | h, w, 0\", x).";
+  else
+    out += about_batch(*x);
+  return out;
+}
+
+std::string is_channels_in_time(const Shapes& shapes) {
+  const Shape* x = with_other_axes(shapes, 2);
+  if (!x) return "";
+  return "sequences here are `batch | time, channels`, but x is " + quoted(*x) + ".";
+}
+
+std::string is_any_sequence(const Shapes& shapes) {
+  if (shapes.empty() || !shapes[0]) return "";
+  const Shape& x = *shapes[0];
+  if (!x.batch.empty() && x.output.size() == 1) return "";
+  return "sequences are `batch, time | channels`, the time being the last axis before `|`, but x is " + quoted(x) + ".";
+}
+
+std::string is_sequence(const Shapes& shapes, int64_t length, const std::string& takes) {
+  if (std::string out = is_any_sequence(shapes); !out.empty()) return out;
+  if (shapes.empty() || !shapes[0] || shapes[0]->batch.back().size == length) return "";
+  const Shape& x = *shapes[0];
+  return "it " + takes + ", but x is " + quoted(x) + ", a sequence of " + std::to_string(x.batch.back().size) + ".";
+}
+
+std::string are_equal(const Shapes& shapes, const std::string& first, const std::string& second) {
+  if (shapes.size() < 2 || !shapes[0] || !shapes[1] || same_sizes(*shapes[0], *shapes[1])) return "";
+  const Shape &a = *shapes[0], &b = *shapes[1];
+  std::string out =
+      first + " is " + quoted(a) + " and " + second + " is " + quoted(b) + ", but both must have one shape.";
+  auto bare = [](const std::string& name) { return name.substr(name.rfind(' ') + 1); };
+  if (same_sizes(a, with_one(b)) || same_sizes(with_one(a), b)) {
+    const bool second_lacks = a.output.size() > b.output.size();
+    const std::string &shorter = second_lacks ? second : first, &longer = second_lacks ? first : second;
+    return out + " Give " + shorter + " an axis of 1, einsum(\"... | => ... | 0\", " + bare(shorter) +
+           "), or take that of " + longer + ", einsum(\"... | 0 => ... |\", " + bare(longer) + ").";
+  }
+  if (a.batch.empty() && b.batch.empty()) return out + about_batch(a.output.size() > b.output.size() ? a : b);
+  return out + about_batch(a.batch.empty() ? a : b);
+}
+
+std::string are_targets(const Shapes& shapes, const std::string& scores, DType targets) {
+  if (shapes.size() < 2 || !shapes[0] || !shapes[1]) return "";
+  const Shape &x = *shapes[0], &y = *shapes[1];
+  if (x.output.empty()) return "the " + scores + " are " + quoted(x) + ", without an output axis for the classes.";
+  const Shape ids = without_last(x);
+  const std::string type(name(targets));
+  if (is_integer(targets)) {
+    if (same_sizes(y, ids)) return "";
+    const std::string out = "the " + scores + " are " + quoted(x) + ", so the targets must be " + quoted(ids) +
+                            ", one id for each; they are " + quoted(y) + ".";
+    if (same_sizes(y, x))
+      return out + " Targets of " + type +
+             " are ids; distributions over the classes must be floats: cast(targets, DType::f32).";
+    return out + (ids.batch.empty() ? about_batch(x) : about_batch(y));
+  }
+  if (same_sizes(y, x)) return "";
+  return "the targets are " + type + ", so they are distributions over the classes and must be " + quoted(x) +
+         ", as the " + scores + " are; they are " + quoted(y) + ". For ids, cast(targets, DType::i32).";
+}
+
+}  // namespace caravan::nn
