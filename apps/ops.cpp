@@ -6,7 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/terminal.h"
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
+#include "caravan/base/names.h"
+#include "caravan/base/printable.h"
 #include "caravan/ops/op.h"
 
 namespace caravan::app {
@@ -63,25 +67,72 @@ Json to_json(const AccumulatorRow& row) {
   return out;
 }
 
-// Every field on its own line.
-std::string lines(const std::string& kind, const Json& row) {
-  std::string out = fmt::format("{} {}\n", kind, row["name"].get<std::string>());
-  for (const auto& [key, value] : row.items())
-    if (key != "name")
-      out += fmt::format("  {:<16} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+std::string line(const char* key, const std::string& text) {
+  constexpr int kIndent = 15;
+  return fmt::format("  {:<12} {}\n", key, indented(wrapped(text, output_screen().width - kIndent), kIndent));
+}
+
+// An op as formulas.
+std::string text_of(const OpRow& row) {
+  constexpr const char* kOperands = "abc";
+  std::string operands;
+  for (int k = 0; k < row.arity; ++k) add_to_list(operands, std::string(1, kOperands[k]));
+  std::string out = fmt::format("op {0}: y = {0}({1})\n  {2}\n\n", row.name, operands, row.doc);
+  if (!row.infix.empty()) out += line("written", fmt::format("a {} b", row.infix));
+  if (!row.function.empty() && row.function != row.name)
+    out += line("in C++", fmt::format("{}({})", row.function, operands));
+  out += line("in C", std::string(row.c));
+  if (!row.c_integer.empty()) out += line("of integers", std::string(row.c_integer));
+  out += line("gives", text_of(row.result));
+  for (int k = 0; k < row.arity; ++k)
+    out += line(k == 0 ? "gradient" : "", fmt::format("d{} = {}", kOperands[k], row.pullback[size_t(k)]));
+  out += line("", "where g is the gradient of y");
+  std::string facts;
+  if (row.commutative) add_to_list(facts, fmt::format("{0}(a, b) = {0}(b, a)", row.name));
+  if (row.associative) add_to_list(facts, "associative");
+  if (row.idempotent)
+    add_to_list(facts,
+                row.arity == 1 ? fmt::format("{0}({0}(a)) = {0}(a)", row.name) : fmt::format("{}(a, a) = a", row.name));
+  if (row.neutral) add_to_list(facts, fmt::format("{}(a, {}) = a", row.name, *row.neutral));
+  if (row.monotone != 0) add_to_list(facts, row.monotone > 0 ? "never falls" : "never rises");
+  if (row.zero_preserving) add_to_list(facts, fmt::format("{}(0{}) = 0", row.name, operands.substr(1)));
+  if (!facts.empty()) out += line("facts", facts);
+  std::string tried, kinks;
+  for (int k = 0; k < row.arity; ++k)
+    add_to_list(tried,
+                fmt::format("{} in [{}, {}]", kOperands[k], row.domain[size_t(k)].low, row.domain[size_t(k)].high));
+  for (const std::optional<double>& kink : row.avoid)
+    if (kink) add_to_list(kinks, fmt::format("{}", *kink));
+  return out + line("checked for", tried + (kinks.empty() ? "" : ", away from " + kinks));
+}
+
+std::string text_of(const AccumulatorRow& row) {
+  std::string out = fmt::format("accumulator {}: y {} ..\n  {}\n\n", row.name, row.symbol, row.doc);
+  out += line("starts with", fmt::format("{}", row.neutral));
+  out += line("gradient", std::string(row.gradient));
+  for (const AccumulatorRow::Auxiliary& a : row.auxiliaries)
+    if (!a.accumulator.empty()) out += line("needs", fmt::format("{} of {}", a.accumulator, a.body));
+  if (!row.refuse_second.empty()) out += line("once only", std::string(row.refuse_second));
   return out;
 }
 
 void show_one(const OpsOptions& options) {
   Json found = Json::object();
   std::string text;
-  for (const OpRow& row : op_rows())
-    if (row.name == options.name) found["op"] = to_json(row), text += lines("op", found["op"]);
+  std::vector<std::string> known;
+  for (const OpRow& row : op_rows()) {
+    known.emplace_back(row.name);
+    if (row.name == options.name) found["op"] = to_json(row), text += text_of(row);
+  }
   for (const AccumulatorRow& row : accumulator_rows())
     if (row.name == options.name)
-      found["accumulator"] = to_json(row), text += lines("accumulator", found["accumulator"]);
-  if (found.empty())
-    throw ConfigError(fmt::format("there is no op or accumulator `{}`; `caravan ops` lists them.", options.name));
+      found["accumulator"] = to_json(row), text += (text.empty() ? "" : "\n") + text_of(row);
+  if (found.empty()) {
+    const std::string meant = nearest(options.name, known);
+    throw ConfigError(
+        fmt::format("there is no op or accumulator `{}`; {}", printable(options.name),
+                    meant.empty() ? "`caravan ops` lists them." : fmt::format("did you mean `{}`?", meant)));
+  }
   std::cout << (options.json ? found.dump() + "\n" : text);
 }
 
@@ -99,13 +150,15 @@ int ops_command(const OpsOptions& options) {
     std::cout << out.dump() << '\n';
     return kDone;
   }
+  const int width = output_screen().width;
+  auto doc = [&](std::string_view text, int indent) { return indented(wrapped(text, width - indent), indent); };
   std::cout << fmt::format("{:<10} {:<9} {}\n", "op", "operands", "meaning");
   for (const OpRow& row : op_rows())
     std::cout << fmt::format("{:<10} {:<9} {}\n", row.name,
-                             std::string_view("a b c").substr(0, size_t(2 * row.arity - 1)), row.doc);
-  std::cout << fmt::format("\n{:<10} {:<9} {}\n", "accumulator", "symbol", "meaning");
+                             std::string_view("a b c").substr(0, size_t(2 * row.arity - 1)), doc(row.doc, 21));
+  std::cout << fmt::format("\n{:<11} {:<9} {}\n", "accumulator", "symbol", "meaning");
   for (const AccumulatorRow& row : accumulator_rows())
-    std::cout << fmt::format("{:<11} {:<9} {}\n", row.name, row.symbol, row.doc);
+    std::cout << fmt::format("{:<11} {:<9} {}\n", row.name, row.symbol, doc(row.doc, 22));
   return kDone;
 }
 

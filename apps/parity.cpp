@@ -109,14 +109,14 @@ int parity_command(const ParityOptions& options, const Settings& settings) {
   context.device = device_for(settings);
   context.cache = settings.cache();
   context.threads = int(settings.threads());
-  context.compiling = compile_notice(options.quiet || options.json);
+  context.compiling = compile_notice(options.quiet);
 
   int failed = 0;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (size_t i = 0; i < fixtures.size(); ++i) {
     const Outcome outcome = run(options.files[i], fixtures[i], context);
-    std::cout << verdict(outcome);
-    if (!options.quiet) std::cout << table(outcome.report);
+    if (!options.json) std::cout << verdict(outcome);
+    if (!options.json && !options.quiet) std::cout << table(outcome.report);
     std::cout.flush();
     failed += !outcome.report.passed();
     if (options.json) all.push_back(json(outcome));

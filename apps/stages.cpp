@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "apps/kernel_table.h"
+#include "apps/unknown_name.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/base/error.h"
-#include "caravan/base/list_text.h"
 #include "caravan/codegen/c.h"
 #include "caravan/runtime/see.h"
 #include "caravan/runtime/trace.h"
@@ -30,7 +30,10 @@ std::vector<std::string> stage_names() {
   return {"graph", "shapes", "constraints", "assignments", "loops", "optimized", "c", "memory", "kernels"};
 }
 
-std::string Stages::graphviz() const { return caravan::graphviz(recipe_.loss); }
+std::string Stages::graphviz() const {
+  Context ctx({.seed = recipe_.schedule.seed, .device = "interp"});
+  return caravan::graphviz(recipe_.loss, ctx, {{recipe_.batch, 0}});
+}
 
 // The texts that the C compiler is given, byte for byte, each after a line with its name in the cache of kernels: the
 // hash of what is compiled.
@@ -62,7 +65,7 @@ std::string Stages::text(const std::string& stage) const {
   if (stage == "memory") return memory_table(plan_);
   if (stage == "kernels") return kernel_table(plan_);
   if (stage == "cuda") throw ConfigError("this build has no stage `cuda`: it makes code for the processor alone.");
-  throw ConfigError(fmt::format("there is no stage `{}`; there are: {}.", stage, joined(stage_names())));
+  throw ConfigError(unknown_name("stage", stage, stage_names()));
 }
 
 std::string Stages::pass_log() const {

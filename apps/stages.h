@@ -17,9 +17,9 @@ class Stages {
       : recipe_(recipe), plan_(plan), cache_(std::move(cache)) {}
 
   std::string text(const std::string& stage) const;  // ConfigError naming those there are
-  std::string graphviz() const;
-  std::string pass_log() const;                 // one line a pass: milliseconds, and whether it changed anything
-  void dump(const OutputFolder& folder) const;  // every stage in a file
+  std::string graphviz() const;                      // with the values and gradients of the first step
+  std::string pass_log() const;                      // one line a pass: milliseconds, and whether it changed anything
+  void dump(const OutputFolder& folder) const;       // every stage in a file
 
  private:
   std::string c_text() const;

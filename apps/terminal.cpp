@@ -114,9 +114,8 @@ std::string Screen::styled(Style style, std::string_view text) const {
 
 std::string Screen::fact(std::string_view key, std::string_view text) const {
   constexpr int kIndent = 9;
-  std::string lines = wrapped(text, width - kIndent);
-  for (size_t at = 0; (at = lines.find('\n', at)) != lines.npos; at += kIndent) lines.insert(++at, kIndent, ' ');
-  return styled(Style::faint, fmt::format("{:<{}}", key, kIndent)) + lines + "\n";
+  return styled(Style::faint, fmt::format("{:<{}}", key, kIndent)) + indented(wrapped(text, width - kIndent), kIndent) +
+         "\n";
 }
 
 std::string Screen::drawing(std::string_view text, const std::vector<std::pair<std::string_view, Style>>& marks) const {
@@ -142,22 +141,27 @@ Screen output_screen() { return screen_of(STDOUT_FILENO); }
 Screen error_screen() { return screen_of(STDERR_FILENO); }
 bool redraws() { return isatty(STDERR_FILENO) && !dumb(); }
 
-std::string wrapped(std::string_view text, int width, int indent) {
+std::string wrapped(std::string_view text, int width) {
   std::string out;
   int64_t column = 0;
-  const std::string next_line = "\n" + std::string(size_t(indent), ' ');
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
     const std::string word(text.substr(at, end - at));
     const int64_t wide = columns_of(word);
-    if (column > indent && column + 1 + wide > width)
-      out += next_line, column = indent;
+    if (column > 0 && column + 1 + wide > width)
+      out += '\n', column = 0;
     else if (at > 0)
       out += ' ', ++column;
     out += word, column += wide;
     at = end + 1;
   }
   return out;
+}
+
+std::string indented(std::string lines, int columns) {
+  for (size_t at = 0; (at = lines.find('\n', at)) != lines.npos; at += size_t(columns))
+    lines.insert(++at, size_t(columns), ' ');
+  return lines;
 }
 
 std::string in_ascii(std::string_view text) {

@@ -30,8 +30,9 @@ Screen error_screen();   // of standard error
 
 bool redraws();  // a line of standard error can be drawn again in place
 
-// The text broken at spaces into lines of at most `width` columns, of which all but the first are indented.
-std::string wrapped(std::string_view text, int width, int indent = 0);
+// The text broken at spaces into lines of at most `width` columns.
+std::string wrapped(std::string_view text, int width);
+std::string indented(std::string lines, int columns);  // all but the first
 
 // From here to the end of the scope, where the locale has no UTF-8, what std::cout and std::cerr are given is written
 // in ASCII: the signs that drawings and texts of this program use as others that look like them.

@@ -101,8 +101,22 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"einsum", "i=>i", "3", "--where", "i <"}, "condition"},
       {{"einsum"}, "SPEC is required"},
       {{"einsum", "i=>i", "3", "--shape"}, "no option `--shape`"},
-      {{}, "needs a command: einsum, gradcheck"},
-      {{"learn"}, "no command `learn`; there are: einsum, gradcheck"},
+      {{"learn"}, "no command `learn`; there are: train, eval"},
+      {{"trian", "moons"}, "no command `trian`; did you mean `train`? There are: train, eval"},
+      {{"bench", "--help"}, "no command `bench`; there are: train"},
+      {{"help", "isnpect"}, "no command `isnpect`; did you mean `inspect`?"},
+      {{"help", "train", "mons"}, "no recipe `mons`; did you mean `moons`?"},
+      {{"train", "mons"}, "no recipe `mons`; did you mean `moons`? There are: linear, moons"},
+      {{"train", "moons", "--epoch", "3"}, "`caravan train moons` has no option `--epoch`; did you mean `--epochs`?"},
+      {{"inspect", "moons", "--stage", "shape"}, "no stage `shape`; did you mean `shapes`?"},
+      {{"ops", "sigmod"}, "no op or accumulator `sigmod`; did you mean `sigmoid`?"},
+      {{"train", "moons", "--optimizer", "addam"}, "no optimizer `addam`; did you mean `adam`?"},
+      {{"completion", "tcsh"}, "no completion for `tcsh`"},
+      {{"new", "../up"}, "`../up` cannot name a project"},
+      {{"new", "test"}, "`test` is a target of CMake's own"},
+      {{"new", "one", "--recipe", "mons"}, "no project `mons`; did you mean `moons`?"},
+      {{"summary", "venus"}, "no recipe `venus`"},
+      {{"serve", "--port", "80x"}, "--port: `80x` is not a whole number from 0 to 65535"},
       {{"--frobnicate"}, "no option `--frobnicate`"},
       {{"gradcheck", "nosuchcase"}, "no gradient check matches `nosuchcase`"},
       {{"ops", "nosuchop"}, "no op or accumulator `nosuchop`"},
@@ -124,7 +138,8 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"train", "moons", "--threads", "0"}, "threads (from command line) is `0`"},
       {{"train", "moons", "--epochs", "0"}, "--epochs is 0"},
       {{"train", "moons", "--steps", "-5"}, "--steps is -5"},
-      {{"train", "moons", "--epochs", "few"}, "--epochs = few"},
+      {{"train", "moons", "--epochs", "few"}, "--epochs is `few`; it must be a whole number"},
+      {{"train", "moons", "--lr", "few"}, "--lr is `few`; it must be a number"},
       {{"train", "moons", "--epochs", "1", "--steps", "2"}, "excludes"},
       {{"train", "moons", "--batch", "7"}, "--batch 7 does not divide the 800 points"},
       {{"train", "moons", "--lr", "0"}, "--lr is 0"},
@@ -165,9 +180,9 @@ TEST_F(Command, OpsShowsTheTableAndARow) {
   EXPECT_CONTAINS(run({"ops"}).out, "argmax=");
   const Outcome one = run({"ops", "max"});
   EXPECT_EQ(one.code, 0);
-  EXPECT_CONTAINS(one.out, "op max");
-  EXPECT_CONTAINS(one.out, "where(a >= b, g, 0)");
-  EXPECT_CONTAINS(one.out, "accumulator max");
+  EXPECT_CONTAINS(one.out, "op max: y = max(a, b)\n");
+  EXPECT_CONTAINS(one.out, "  gradient     da = where(a >= b, g, 0)\n               db = where(a >= b, 0, g)\n");
+  EXPECT_CONTAINS(one.out, "accumulator max: y max= ..\n");
   EXPECT_EQ(field(run({"ops", "exp", "--json"}).out, "c"), "\"exp(a)\"");
   const Outcome all = run({"ops", "--json"});
   EXPECT_EQ(all.out.find('\n'), all.out.size() - 1);
@@ -742,9 +757,8 @@ TEST_F(Command, ParityComparesEveryTensor) {
   const Outcome both = run(
       {"parity", "good.safetensors", "bad.safetensors", "--quiet", "--json", "--device", "interp", "--threads", "2"});
   EXPECT_EQ(both.code, 1) << both.err;
-  EXPECT_CONTAINS(both.out, "FAILED");
-  EXPECT_CONTAINS(both.out, "the losses part at step 1: ");
-  const string json = both.last_line();
+  const string json = both.out;
+  EXPECT_EQ(json.find('\n'), json.size() - 1) << "JSON and nothing else";
   EXPECT_EQ(field(json, "device"), "\"interp\"");
   EXPECT_EQ(field(json, "checked"), "2");
   EXPECT_EQ(field(json, "failed"), "1");
@@ -867,6 +881,94 @@ TEST_F(Command, ATemporaryFolderThatIsNotThereIsToldByTheDoctor) {
                 {"TMPDIR=/nonexistent", "CARAVAN_CACHE=" + folder_ + "/new"})
                 .code,
             0);
+}
+
+TEST_F(Command, HelpIsAskedForInThreeWays) {
+  const string help = run({"help", "train", "moons"}).out;
+  EXPECT_EQ(run({"train", "moons", "--help"}).out, help);
+  EXPECT_EQ(run({"train", "moons", "-h"}).out, help);
+  for (const char* title : {"\nOptions\n", "\nFiles\n", "\nThe compiler\n", "\nEverywhere\n"})
+    EXPECT_CONTAINS(help, title);
+  EXPECT_LT(help.find("--epochs"), help.find("--pass-off"));
+  const Outcome alone = run({});
+  EXPECT_EQ(alone.code, 0);
+  EXPECT_CONTAINS(alone.out, "`caravan help COMMAND`");
+  EXPECT_LT(std::count(alone.out.begin(), alone.out.end(), '\n'), 20);
+  EXPECT_EQ(run({"-V"}).out, run({"--version"}).out);
+}
+
+TEST_F(Command, ShellsCompleteWhatTheTableHas) {
+  auto completed = [&](const string& words, int count) {
+    const string script = string("source <(\"$0\" completion bash); COMP_WORDS=(") + words +
+                          "); COMP_CWORD=" + std::to_string(count) +
+                          "; compopt() { :; }; _caravan; echo \"${COMPREPLY[*]}\"";
+    return run_program({"/bin/bash", "-c", script, CARAVAN_COMMAND}).out;
+  };
+  EXPECT_EQ(completed("caravan tr", 1), "train\n");
+  EXPECT_EQ(completed("caravan train mo", 2), "moons\n");
+  EXPECT_EQ(completed("caravan train moons --ep", 3), "--epochs\n");
+  EXPECT_EQ(completed("caravan train moons --optimizer ad", 4), "adam adamw\n");
+  EXPECT_EQ(completed("caravan inspect moons --stage con", 4), "constraints\n");
+  std::ofstream(folder_ + "/model.safetensors");
+  EXPECT_EQ(completed("caravan eval mod", 2), "model.safetensors\n");
+  const std::pair<const char*, const char*> others[] = {
+      {"zsh", "'--epochs[Passes over the 800 points \\[80\\]]:N: '"},
+      {"fish", "-n '__fish_seen_subcommand_from train; and __fish_seen_subcommand_from moons' -l epochs -x"}};
+  for (const auto& [shell, phrase] : others) {
+    const Outcome script = run({"completion", shell});
+    EXPECT_CONTAINS(script.out, phrase);
+    const string program = string("/usr/bin/") + shell;
+    std::ofstream(folder_ + "/script") << script.out;
+    if (exists(program)) {
+      EXPECT_EQ(run_program({program, "-n", folder_ + "/script"}).err, "");
+    }
+  }
+}
+
+TEST_F(Command, EveryCommandHasAManPage) {
+  EXPECT_EQ(run({"man", "pages"}).code, 0);
+  for (const char* page : {"caravan", "caravan-train", "caravan-einsum", "caravan-data", "caravan-new"}) {
+    const string path = folder_ + "/pages/" + page + ".1";
+    EXPECT_TRUE(content(path).starts_with(".TH ")) << page;
+    if (!exists("/usr/bin/groff")) continue;
+    const Outcome o = run_program({"/usr/bin/groff", "-man", "-Tascii", "-ww", path});
+    EXPECT_EQ(o.err, "") << page;
+    EXPECT_GT(o.out.size(), 500u);
+  }
+  EXPECT_CONTAINS(content(folder_ + "/pages/caravan-train.1"), "\\fB\\-\\-optimizer\\fR \\fINAME\\fR");
+}
+
+TEST_F(Command, SummaryListsTheLayersOfARecipeOrAFile) {
+  const string recipe = run({"summary", "mnist-conv"}).out;
+  EXPECT_CONTAINS(recipe, "one example has 784 numbers, 28,28,1");
+  EXPECT_CONTAINS(recipe, "conv 2           5,5,64                 18,496\n");
+  EXPECT_CONTAINS(recipe, "in all                                 225,034\n");
+  ASSERT_EQ(run({"train", "moons", "--steps", "20", "--quiet", "--save", "moons"}).code, 0);
+  const string file = run({"summary", "moons"}).out;  // a file that is there comes before a recipe
+  EXPECT_CONTAINS(file, "saved    20 steps of 20, loss ");
+  EXPECT_CONTAINS(file, "hidden 2         16                        272\n");
+  const auto json = nlohmann::json::parse(run({"summary", "moons", "--json"}).out);
+  EXPECT_EQ(json.at("parts").at(0).at("layers").at(0).at("parameters"), 48);
+}
+
+TEST_F(Command, NewMakesAProject) {
+  for (const string recipe :
+       {"", "linear", "moons", "circle", "multiply-small", "multiply-large", "mnist-mlp", "mnist-conv"}) {
+    const string name = recipe.empty() ? "xor" : "my-" + recipe;
+    Arguments arguments = {"new", name};
+    if (!recipe.empty()) arguments.insert(arguments.end(), {"--recipe", recipe});
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_CONTAINS(o.out, "next     cd " + name + " && cmake -B build");
+    const string source = content(folder_ + "/" + name + "/main.cpp");
+    EXPECT_CONTAINS(source, "int main() {");
+    EXPECT_EQ(source.find('@'), string::npos) << source;
+    EXPECT_CONTAINS(content(folder_ + "/" + name + "/CMakeLists.txt"), "find_package(caravan REQUIRED)");
+  }
+  EXPECT_TRUE(exists(folder_ + "/my-moons/moons.csv"));
+  const Outcome again = run({"new", "xor"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_CONTAINS(again.err, "`xor` is there already");
 }
 
 TEST_F(Command, HelpHasExamplesEverywhere) {

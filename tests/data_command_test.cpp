@@ -75,11 +75,12 @@ class DataCommand : public testing::Test {
 TEST_F(DataCommand, ListsWhatIsKnown) {
   const Outcome o = run("data list");
   EXPECT_EQ(o.code, 0);
-  EXPECT_CONTAINS(o.out, "mnist            caravan data get mnist");
-  EXPECT_CONTAINS(o.out, "names            not here");
+  EXPECT_CONTAINS(
+      o.out, "mnist            60,000 + 10,000 handwritten digits of 28x28\n                 caravan data get mnist\n");
+  EXPECT_CONTAINS(o.out, "names            32,033 first names, one a line\n                 not here\n");
   std::filesystem::create_directories(cache() + "/names");
   write_file(cache() + "/names/names.txt", string(200'000, '\n'));
-  EXPECT_CONTAINS(run("data list").out, "names            " + cache() + "/names    0.2 MB");
+  EXPECT_CONTAINS(run("data list").out, "                 0.2 MB, " + cache() + "/names\n");
   const Outcome json = run("data list --json");
   EXPECT_CONTAINS(json.out, R"({"datasets":[{"name":"mnist","what":)");
   EXPECT_CONTAINS(json.out, "\"found\":true,\"folder\":\"" + cache() + "/names\",\"bytes\":200000");

@@ -7,9 +7,8 @@
 #include <cmath>
 
 #include "apps/figures.h"
+#include "apps/unknown_name.h"
 #include "caravan/base/error.h"
-#include "caravan/base/list_text.h"
-#include "caravan/base/printable.h"
 #include "caravan/data/digits.h"
 
 namespace caravan::app {
@@ -93,12 +92,12 @@ std::span<const RecipeRow> recipe_rows() {
 }
 
 const RecipeRow& find_recipe(const std::string& name) {
-  std::string known;
+  std::vector<std::string> known;
   for (const RecipeRow& row : recipe_rows()) {
     if (row.name == name) return row;
-    add_to_list(known, row.name);
+    known.push_back(row.name);
   }
-  throw ConfigError(fmt::format("there is no recipe `{}`; there are: {}.", printable(name), known));
+  throw ConfigError(unknown_name("recipe", name, known));
 }
 
 Schedule schedule(const Request& request, const Defaults& defaults) {
@@ -150,8 +149,7 @@ Optimizer chosen_optimizer(const Schedule& schedule, const Tensor& lr) {
   if (name == "adamw") return adamw({.lr = lr, .weight_decay = decay});
   if (name == "rmsprop") return rmsprop({.lr = lr, .weight_decay = decay});
   if (name == "lion") return lion({.lr = lr, .weight_decay = decay});
-  throw ConfigError(
-      fmt::format("there is no optimizer `{}`; there are: {}.", printable(name), fmt::join(optimizer_names(), ", ")));
+  throw ConfigError(unknown_name("optimizer", name, {optimizer_names().begin(), optimizer_names().end()}));
 }
 
 std::string stand_in_message(const RecipeRow& row, const Recipe& recipe) {

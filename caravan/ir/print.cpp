@@ -7,9 +7,11 @@
 //     m[c] += x[b, c]   for b < 100000, c < 64   # mean, main.cpp:14, summed in blocks of 50 b, 1250 b, 25000 b
 //
 // Indices are in memory order: batch, output, input.
+#include "caravan/ir/print.h"
+
 #include "caravan/base/list_text.h"
-#include "caravan/ir/program.h"
 #include "caravan/ir/text.h"
+#include "caravan/ir/write_form.h"
 
 namespace caravan::ir {
 
@@ -67,8 +69,16 @@ std::string order_text(const Accumulation& a) {
 
 }  // namespace
 
-std::string to_string(const Program& program, const Accumulation& accumulation) {
-  const Accumulation& a = accumulation;
+namespace {
+
+// Whether every element of the target is written exactly once, so that nothing accumulates.
+bool is_pointwise(const Program& program, const Accumulation& a) {
+  const WriteForm form = write_form(program, a);
+  return form.covers && !a.part && a.where.empty() && a.counted.empty() &&
+         std::all_of(form.outer.begin(), form.outer.end(), [](bool outer) { return outer; });
+}
+
+std::string text_of(const Program& program, const Accumulation& a, std::string_view symbol) {
   const auto symbols = symbol_names(program);
   // The text of an operand may contain that of another one, its index tensor, which may come later in the list. So
   // texts are made on demand. In an ill-formed cycle, an operand whose text is still being made is printed as its name.
@@ -90,8 +100,7 @@ std::string to_string(const Program& program, const Accumulation& accumulation) 
   };
   for (size_t k = 0; k < a.operands.size(); ++k) make(make, k);
 
-  const AccumulatorRow& facts = row(a.accumulator);
-  std::string out = access(a.target, a.write) + " " + std::string(facts.symbol) + " " + to_string(a.body, texts);
+  std::string out = access(a.target, a.write) + " " + std::string(symbol) + " " + to_string(a.body, texts);
 
   std::string box, counting;
   for (size_t k = 0; k < a.iterators.size(); ++k) {
@@ -111,7 +120,7 @@ std::string to_string(const Program& program, const Accumulation& accumulation) 
   return out + (remark.empty() ? "" : "   # " + remark);
 }
 
-std::string to_string(const Program& program) {
+std::string text_of(const Program& program, bool readable) {
   std::string out = "program" + (program.name.empty() ? "" : " " + program.name) + "\n";
   for (const Symbol& symbol : program.symbols)
     out += "symbol " + symbol.name + (symbol.range > 0 ? " < " + std::to_string(symbol.range) : "") + "\n";
@@ -121,12 +130,21 @@ std::string to_string(const Program& program) {
     out += buffer.name + ": " + (shape.empty() ? "scalar" : shape) + " " + std::string(name(buffer.dtype)) + " " +
            kind_text(program, buffer.kind) + "\n";
   }
-  for (const Accumulation& accumulation : program.accumulations) out += to_string(program, accumulation) + "\n";
+  for (const Accumulation& a : program.accumulations)
+    out += text_of(program, a, readable && is_pointwise(program, a) ? "=" : row(a.accumulator).symbol) + "\n";
   for (const Assignment& assignment : program.assignments)
     out += name_of(program, assignment.state) + " := " + name_of(program, assignment.value) + "\n";
   if (!program.observed.empty())
     out += "observe " + joined(program.observed, ", ", [&](BufferId id) { return name_of(program, id); }) + "\n";
   return out;
 }
+
+}  // namespace
+
+std::string to_string(const Program& program, const Accumulation& accumulation) {
+  return text_of(program, accumulation, row(accumulation.accumulator).symbol);
+}
+std::string to_string(const Program& program) { return text_of(program, false); }
+std::string readable(const Program& program) { return text_of(program, true); }
 
 }  // namespace caravan::ir

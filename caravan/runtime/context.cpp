@@ -7,6 +7,7 @@
 
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
+#include "caravan/ir/print.h"
 #include "caravan/ir/text.h"
 #include "caravan/plan/profile.h"
 #include "caravan/runtime/context_impl.h"
@@ -253,7 +254,7 @@ size_t Routine::observed_at(const Tensor& observed) const {
 }
 
 const std::vector<std::string>& Routine::indices() const { return impl_->indices; }
-std::string Routine::to_string() const { return ir::to_string(impl_->plan->program); }
+std::string Routine::to_string() const { return ir::readable(impl_->plan->program); }
 const plan::Plan& Routine::plan() const {
   if (impl_->context->device->target()) return *impl_->plan;
   if (!impl_->shown)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <iomanip>
 #include <ostream>
 #include <sstream>
@@ -9,6 +11,7 @@
 
 #include "caravan/autodiff/grad.h"
 #include "caravan/base/list_text.h"
+#include "caravan/ir/print.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan {
@@ -40,21 +43,48 @@ std::string value_text(const Array& array) {
 
 }  // namespace
 
+namespace {
+
+// What each node of a listing holds, and the gradient of the root by it, as text; empty where there is none. Data are
+// not computed.
+struct Values {
+  std::vector<std::string> data, gradient;
+
+  Values(const Listing& listing, const Tensor& root, Context& ctx, const IndexValues& values)
+      : data(listing.nodes.size()), gradient(listing.nodes.size()) {
+    std::vector<size_t> computed, differentiated;
+    std::vector<Tensor> all, floats;
+    for (size_t i = 0; i < listing.nodes.size(); ++i) {
+      const Tensor& t = listing.nodes[i];
+      if (const auto* known = std::get_if<DataNode>(&t.node().kind)) {
+        data[i] = value_text(known->array);
+        continue;
+      }
+      computed.push_back(i), all.push_back(t);
+      if (is_float(root.dtype()) && is_float(t.dtype()) && !t.node().weak)
+        differentiated.push_back(i), floats.push_back(t);
+    }
+    for (const Tensor& g : grad_or_none(root, floats)) all.push_back(g);
+    const std::vector<Array> results = ctx.eval(all, values);
+    for (size_t k = 0; k < computed.size(); ++k) data[computed[k]] = value_text(results[k]);
+    for (size_t k = 0; k < differentiated.size(); ++k)
+      gradient[differentiated[k]] = value_text(results[computed.size() + k]);
+  }
+
+ private:
+  static std::vector<Tensor> grad_or_none(const Tensor& root, const std::vector<Tensor>& floats) {
+    return floats.empty() ? std::vector<Tensor>{} : grad(root, floats, {.allow_unused = true});
+  }
+};
+
+}  // namespace
+
 void print_graph(std::ostream& out, const Tensor& root, Context& ctx, const IndexValues& values) {
-  Listing listing(root);
-  std::vector<Tensor> floats, all = listing.nodes;
-  for (const Tensor& t : listing.nodes)
-    if (is_float(t.dtype()) && !t.node().weak && !std::holds_alternative<DataNode>(t.node().kind)) floats.push_back(t);
-  std::vector<Tensor> gradients =
-      is_float(root.dtype()) ? grad(root, floats, {.allow_unused = true}) : std::vector<Tensor>{};
-  all.insert(all.end(), gradients.begin(), gradients.end());
-  std::vector<Array> results = ctx.eval(all, values);
-  std::unordered_map<const Node*, size_t> gradient_at;
-  for (size_t i = 0; i < gradients.size(); ++i) gradient_at[&floats[i].node()] = listing.nodes.size() + i;
+  const Listing listing(root);
+  const Values shown(listing, root, ctx, values);
   for (size_t i = 0; i < listing.nodes.size(); ++i) {
-    out << listing.line(listing.nodes[i]) << ": data=" << value_text(results[i]);
-    if (auto at = gradient_at.find(&listing.nodes[i].node()); at != gradient_at.end())
-      out << ", grad=" << value_text(results[at->second]);
+    out << listing.line(listing.nodes[i]) << ": data=" << shown.data[i];
+    if (!shown.gradient[i].empty()) out << ", grad=" << shown.gradient[i];
     out << '\n';
   }
 }
@@ -86,34 +116,72 @@ void print_constraints(std::ostream& out, const Program& program) {
   out << shape::to_string(Inference(program).system());
 }
 void print_assignments(std::ostream& out, const Program& program) {
-  out << ir::to_string(to_ir(program, Inference(program)));
+  out << ir::readable(to_ir(program, Inference(program)));
 }
 
-std::string graphviz(const Tensor& root) {
-  auto quoted = [](const std::string& text) {
-    std::string out = "\"";
-    for (char c : text) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-    return out + "\"";
+namespace {
+
+// Text inside a label of Graphviz; in a record, bars and brackets mean something too.
+std::string escaped(const std::string& text, const char* special) {
+  std::string out;
+  for (char c : text) {
+    if (std::strchr(special, c)) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// The fields of a box: the axes of each kind that a shape has.
+std::string axes_text(const Shape& shape) {
+  std::string out;
+  auto add = [&](const char* kind, const Row& row) {
+    for (const Axis& axis : row) add_to_list(out, std::string(kind) + "\\n" + std::to_string(axis.size), " | ");
   };
-  Listing listing(root);
+  add("batch", shape.batch), add("in", shape.input), add("out", shape.output);
+  return out.empty() ? "scalar" : out;
+}
+
+using NodeLabel = std::function<std::string(size_t node)>;  // with its attributes
+std::string graphviz_of(const Listing& listing, const char* shape, const NodeLabel& label) {
   std::string out = "digraph graph_of_" + std::to_string(listing.nodes.size()) +
-                    "_nodes {\n  rankdir=BT;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
-  for (const Tensor& t : listing.nodes) {
-    int id = listing.number.at(&t.node());
-    const StateNode* state = t.node().state();
-    out += "  n" + std::to_string(id) + " [label=" + quoted(t.node().accumulate() ? describe(t) : t.node().label) +
-           (state                   ? ", style=\"rounded,filled\", fillcolor=\"#dde8f8\""
-            : t.node().accumulate() ? ""
-                                    : ", shape=plaintext") +
-           "];\n";
-    for_each_read(t.node(), [&](const Tensor& o) {
-      out += "  n" + std::to_string(listing.number.at(&o.node())) + " -> n" + std::to_string(id) + ";\n";
+                    "_nodes {\n  rankdir=BT;\n  node [shape=" + shape + ", style=rounded, fontname=\"sans-serif\"];\n";
+  for (size_t i = 0; i < listing.nodes.size(); ++i) {
+    const std::string id = "n" + std::to_string(i + 1);
+    out += "  " + id + " [label=\"" + label(i) + "];\n";
+    for_each_read(listing.nodes[i].node(), [&](const Tensor& o) {
+      out += "  n" + std::to_string(listing.number.at(&o.node())) + " -> " + id + ";\n";
     });
   }
   return out + "}\n";
+}
+
+std::string name_in_graph(const Tensor& t) { return t.node().accumulate() ? describe(t) : t.node().label; }
+const char* const kStateColour = ", style=\"rounded,filled\", fillcolor=\"#dde8f8\"";
+
+}  // namespace
+
+std::string graphviz(const Tensor& root) {
+  const Listing listing(root);
+  return graphviz_of(listing, "box", [&](size_t i) {
+    const Node& node = listing.nodes[i].node();
+    return escaped(name_in_graph(listing.nodes[i]), "\"\\") + "\"" +
+           (node.state()        ? kStateColour
+            : node.accumulate() ? ""
+                                : ", shape=plaintext");
+  });
+}
+
+std::string graphviz(const Tensor& root, Context& ctx, const IndexValues& values) {
+  const Listing listing(root);
+  const Values shown(listing, root, ctx, values);
+  return graphviz_of(listing, "record", [&](size_t i) {
+    const char* special = "\"\\{}|<>";
+    const Tensor& t = listing.nodes[i];
+    std::string out = "{" + escaped(name_in_graph(t), special) + " | {" + axes_text(ctx.shape(t)) + "} | " +
+                      escaped(shown.data[i], special);
+    if (!shown.gradient[i].empty()) out += " | gradient " + escaped(shown.gradient[i], special);
+    return out + "}\"" + (t.node().state() ? kStateColour : "");
+  });
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {

@@ -10,11 +10,13 @@ namespace caravan {
 // One line a node: number, what it is, its operands, value and gradient of `root` by it.
 //     [3] add <- [1; 2]: data=5, grad=3
 void print_graph(std::ostream& out, const Tensor& root, Context& ctx, const IndexValues& values = {});
-void print_graph(std::ostream& out, const Tensor& root);              // without values
-void print_shapes(std::ostream& out, const Program& program);         // every tensor with its inferred shape
-void print_constraints(std::ostream& out, const Program& program);    // the system that inference solves
-void print_assignments(std::ostream& out, const Program& program);    // the solved program
-std::string graphviz(const Tensor& root);                             // for `dot -Tsvg`
+void print_graph(std::ostream& out, const Tensor& root);            // without values
+void print_shapes(std::ostream& out, const Program& program);       // every tensor with its inferred shape
+void print_constraints(std::ostream& out, const Program& program);  // the system that inference solves
+void print_assignments(std::ostream& out, const Program& program);  // the solved program
+std::string graphviz(const Tensor& root);                           // for `dot -Tsvg`
+// The same with the axes, the value and the gradient of `root` in each box.
+std::string graphviz(const Tensor& root, Context& ctx, const IndexValues& values = {});
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);    // what it is, not its value
 std::ostream& operator<<(std::ostream& out, const Program& program);  // its assignments, unsolved: `w := w - ..`
 

@@ -1,0 +1,435 @@
+#include "apps/command_table.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "apps/stages.h"
+#include "caravan/base/list_text.h"
+#include "caravan/data/places.h"
+#include "caravan/ops/op.h"
+#include "caravan/runtime/devices.h"
+
+namespace caravan::app {
+
+namespace {
+
+constexpr const char* kSeedDoc = "What the random numbers of the data and of the first weights are made from [1]";
+constexpr const char *kFiles = "Files", *kCompiler = "The compiler";
+
+// An empty name is most likely a variable that is not set.
+const CLI::Validator kNotEmpty([](std::string& text) { return text.empty() ? "it is empty" : std::string(); }, "");
+
+const CLI::Validator kPort(
+    [](std::string& text) {
+      int port = -1;
+      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+      const bool right = error == std::errc() && stop == text.data() + text.size() && port >= 0 && port <= 65535;
+      return right ? std::string() : fmt::format("`{}` is not a whole number from 0 to 65535", text);
+    },
+    "");
+
+const CLI::Validator kPositive(
+    [](std::string& text) {
+      double number = 0;
+      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      const bool right = error == std::errc() && stop == text.data() + text.size() && number > 0;
+      return right ? std::string() : fmt::format("`{}` is not a number above 0", text);
+    },
+    "");
+
+CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& doc, const std::string& examples) {
+  CLI::App& out = *app.add_subcommand(name, doc);
+  out.footer(examples);
+  return out;
+}
+
+void add_setting(CLI::App& app, Parsed& parsed, const std::string& name, const std::string& type,
+                 const std::string& doc, const std::vector<std::string>& choices = {}) {
+  auto keep = [&parsed, name](const std::string& value) { parsed.call.settings[name] = value; };  // Settings checks it
+  const CLI::Option* option = app.add_option_function<std::string>("--" + name, keep, doc)->type_name(type);
+  if (!choices.empty()) parsed.choices[option] = choices;
+}
+
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> out;
+  for (const RecipeRow& row : recipe_rows()) out.push_back(row.name);
+  return out;
+}
+
+void add_einsum(CLI::App& app, Parsed& parsed) {
+  EinsumOptions& o = parsed.einsum;
+  CLI::App& command = add_command(app, "einsum", "Shapes, iterators and the loop of a spec",
+                                  "  caravan einsum 'ij;jk=>ik' '3,4' '4,5'\n"
+                                  "  caravan einsum '...|2*o=+k,ic; k,ic->oc => ...|o,oc' '8|32,3' '5,3->16'\n"
+                                  "  caravan einsum '2*o<1+k => o' 9 --size k=3 --op max\n"
+                                  "  caravan einsum 'a; b => a^b' 3 2 --op concat --json\n"
+                                  "  caravan einsum 'j => i' 6 --size i=6 --where 'j <= i'");
+  command.add_option("SPEC", o.spec, "One shape per operand, then the result: 'ij;jk=>ik'")->required();
+  command.add_option("SHAPE", o.shapes, "The shape of each operand: '2,8|8->4', '' for a scalar")
+      ->required()
+      ->expected(1, -1);
+  command.add_option("--size", o.sizes, "Binds a name of the spec (may be repeated)")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+  command.add_option("--where", o.conditions, "A condition on the points that count (may be repeated)")
+      ->type_name("CONDITION")
+      ->allow_extra_args(false);
+  parsed.choices[command.add_option("--op", o.op, "What joins the points: add, max, min or concat [add]")
+                     ->type_name("NAME")] = {"add", "max", "min", "concat"};
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings&) { return einsum_command(o); }; });
+}
+
+void add_gradcheck(CLI::App& app, Parsed& parsed) {
+  GradcheckOptions& o = parsed.gradcheck;
+  CLI::App& command =
+      add_command(app, "gradcheck", "Gradients of every op, family of specs, layer and loss against differences",
+                  "  caravan gradcheck\n  caravan gradcheck 'op pow' window\n  caravan gradcheck --json");
+  command.add_option("FILTER", o.filters, "Only cases whose family or name contains one of these");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings&) { return gradcheck_command(o); }; });
+}
+
+void add_ops(CLI::App& app, Parsed& parsed) {
+  OpsOptions& o = parsed.ops;
+  CLI::App& command = add_command(app, "ops", "The table of ops and accumulators",
+                                  "  caravan ops\n  caravan ops gelu\n  caravan ops --json");
+  std::vector<std::string>& names =
+      parsed.choices[command.add_option("NAME", o.name, "Everything about one op or accumulator")];
+  for (const OpRow& row : op_rows()) names.emplace_back(row.name);
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings&) { return ops_command(o); }; });
+}
+
+std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
+
+void add_stage_options(CLI::App& command, Parsed& parsed, std::vector<std::string>& passes_off, std::string& dump,
+                       std::string& trace) {
+  parsed.choices[command
+                     .add_option("--pass-off", passes_off,
+                                 "Leave out a pass (may be repeated): " + listed(plan::pass_names()))
+                     ->type_name("NAME")
+                     ->allow_extra_args(false)
+                     ->group(kCompiler)] = plan::pass_names();
+  command.add_option("--dump", dump, "Folder for a file of every stage, from the graph to C")
+      ->check(kNotEmpty)
+      ->type_name("DIR")
+      ->group(kCompiler);
+  command.add_option("--trace", trace, "File for constraints, passes, kernels and values, as JSON")
+      ->check(kNotEmpty)
+      ->type_name("FILE")
+      ->group(kCompiler);
+}
+
+void add_inspect(CLI::App& app, Parsed& parsed) {
+  InspectOptions& o = parsed.inspect;
+  CLI::App& command = add_command(app, "inspect", "The stages of a recipe's training step",
+                                  "  caravan inspect moons --stage shapes\n  caravan inspect linear --stage c\n"
+                                  "  caravan inspect moons --stage optimized --pass-off fuse --log 1\n"
+                                  "  caravan inspect moons --dump moons --trace moons.json\n"
+                                  "  caravan inspect moons --stage graph --dot | dot -Tsvg > moons.svg");
+  parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
+  parsed.choices[command.add_option("--stage", o.stage, listed(stage_names()) + " [graph]")->type_name("NAME")] =
+      stage_names();
+  command.add_flag("--dot", o.dot, "The graph for Graphviz, with values and gradients");
+  command.add_flag("--json", o.json,
+                   "Standard output is JSON: the stage as a text, or without --stage what --trace writes");
+  add_stage_options(command, parsed, o.passes_off, o.dump, o.trace);
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return inspect_command(o, s); }; });
+}
+
+std::vector<std::string> device_choices() {
+  std::vector<std::string> out = device_names();
+  out.emplace_back("auto");
+  return out;
+}
+
+void add_device_settings(CLI::App& command, Parsed& parsed) {
+  add_setting(command, parsed, "device", "NAME",
+              joined(device_names()) + ", or auto: cpu where a C compiler works [auto]", device_choices());
+  add_setting(command, parsed, "threads", "N",
+              "How many threads may work on a step; the results do not depend on it [all]");
+}
+
+void add_data_setting(CLI::App& command, Parsed& parsed) {
+  add_setting(command, parsed, "data", "DIR", "Folder of the data set; without it the usual places are looked at");
+}
+
+void add_profile(CLI::App& app, Parsed& parsed) {
+  ProfileRequest& o = parsed.profile;
+  CLI::App& command = add_command(app, "profile", "Where the time of a recipe's training step goes, kernel by kernel",
+                                  "  caravan profile moons\n  caravan profile mnist-mlp --batch 128 --threads 1\n"
+                                  "  caravan profile mnist-conv --plot profile.svg\n"
+                                  "  caravan profile moons --top 0 --json");
+  parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
+  command.add_option("--batch", o.wishes.batch, "How many examples a step takes [the recipe's]")->type_name("N");
+  command.add_option("--steps", o.steps, "Steps that are measured [as many as run in about half a second]")
+      ->check(kPositive)
+      ->type_name("N");
+  command.add_option("--top", o.top, "Kernels that are shown, the slowest first; 0: all [10]")->type_name("N");
+  command.add_option("--plot", o.plot, "File for a picture (SVG)")->check(kNotEmpty)->type_name("FILE");
+  parsed.choices[command
+                     .add_option("--pass-off", o.passes_off,
+                                 "Leave out a pass (may be repeated), as in `caravan inspect`")
+                     ->type_name("NAME")
+                     ->allow_extra_args(false)] = plan::pass_names();
+  add_setting(command, parsed, "seed", "N", kSeedDoc);
+  add_data_setting(command, parsed);
+  add_device_settings(command, parsed);
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return profile_command(o, s); }; });
+}
+
+void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
+  TrainOptions& o = parsed.train;
+  CLI::App& command = add_command(train, row.name, row.doc,
+                                  fmt::format("  caravan train {0}\n  caravan train {0} --epochs 10 --seed 3\n  "
+                                              "caravan train {0} --json | python3 -m json.tool\n"
+                                              "  caravan train {0} --plot pictures --dump stages\n"
+                                              "  caravan train {0} --save {0}.safetensors\n"
+                                              "  caravan train {0} --resume FILE --save FILE",
+                                              row.name));
+  const Defaults& d = row.defaults;
+  CLI::Option* epochs = command
+                            .add_option("--epochs", o.wishes.epochs,
+                                        fmt::format("Passes over the {} {} [{}]", d.points, d.words.many, d.epochs))
+                            ->type_name("N");
+  command.add_option("--steps", o.wishes.steps, "Training steps, instead of epochs")->excludes(epochs)->type_name("N");
+  command.add_option("--batch", o.wishes.batch, fmt::format("How many {} a step takes [{}]", d.words.many, d.batch))
+      ->type_name("N");
+  command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, d.lr))->type_name("NUMBER");
+  parsed.choices[command
+                     .add_option("--optimizer", o.wishes.optimizer,
+                                 fmt::format("{} [{}]", fmt::join(optimizer_names(), ", "), d.optimizer))
+                     ->type_name("NAME")] = {optimizer_names().begin(), optimizer_names().end()};
+  if (!row.paper_doc.empty()) command.add_flag("--paper", o.wishes.paper, row.paper_doc);
+  if (!row.data.empty()) add_data_setting(command, parsed);
+  add_setting(command, parsed, "seed", "N", kSeedDoc);
+  add_device_settings(command, parsed);
+  command.add_flag("--quiet", o.quiet, "No progress and nothing drawn in the terminal");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  auto file = [&](const char* name, std::string& to, const char* type, const char* doc) {
+    command.add_option(name, to, doc)->check(kNotEmpty)->type_name(type)->group(kFiles);
+  };
+  file("--plot", o.plot, "DIR", "Folder for pictures: loss, accuracy, learning rate, and what the model does");
+  file("--save", o.save, "FILE",
+       "Checkpoint: written at the end, every minute, and when asked to stop (Ctrl-C, SIGTERM, SIGHUP)");
+  command.add_option("--save-every", o.save_every, "Seconds between two checkpoints of a run [60]")
+      ->check(kPositive)
+      ->type_name("SECONDS")
+      ->group(kFiles);
+  file("--resume", o.resume, "FILE", "Go on from a checkpoint, as if the run had never stopped");
+  command.add_option("--until", o.until, "Stop after this step of the run, to go on later")
+      ->type_name("STEP")
+      ->group(kFiles);
+  command
+      .add_flag("--check-numbers", o.check_numbers,
+                "Stop at the first NaN or infinity and name the operation that made it (slow)")
+      ->group(kCompiler);
+  command.add_flag("--debug-kernels", o.debug_kernels, "Compile with debug information and say where the C is")
+      ->group(kCompiler);
+  add_stage_options(command, parsed, o.passes_off, o.dump, o.trace);
+  command.callback([&] {
+    o.recipe = row.name;
+    parsed.call.run = [o](const Settings& s) { return train_command(o, s); };
+  });
+}
+
+void add_train(CLI::App& app, Parsed& parsed) {
+  CLI::App& command =
+      add_command(app, "train", "Trains a recipe and shows how it goes",
+                  "  caravan train linear\n  caravan train moons --seed 3\n  caravan train moons --help");
+  command.require_subcommand(1);
+  for (const RecipeRow& row : recipe_rows()) add_recipe(command, row, parsed);
+}
+
+void add_eval(CLI::App& app, Parsed& parsed) {
+  EvalOptions& o = parsed.eval;
+  CLI::App& command = add_command(app, "eval", "What a saved model can do",
+                                  "  caravan eval mnist-mlp.safetensors\n"
+                                  "  caravan eval mnist-mlp.safetensors --data fashion --quiet --json\n"
+                                  "  caravan eval circle.safetensors --plot pictures");
+  command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->check(kNotEmpty)->required();
+  add_data_setting(command, parsed);
+  add_device_settings(command, parsed);
+  command.add_option("--plot", o.plot, "Folder for pictures of what the model does")
+      ->check(kNotEmpty)
+      ->type_name("DIR");
+  command.add_flag("--quiet", o.quiet, "No text");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return eval_command(o, s); }; });
+}
+
+void add_export(CLI::App& app, Parsed& parsed) {
+  ExportOptions& o = parsed.export_;
+  CLI::App& command =
+      add_command(app, "export", "A saved model, or a part of it, as one C99 file that needs no library",
+                  "  caravan export mnist-mlp.safetensors --c digits.c\n"
+                  "  caravan export mnist-conv.safetensors --c digits.c --header digits.h\n"
+                  "  caravan export mnist-conv.safetensors --c digits.c --weights digits.bin\n"
+                  "  cc -O3 -std=c99 -DDIGITS_MAIN digits.c -o digits -lm\n"
+                  "  caravan export mnist-autoencoder.safetensors --part encoder --safetensors "
+                  "encoder.safetensors");
+  command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->check(kNotEmpty)->required();
+  command.add_option("--c", o.c, "The C file")->check(kNotEmpty)->type_name("FILE");
+  command.add_option("--header", o.header, "A header for those who call it")->check(kNotEmpty)->type_name("FILE");
+  command.add_option("--weights", o.weights, "The weights in a file of their own, which the C reads")
+      ->check(kNotEmpty)
+      ->type_name("FILE");
+  command.add_option("--safetensors", o.tensors, "The weights alone, by name")->check(kNotEmpty)->type_name("FILE");
+  command
+      .add_option("--part", o.part,
+                  "A part of the model: of mnist-autoencoder classifier, encoder, decoder or autoencoder [the first]")
+      ->type_name("NAME");
+  command.add_option("--name", o.name, "Starts every name of the C file [the file's]")->type_name("NAME");
+  command.add_flag("--quiet", o.quiet, "No text");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return export_command(o, s); }; });
+}
+
+void add_parity(CLI::App& app, Parsed& parsed) {
+  ParityOptions& o = parsed.parity;
+  CLI::App& command = add_command(app, "parity", "Repeats training runs of PyTorch and compares every tensor",
+                                  "  caravan parity lenet.safetensors\n"
+                                  "  caravan parity fixtures/*.safetensors --quiet --device interp\n"
+                                  "  caravan parity lenet.safetensors --json");
+  command.add_option("FILE", o.files, "Fixtures: safetensors files that describe and hold a run")
+      ->required()
+      ->expected(1, -1);
+  add_device_settings(command, parsed);
+  command.add_flag("--quiet", o.quiet, "One line for each file instead of a table");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return parity_command(o, s); }; });
+}
+
+void add_serve(CLI::App& app, Parsed& parsed) {
+  ServeOptions& o = parsed.serve;
+  CLI::App& command = add_command(app, "serve", "A page to draw digits on and to train small models, on this machine",
+                                  "  caravan serve\n  caravan serve --port 0\n  caravan serve digits.safetensors");
+  command.add_option("FILE", o.file, "A model of digits that was saved [one that is trained once]");
+  command.add_option("--port", o.port, "0 takes any that is free [8080]")->check(kPort)->type_name("PORT");
+  command
+      .add_option("--host", o.host, "Address to listen on; another than loopback lets other machines in [127.0.0.1]")
+      ->type_name("ADDRESS");
+  add_setting(command, parsed, "data", "DIR", "The only folder to look at for digits [the usual places]");
+  add_device_settings(command, parsed);
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return serve_command(o, s); }; });
+}
+
+void add_data(CLI::App& app, Parsed& parsed) {
+  DataOptions& o = parsed.data;
+  CLI::App& command = add_command(app, "data", "Data sets: what is there, where, and how to get it",
+                                  "  caravan data list\n  caravan data where mnist\n  caravan data get mnist");
+  command.require_subcommand(1);
+  auto add = [&](const std::string& name, const std::string& doc, const std::string& examples,
+                 int (*run)(const DataOptions&, const Settings&)) -> CLI::App& {
+    CLI::App& sub = add_command(command, name, doc, examples);
+    add_setting(sub, parsed, "data", "DIR", "The only folder to look at [the usual places]");
+    sub.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+    sub.callback([&parsed, &o, run] { parsed.call.run = [o, run](const Settings& s) { return run(o, s); }; });
+    return sub;
+  };
+  const std::string name_doc = "Of a data set, as in `caravan data list`";
+  std::vector<std::string> names;
+  for (const data::Dataset& set : data::datasets()) names.emplace_back(set.name);
+  add("list", "Every data set that is known, and where it is", "  caravan data list --json", data_list);
+  CLI::App& where = add("where", "The folder of a data set", "  caravan data where mnist", data_where);
+  parsed.choices[where.add_option("NAME", o.name, name_doc)->required()] = names;
+  CLI::App& get = add("get", "Fetches the package of a data set, checks it, and puts it where the recipes look",
+                      "  caravan data get mnist\n  caravan data get fashion-mnist --to data", data_get);
+  parsed.choices[get.add_option("NAME", o.name, name_doc)->required()] = names;
+  get.add_option("--to", o.to,
+                 "Folder that gets the data set's own folder [that of --data or CARAVAN_DATA, otherwise your cache]")
+      ->type_name("DIR");
+}
+
+void add_cache(CLI::App& app, Parsed& parsed) {
+  CacheOptions& o = parsed.cache;
+  CLI::App& command = add_command(app, "cache", "Compiled kernels that are kept for later runs: how many, where",
+                                  "  caravan cache\n  caravan cache --clear\n  CARAVAN_CACHE_LIMIT=200 caravan cache");
+  command.add_flag("--clear", o.clear, "Remove them all; later runs compile again");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return cache_command(o, s); }; });
+}
+
+void add_doctor(CLI::App& app, Parsed& parsed) {
+  DoctorOptions& o = parsed.doctor;
+  CLI::App& command = add_command(app, "doctor", "What was built, what is there, and every setting with its source",
+                                  "  caravan doctor\n  CARAVAN_SEED=7 caravan doctor --json");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return doctor_command(o, s); }; });
+}
+
+void add_summary(CLI::App& app, Parsed& parsed) {
+  SummaryOptions& o = parsed.summary;
+  CLI::App& command = add_command(app, "summary", "The layers of a model: what each gives, and its parameters",
+                                  "  caravan summary mnist-conv\n  caravan summary digits.safetensors\n"
+                                  "  caravan summary mnist-autoencoder --json");
+  parsed.choices[command.add_option("WHAT", o.what, "A recipe, or a checkpoint that `caravan train --save` wrote")
+                     ->check(kNotEmpty)
+                     ->required()] = recipe_names();
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return summary_command(o, s); }; });
+}
+
+void add_new(CLI::App& app, Parsed& parsed) {
+  NewOptions& o = parsed.new_;
+  CLI::App& command = add_command(app, "new", "A project of your own that uses the library, ready to build",
+                                  "  caravan new xor\n  cd xor && cmake -B build && cmake --build build && build/xor\n"
+                                  "  caravan new two-moons --recipe moons");
+  command.add_option("NAME", o.name, "Of the folder to make, of the project and of the program")->required();
+  parsed.choices[command.add_option("--recipe", o.recipe, listed(project_names()) + " [xor]")->type_name("NAME")] =
+      project_names();
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings&) { return new_command(o); }; });
+}
+
+void add_help(CLI::App& app, Parsed& parsed) {
+  CLI::App& help = add_command(app, "help", "What a command does and which options it has",
+                               "  caravan help\n  caravan help inspect\n  caravan help train moons");
+  help.add_option("COMMAND", parsed.help, "A command, and one of its commands or recipes");
+  CLI::App& completion = add_command(
+      app, "completion", "Completion of commands and options for a shell, as a script",
+      "  source <(caravan completion bash)\n  caravan completion fish > ~/.config/fish/completions/caravan.fish\n"
+      "  caravan completion zsh > ~/.zsh/_caravan   # a folder of $fpath");
+  parsed.choices[completion.add_option("SHELL", parsed.shell, "bash, zsh or fish")->required()] = {"bash", "zsh",
+                                                                                                   "fish"};
+  CLI::App& man = add_command(app, "man", "Writes the man pages of all commands",
+                              "  caravan man pages\n  man -l pages/caravan-train.1");
+  man.add_option("DIR", parsed.man_folder, "Folder for them")->check(kNotEmpty)->required();
+}
+
+}  // namespace
+
+void add_commands(CLI::App& app, Parsed& parsed) {
+  add_setting(
+      app, parsed, "log", "N",
+      "1: every setting with its source, and the passes with their times; 2: also step, rate and loss while training");
+  add_train(app, parsed);
+  add_eval(app, parsed);
+  add_summary(app, parsed);
+  add_inspect(app, parsed);
+  add_profile(app, parsed);
+  add_einsum(app, parsed);
+  add_ops(app, parsed);
+  add_gradcheck(app, parsed);
+  add_parity(app, parsed);
+  add_serve(app, parsed);
+  add_export(app, parsed);
+  add_new(app, parsed);
+  add_data(app, parsed);
+  add_cache(app, parsed);
+  add_doctor(app, parsed);
+  add_help(app, parsed);
+  const std::pair<const char*, std::vector<const char*>> groups[] = {
+      {"Train and look", {"train", "eval", "summary", "inspect", "profile"}},
+      {"The notation", {"einsum", "ops", "gradcheck", "parity"}},
+      {"Use a model", {"serve", "export", "new"}},
+      {"This machine", {"data", "cache", "doctor"}},
+      {"Help", {"help", "completion", "man"}}};
+  for (const auto& [group, names] : groups)
+    for (const char* name : names) app.get_subcommand(name)->group(group);
+}
+
+}  // namespace caravan::app
