@@ -19,11 +19,11 @@ struct GradOptions {
   Tensor cotangent{};         // of y's shape; ones if not given, so that a y of many elements counts as their sum
 };
 
+// The gradient of y by one tensor, or by several: auto [dx, dy] = grad(loss, x, y).
 std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {},
                          Source where = Source::here());
 Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options = {}, Source where = Source::here());
 
-// auto [dx, dy] = grad(loss, x, y);
 std::array<Tensor, 2> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const GradOptions& options = {},
                            Source where = Source::here());
 std::array<Tensor, 3> grad(const Tensor& y, const Tensor& x0, const Tensor& x1, const Tensor& x2,

@@ -7,7 +7,7 @@
 
 namespace caravan {
 
-[[noreturn]] void refuse_moved(const char* what);  // UserError
+[[noreturn]] void refuse_moved(const char* what);  // throws the UserError of an object that was moved from
 
 // A shared object that exists until the handle is moved from.
 template <class T>

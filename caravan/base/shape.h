@@ -51,9 +51,9 @@ struct Shape {
 
 bool same_sizes(const Shape& a, const Shape& b);  // compares sizes only, not tags or `broadcastable`
 
-// "2,8|8->4"; a scalar is "". `Shape{}` has no axes and one element.
+// The shape as text, "2,8|8->4"; a scalar is "". `Shape{}` has no axes and one element.
 std::string to_string(const Shape& shape);
 std::ostream& operator<<(std::ostream& out, const Shape& shape);  // prints to_string(shape)
-Shape parse_shape(std::string_view text);                         // throws SpecError; the inverse of to_string
+Shape parse_shape(std::string_view text);                         // the inverse of to_string; throws SpecError
 
 }  // namespace caravan

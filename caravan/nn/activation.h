@@ -15,10 +15,12 @@ struct Identity {
 struct Relu {
   Tensor operator()(Operand x) const { return relu(x); }
 };
-struct Gelu {  // exact
+// x * P(X <= x) for a standard normal X, computed exactly.
+struct Gelu {
   Tensor operator()(Operand x) const { return gelu(x); }
 };
-struct GeluTanh {  // the approximation of GPT-2
+// Gelu in the approximation that GPT-2 uses.
+struct GeluTanh {
   Tensor operator()(Operand x) const { return gelu_tanh(x); }
 };
 // x * sigmoid(x), also called swish.
@@ -54,8 +56,8 @@ struct Elu {
   }
 };
 
-// Over the axes that the spec keeps as 0: softmax("... | t -> h => ... | 0 -> h", scores) normalises over t.
-// Without a spec over the last output axis. Stable for logits of any size.
+// exp(x) divided by its sum, over the axes that the spec keeps as 0: softmax("... | t -> h => ... | 0 -> h", scores)
+// normalises over t. Without a spec over the last output axis. Stable for logits of any size.
 Tensor softmax(Spec<1> spec, Operand x);
 Tensor log_softmax(Spec<1> spec, Operand x);  // the logarithm of softmax, computed without underflow
 Tensor softmax(Operand x);

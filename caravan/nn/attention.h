@@ -12,7 +12,7 @@ namespace caravan::nn {
 struct AttendOptions {
   bool causal = false;               // position s sees the positions t <= s
   OptionalOperand mask{};            // true where s may see t: `..., s | t ->`, or with heads `..., s | t -> h, g`
-  std::optional<Dropout> dropout{};  // of the weights
+  std::optional<Dropout> dropout{};  // drops attention weights in training
 };
 // softmax(q k^T / sqrt(d)) v: queries `..., s | heads, d`, keys and values `..., t | heads, d`. With fewer heads of
 // keys than of queries, neighbouring queries share one (grouped-query attention). A position that sees nothing averages
@@ -21,19 +21,20 @@ Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& options = {}
 
 // The sizes of an attention layer.
 struct AttentionOptions {
-  int64_t dim = 0, heads = 1, kv_heads = 0;  // 0: as many as heads
-  bool causal = false, bias = false;         // bias of the first projection; the last one always has one
-  double dropout = 0;                        // the rate of dropout in training; 0: none
-  std::optional<RotaryOptions> rotary{};     // turns queries and keys by their positions; none if not given
-  Init init{};                               // how the weights are initialised
-  DType dtype = DType::f32;                  // the precision of the parameters
+  int64_t dim = 0, heads = 1, kv_heads = 0;  // channels; heads of queries; heads of keys and values (0: as many)
+  // See AttendOptions; a bias of the first projection (the last one always has one).
+  bool causal = false, bias = false;
+  double dropout = 0;                     // the rate of dropout in training; 0: none
+  std::optional<RotaryOptions> rotary{};  // turns queries and keys by their positions; none if not given
+  Init init{};                            // how the weights are initialised
+  DType dtype = DType::f32;               // the precision of the parameters
 };
 
 // One projection NAME.qkv to the heads of queries, then keys, then values; then NAME.proj.
 struct SelfAttention {
   AttentionOptions options;  // as given
   Linear qkv, proj;          // the maps to queries, keys and values, and from the heads to the output
-  Dropout dropout;           // what is left out in training
+  Dropout dropout;           // drops attention weights in training
   SelfAttention(const std::string& name, const AttentionOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const { return (*this)(x, std::nullopt, phase); }
   Tensor operator()(Operand x, const OptionalOperand& mask, const Phase& phase = {}) const;

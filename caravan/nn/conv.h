@@ -9,20 +9,22 @@
 
 namespace caravan::nn {
 
-// As functions of their weights: `kh, kw, ic -> oc`, with groups `kh, kw, ic -> g, oc`; transposed `kh, kw, ic -> oc`.
+// Convolutions as functions of their weights: `kh, kw, ic -> oc`, with groups `kh, kw, ic -> g, oc`; transposed `kh,
+// kw, ic -> oc`.
 struct ConvolutionOptions {
   Pair kernel{1}, stride{1}, dilation{1};  // the size of a window, the step between windows, the step within one
   Padding padding{};                       // zeros around the input; none if not given
   int64_t groups = 1;                      // the channels are divided into so many groups that do not see each other
 };
 Tensor conv2d(Operand x, Operand weight, const ConvolutionOptions& options);  // over images `... | h, w, c`
-Tensor conv1d(Operand x, Operand weight, const ConvolutionOptions& options);  // of each pair the first number counts
+// Over sequences `... | t, c`; of each pair the first number counts.
+Tensor conv1d(Operand x, Operand weight, const ConvolutionOptions& options);
 // The transpose of conv2d: every element of x adds a window to the result.
 Tensor transposed_conv2d(Operand x, Operand weight, const ConvolutionOptions& options);
 
 // The sizes of a convolution layer.
 struct ConvOptions {
-  int64_t channels = 0;       // that go out
+  int64_t channels = 0;       // the number of channels of the output
   Pair kernel{3}, stride{1};  // the size of a window, and the step from one to the next
   Padding padding{};          // valid, same, a number or {of height, of width}
   Pair dilation{1};           // the step between the elements of a window
@@ -32,7 +34,7 @@ struct ConvOptions {
   DType dtype = DType::f32;   // the precision of the parameters
 };
 
-// NAME.weight and NAME.bias, the bias one number for each channel.
+// A convolution over images, with NAME.weight and NAME.bias; the bias is one number for each channel.
 struct Conv2d {
   std::string name;     // the layer's name, which its parameters' names start with
   ConvOptions options;  // as given, with what was left out filled in
@@ -48,7 +50,8 @@ struct Conv1d {
   Conv1d(std::string name, const ConvOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
-// The output grows: (h - 1) * stride + dilation * (kernel - 1) + 1 - 2 * padding. Without groups.
+// A transposed convolution, whose output is larger than its input: (h - 1) * stride + dilation * (kernel - 1) + 1 - 2 *
+// padding. Without groups.
 struct TransposedConv2d {
   std::string name;     // the layer's name, which its parameters' names start with
   ConvOptions options;  // as given, with what was left out filled in
@@ -65,7 +68,8 @@ struct SeparableConv2d {
   SeparableConv2d(std::string name, const ConvOptions& options, Source where = Source::here());
   Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
-// Sees the present and the past alone: y[t] = sum over k of w[k] x[t - dilation * (kernel - 1 - k)]. Stride 1.
+// A convolution over sequences that sees the present and the past alone: y[t] = sum over k of w[k] x[t - dilation *
+// (kernel - 1 - k)]. Stride 1.
 struct CausalConv1d {
   Conv1d conv;  // with zeros in front of the sequence
   CausalConv1d(const std::string& name, const ConvOptions& options, Source where = Source::here());
@@ -75,7 +79,7 @@ struct CausalConv1d {
 // --- pools ---
 // The window of a pool.
 struct PoolOptions {
-  Pair kernel{2}, stride{0};     // 0: the kernel's
+  Pair kernel{2}, stride{0};     // the size of a window and the step between windows (0: its size)
   Padding padding{};             // zeros around the input; none if not given
   bool exclude_padding = false;  // an average divides by the elements inside; otherwise by the whole window, as PyTorch
 };
@@ -99,7 +103,8 @@ struct GlobalMaxPool2d {
 };
 
 // --- other shapes ---
-struct Flatten {  // of images, in PyTorch's order
+// An image as one vector, in PyTorch's order: channel by channel.
+struct Flatten {
   Tensor operator()(Operand x) const;
 };
 // Any rearrangement as a layer: Rearrange{"... | t, c => ... | t&c"}.
@@ -111,7 +116,7 @@ struct Rearrange {
 // WaveNet's fusion: every n neighbours in time become one step with n times the channels.
 struct FlattenConsecutive {
   int64_t n = 2;      // how many neighbours are put together
-  bool last = false;  // the n steps are all there are: the time axis goes
+  bool last = false;  // the n steps are all there are, so the time axis is removed
   Tensor operator()(Operand x) const;
 };
 

@@ -7,7 +7,7 @@ namespace caravan::nn {
 
 // The size of a table of vectors.
 struct EmbeddingOptions {
-  int64_t num = 0, dim = 0;   // ids are 0 .. num - 1
+  int64_t num = 0, dim = 0;   // number of vectors (ids are 0 .. num - 1), and their length
   Init init = normal_init();  // how the table is initialised
   DType dtype = DType::f32;   // the precision of the parameters
 };
@@ -28,7 +28,7 @@ struct LearnedPositions {
 };
 // Sines and cosines of t / base^(2p / c) at channels 2p and 2p + 1 (Vaswani et al. 2017).
 struct SinusoidalPositions {
-  double base = 10000;  // the slowest wave has this period, divided by 2 pi
+  double base = 10000;  // the larger, the slower the slowest wave
   Tensor operator()(Operand x) const;
 };
 

@@ -104,7 +104,7 @@ Tensor outline(const Model& model, Source where) {
 
 }  // namespace nn
 
-// Those of a layer or a user's own struct that is called like one, in the order of their first use.
+// The parameters of a layer, or of your own struct that is called like one, in the order of their first use.
 template <class Model>
 requires(!std::is_same_v<Model, Tensor> && !std::is_convertible_v<Model, std::vector<Tensor>>)
     std::vector<Tensor> parameters(const Model& model, Source where = Source::here()) {

@@ -41,7 +41,9 @@ Tensor mse(Operand prediction, Operand target, const LossOptions& options = {});
 Tensor mae(Operand prediction, Operand target, const LossOptions& options = {});  // the mean of |prediction - target|
 // Half the squared error up to `delta`, a straight line beyond.
 Tensor huber(Operand prediction, Operand target, double delta = 1, const LossOptions& options = {});
-Tensor hinge(Operand scores, Operand signs, const LossOptions& options = {});  // relu(1 - sign * score), signs 1 and -1
+// The mean of relu(1 - sign * score), for signs 1 and -1.
+Tensor hinge(Operand scores, Operand signs, const LossOptions& options = {});
+// Cross-entropy for answers of yes and no: targets are 0 or 1, or probabilities between.
 // PyTorch divides this weighted mean by the number of elements, not by the sum of the weights; so do we.
 Tensor binary_cross_entropy(Operand logits, Operand targets, const LossOptions& options = {});
 

@@ -15,7 +15,7 @@ struct NormOptions {
   DType dtype = DType::f32;  // the precision of the parameters
 };
 
-// Over the last output axis, then times NAME.weight plus NAME.bias.
+// Mean 0 and variance 1 over the last output axis, then times NAME.weight plus NAME.bias.
 struct LayerNorm {
   std::string name;     // the layer's name, which its parameters' names start with
   double epsilon;       // added to the variance before the root is taken
@@ -23,7 +23,7 @@ struct LayerNorm {
   explicit LayerNorm(std::string name, const NormOptions& options = {}, Source where = Source::here());
   Tensor operator()(Operand x) const;
 };
-// x / sqrt(mean(x^2) + epsilon) * weight, over the last output axis.
+// Divides by the root mean square: x / sqrt(mean(x^2) + epsilon) * weight, over the last output axis.
 struct RmsNorm {
   std::string name;  // the layer's name, which its parameters' names start with
   double epsilon;    // added to the variance before the root is taken

@@ -29,12 +29,13 @@ class Phase {
 
   bool training() const { return updates_ != nullptr; }          // otherwise this is an evaluation
   bool keeps_statistics() const { return options_.statistics; }  // in training they follow
-  const Operand& step(const std::string& layer) const;           // refused without one, naming the layer that needs it
-  Tensor in_precision(Operand x) const;                          // what products are computed from
+  // The step that was given; without one an error names the layer that needs it.
+  const Operand& step(const std::string& layer) const;
+  Tensor in_precision(Operand x) const;  // x in the precision that products are computed from
 
   // Layers with state read and write it here, so that a layer that is called twice updates twice.
   Tensor now(const Tensor& state) const;
-  void update(const Tensor& state, Operand value) const;  // the value that `updates` will assign
+  void update(const Tensor& state, Operand value) const;  // what the program of updates() will assign to the state
   Program updates() const;  // state := value, for every state that the calls of this phase have updated
 
  private:
@@ -48,6 +49,6 @@ class Phase {
 Phase training(const PhaseOptions& options = {});
 Phase evaluation(const PhaseOptions& options = {});  // nothing is dropped, batch norm uses its running statistics
 
-Tensor at_least_f32(Operand x);  // sums over many elements need it: norms, softmax, losses
+Tensor at_least_f32(Operand x);  // x, as f32 if it is f16 or bf16: sums over many elements need it
 
 }  // namespace caravan::nn

@@ -20,12 +20,12 @@
 
 namespace caravan {
 
-enum class DType : uint8_t { boolean, u8, i32, i64, f16, bf16, f32, f64 };  // in the order of promotion
-inline constexpr int kDTypeCount = 8;                                       // how many there are
+enum class DType : uint8_t { boolean, u8, i32, i64, f16, bf16, f32, f64 };  // the precisions, in the order of promotion
+inline constexpr int kDTypeCount = 8;                                       // the number of precisions
 
 std::string_view name(DType dtype);                      // "bool", "u8", ... "f64"
 std::optional<DType> find_dtype(std::string_view name);  // the inverse of name; none for other words
-int bytes(DType dtype);                                  // of one element
+int bytes(DType dtype);                                  // the bytes of one element
 bool is_float(DType dtype);                              // f16, bf16, f32, f64
 bool is_integer(DType dtype);                            // u8, i32, i64; not bool
 
@@ -36,10 +36,10 @@ double largest(DType dtype);  // the largest finite value
 bool can_hold(DType dtype, double value);
 double convert(DType dtype, double value);  // rule 5: the value after conversion to `dtype` and back
 
-uint16_t to_f16(double value);    // round to nearest even, one rounding from double
-double from_f16(uint16_t bits);   // exact
+uint16_t to_f16(double value);    // the bits of the nearest value, ties to even
+double from_f16(uint16_t bits);   // the value of the bits, exactly
 uint16_t to_bf16(double value);   // rounded like to_f16
-double from_bf16(uint16_t bits);  // exact
+double from_bf16(uint16_t bits);  // the value of the bits, exactly
 
 // Functions for integers and bool, which are exact. A double holds all integers only up to 2^53.
 int64_t lowest_integer(DType dtype);

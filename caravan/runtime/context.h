@@ -36,18 +36,21 @@ struct Profile;
 
 // Where and how the programs of a Context run.
 struct ContextOptions {
-  uint64_t seed = 0;  // of initial values and random tensors
-  // cpu or interp, perhaps with an ordinal (cpu:0); auto: cpu, or interp without a C compiler.
+  uint64_t seed = 0;  // determines initial values and random tensors
+  // `cpu` or `interp`; `auto` is `cpu`, or `interp` where there is no C compiler.
   std::string device = "auto";
-  // At most so many run a step; 0: one for each processor that this process may use. The bits are the same.
+  // The largest number of threads that run a step; 0: one for each processor that this process may use. The number does
+  // not change a bit of the result.
   int threads = 0;
-  Init init{};          // for parameters without one; automatic: Kaiming-normal over all input axes, zeros without
-  std::string cache{};  // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
-  std::vector<std::string> compiler_flags{};             // appended to the C compiler's, for example -g
-  int64_t memory_limit = 0;                              // bytes for one program's buffers on cpu; 0: none
-  std::vector<std::string> passes_off{};                 // names of optimisations to leave out
-  std::function<void(int done, int total)> compiling{};  // told as the parts of a program are compiled
-  std::function<std::unique_ptr<backend::Device>(const ContextOptions&)> make_device{};  // one's own, not by name
+  // How parameters start that say nothing of it; automatic: Kaiming-normal over all input axes, zeros without.
+  Init init{};
+  std::string cache{};                        // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
+  std::vector<std::string> compiler_flags{};  // appended to the C compiler's, for example -g
+  int64_t memory_limit = 0;                   // bytes for one program's buffers on cpu; 0: none
+  std::vector<std::string> passes_off{};      // names of optimisations to leave out
+  std::function<void(int done, int total)> compiling{};  // called as the parts of a program are compiled
+  // Makes a device of your own, used instead of one by name.
+  std::function<std::unique_ptr<backend::Device>(const ContextOptions&)> make_device{};
 };
 
 // What is known of a routine before it runs.
@@ -80,12 +83,12 @@ class Context;
 // A program ready to run in one Context. Observed values are those of the last run.
 class Routine {
  public:
-  // Every index of the program must be bound, inside its range.
+  // Runs one step. Every index of the program needs a value inside its range.
   void run(const IndexValues& values = {}, Source where = Source::here());
   // `steps` runs without coming back to the caller: after each, every index goes up by one, and one with a range starts
   // again at 0 when it reaches the end. So run_steps(6400, {{batch, 0}, {step, 0}}) is 80 epochs of 80 batches.
   void run_steps(int64_t steps, const IndexValues& first = {}, Source where = Source::here());
-  // Refused for a tensor that the program does not observe, and before a run.
+  // The value of an observed tensor in the last run; refused for others, and before a run.
   Array read(const Tensor& observed, Source where = Source::here()) const;
   // Into the caller's memory, converted as by `cast`; refused where the number of elements is another.
   template <class T>
@@ -95,7 +98,7 @@ class Routine {
     read_to(observed, dtype_of<T>(), out.data(), int64_t(out.size()));
   }
 
-  const std::vector<std::string>& indices() const;  // the names to bind
+  const std::vector<std::string>& indices() const;  // the names of the indices that a run must be given
   std::string to_string() const;                    // the assignments
   RoutineReport report() const;                     // its memory and kernels, and where its generated C is
   // How it runs: the program optimised, lowered and scheduled, and its memory (plan/plan.h). Of a device that runs
@@ -132,11 +135,12 @@ class Context {
   void run(const Program& program, const IndexValues& values = {}, Source where = Source::here()) {
     compile(program, where).run(values, where);
   }
-  Shape shape(const Tensor& tensor, Source where = Source::here());      // by the Context's states; computes nothing
-  ir::Program solved(const Program& program) const;                      // likewise: what a plan is made of
-  std::shared_ptr<const plan::Plan> plan(const Program& program) const;  // likewise: what compile() would run
+  Shape shape(const Tensor& tensor, Source where = Source::here());  // what inference finds; computes nothing
+  // The program with all shapes inferred; computes nothing.
+  ir::Program solved(const Program& program) const;
+  std::shared_ptr<const plan::Plan> plan(const Program& program) const;  // how compile() would run it; compiles nothing
 
-  // State by tensor or by name.
+  // The value of a state, by its tensor or its name.
   Array read(const Tensor& state, Source where = Source::here()) const;
   Array read(const std::string& name, Source where = Source::here()) const;
   // Into the caller's memory, converted as by `cast`; refused where the number of elements is another.
@@ -182,12 +186,13 @@ class Context {
   // Gives all states that an optimiser of this name (`adam`, or its .name) keeps their initial values, so that training
   // begins anew from the weights as they are; then the next optimiser that uses them has them. Averages likewise.
   void reset(const std::string& optimizer, Source where = Source::here());
-  bool has(const std::string& name) const;       // whether a state of this name has a value
-  bool is_input(const std::string& name) const;  // without an initialiser, and assigned by no program of this Context
-  // As declared, whatever precision the device computes with.
+  bool has(const std::string& name) const;  // whether a state of this name has a value
+  // Whether only write() gives it values: it has no initialiser, and no program assigns it.
+  bool is_input(const std::string& name) const;
+  // The precision that a state was declared with, whatever the device computes with.
   DType dtype(const std::string& name, Source where = Source::here()) const;
-  std::vector<std::string> names() const;       // of the states that have a value
-  std::map<std::string, Shape> shapes() const;  // of the states that have a value
+  std::vector<std::string> names() const;       // the names of the states that have a value
+  std::map<std::string, Shape> shapes() const;  // the shapes of the states that have a value
 
   // A Context for another thread, which has the states of this one but for its inputs, without copying them, and can
   // neither write nor assign them; inputs, results and everything else are its own. A program that this one has a
@@ -218,9 +223,9 @@ class Context {
   Handle<Impl> impl_;
 };
 
-// State from one Context to another by name, whatever their devices: train on one, look on the other, go on.
+// Copies a state from one Context to another by name, whatever their devices: train on one, look on the other, go on.
 // Shapes and precisions must fit, as for a write; where one does not, nothing is copied.
 void copy_state(const Context& from, Context& to, const std::string& name, Source where = Source::here());
-void copy_states(const Context& from, Context& to, Source where = Source::here());  // all that `from` has
+void copy_states(const Context& from, Context& to, Source where = Source::here());  // copies all states that `from` has
 
 }  // namespace caravan

@@ -17,8 +17,8 @@ struct Nonfinite {
   Shape shape;                  // of the result
   DType dtype = DType::f32;     // of the result
   int64_t count = 0, nans = 0;  // elements that are not finite, and those of them that are NaN
-  std::vector<int64_t> first;   // the first of them, by axis in memory order
-  double value = 0;             // there
+  std::vector<int64_t> first;   // the position of the first of them, by axis in memory order
+  double value = 0;             // the value there
   // An operand and its smallest and largest element.
   struct Range {
     std::string label;         // of the operand

@@ -22,7 +22,8 @@ class Program {
     Source where;         // in the user's program
   };
   const std::vector<Assignment>& assignments() const { return assignments_; }  // in the order of writing
-  const std::vector<Tensor>& observed() const { return observed_; }            // what is computed
+  // The tensors that a run computes for the caller.
+  const std::vector<Tensor>& observed() const { return observed_; }
   const std::vector<Tensor>& observed_as() const {
     return observed_as_;
   }  // what it is read by: the user's tensor, one each
@@ -31,7 +32,7 @@ class Program {
   Program& add(Assignment assignment);
   Program& add_observed(const Tensor& tensor) { return add_observed(tensor, tensor); }
   Program& add_observed(const Tensor& as, const Tensor& value);  // refused if `as` stands for another value already
-  Program& operator&=(const Program& other);                     // simultaneous
+  Program& operator&=(const Program& other);                     // adds what another program does, at the same time
 
  private:
   std::vector<Assignment> assignments_;
@@ -43,15 +44,15 @@ class Program {
 Program assign(const Tensor& state, Operand value);  // state := value
 Program observe(const Tensor& tensor);               // computes the tensor, so that Routine::read has it
 Program observe(const std::vector<Tensor>& tensors);
-Program operator&(Program p, const Program& q);      // simultaneous
+Program operator&(Program p, const Program& q);      // both at the same time, each reading the old state
 Program then(const Program& p, const Program& q);    // q sees p's new state; what both observe is read as q sees it
 Program add_to(const Tensor& state, Operand value);  // state := state + value
 Program add_to(const Tensor& state, Spec<1> spec, Operand value,
                const Bindings& bindings = {});                        // ... + einsum(spec, value)
-Program update(const Tensor& state, const Index& at, Operand value);  // replaces the slice `state[at]`
-Program when(Operand condition, const Program& program);  // every assignment only where the scalar condition holds
+Program update(const Tensor& state, const Index& at, Operand value);  // assigns the slice `state[at]` alone
+Program when(Operand condition, const Program& program);  // its assignments, only if the scalar condition holds
 
-// `root` with every use of `from[i]` replaced by `to[i]`; shapes must agree.
+// The roots with every use of `from[i]` replaced by `to[i]`; shapes must agree.
 std::vector<Tensor> substitute(const std::vector<Tensor>& roots, const std::vector<Tensor>& from,
                                const std::vector<Tensor>& to);
 

@@ -22,7 +22,8 @@ struct SpecRef {
   Source where;           // the line of the call
 };
 
-void check_operand_count(SpecRef spec, int operands);  // parses; throws SpecError
+// Throws SpecError where the text is no spec, or one for another number of operands.
+void check_operand_count(SpecRef spec, int operands);
 
 // A spec for a given number of operands (-1: any). Lives no longer than the call it is an argument of.
 template <int Operands>

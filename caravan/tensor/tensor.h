@@ -38,16 +38,18 @@ class Tensor {
   // A constant; the line is where the array became one.
   Tensor(const Array& array, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
-  Tensor operator()(Operand x) const;                      // w(x): contracts w's input axes with x's output axes
-  Tensor operator[](const struct IndexHere& index) const;  // removes the leftmost batch axis
+  // w(x), a linear map applied: contracts w's input axes with x's output axes.
+  Tensor operator()(Operand x) const;
+  Tensor operator[](const struct IndexHere& index) const;  // one position of the leftmost batch axis, which goes
   Tensor batches(int64_t size, Source where = Source::here()) const;  // the leftmost batch axis n becomes n/size, size
   Tensor named(std::string label) const;                              // the same value under a name that dumps show
 
-  bool defined() const { return node_ != nullptr; }                    // whether it stands for something
-  const Node& node() const;                                            // refused if undefined
+  bool defined() const { return node_ != nullptr; }  // whether it stands for something
+  // The node that it stands for; refused if there is none.
+  const Node& node() const;
   const std::shared_ptr<const Node>& handle() const { return node_; }  // the node, shared; null if undefined
   DType dtype() const;                                                 // the precision of its elements
-  const std::string& name() const;  // of a parameter or state; of others what dumps call them
+  const std::string& name() const;  // the name of a parameter or state; for others what listings call them
   bool same_as(const Tensor& other) const { return node_ == other.node_; }  // whether both are one node
 
  private:
@@ -59,7 +61,7 @@ class Index {
  public:
   explicit Index(std::string name, int64_t range = 0, Source where = Source::here());
   const std::string& name() const;  // as given
-  int64_t range() const;            // 0: any value from 0 on
+  int64_t range() const;            // values are 0 .. range - 1; a range of 0 allows any value from 0 on
   // What specs and programs know it by.
   const std::shared_ptr<const shape::Symbol>& symbol() const { return symbol_.shared(); }
 
@@ -189,37 +191,46 @@ Tensor operator!(Operand a);              // true where a is 0
 Tensor cast(Operand a, DType dtype);      // the elements in another precision (rule 5 of ops/dtype.h)
 
 // --- the einsum family: what is accumulated, and how ---
-Tensor einsum(Spec<1> spec, Operand a, const Bindings& bindings = {});  // sum of products
+// The sum of products over all axes that the result lacks.
+Tensor einsum(Spec<1> spec, Operand a, const Bindings& bindings = {});
 Tensor einsum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor einsum(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
-Tensor einmax(Spec<1> spec, Operand a, const Bindings& bindings = {});  // max of products
+Tensor einmax(Spec<1> spec, Operand a, const Bindings& bindings = {});  // the largest of the products, likewise
 Tensor einmax(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor einmax(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
-Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings = {});  // min of products
+Tensor einmin(Spec<1> spec, Operand a, const Bindings& bindings = {});  // the smallest of the products, likewise
 Tensor einmin(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor einmin(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
-Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings = {});               // product
-Tensor einany(Spec<1> spec, Operand a, const Bindings& bindings = {});                // or, of a != 0
-Tensor einall(Spec<1> spec, Operand a, const Bindings& bindings = {});                // and
-Tensor tropical(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});   // max of a + b
-Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});  // sum of a + b
-// Position in the box of the reduced axes; the first of equals.
+// The product of the elements, likewise.
+Tensor einprod(Spec<1> spec, Operand a, const Bindings& bindings = {});
+// Whether any element is not 0, likewise.
+Tensor einany(Spec<1> spec, Operand a, const Bindings& bindings = {});
+// Whether all elements are not 0, likewise.
+Tensor einall(Spec<1> spec, Operand a, const Bindings& bindings = {});
+// The largest of the sums a + b, likewise.
+Tensor tropical(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
+Tensor outer_sum(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});  // the sum of a + b, likewise
+// The position of the largest element among the reduced axes, counted row by row; the first of equals.
 Tensor argmax(Spec<1> spec, Operand a, const Bindings& bindings = {});
-Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings = {});  // likewise of the smallest
+Tensor argmin(Spec<1> spec, Operand a, const Bindings& bindings = {});  // the position of the smallest, likewise
 
-Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});  // `a; b => a^b`
+// One after the other along an axis: concat("a; b => a^b", x, y).
+Tensor concat(Spec<2> spec, Operand a, Operand b, const Bindings& bindings = {});
 Tensor concat(Spec<3> spec, Operand a, Operand b, Operand c, const Bindings& bindings = {});
 Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& bindings = {});
-// A new first axis.
+// Tensors of one shape as the positions of a new first axis.
 Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output, Source where = Source::here());
 
-Tensor gather(Operand table, Operand ids);                      // table `v -> ...`; ids out of range: docs/notation.md
-Tensor scatter_add(Operand values, Operand ids, int64_t size);  // the transpose of gather: `size -> ...`
+// The rows of a table `v -> ...` that ids name; ids out of range: docs/notation.md.
+Tensor gather(Operand table, Operand ids);
+// Adds values into a table `size -> ...` at the rows that ids name.
+Tensor scatter_add(Operand values, Operand ids, int64_t size);
 
 // The sum divided by the product of the sizes of all names that the result lacks, which is a count known before
 // anything runs: mean("... | c => ... | 0", x). A window's kernel counts in full, also where it reaches outside.
 Tensor mean(Spec<1> spec, Operand a, const Bindings& bindings = {});
-Tensor count(Spec<1> spec, Operand a, const Bindings& bindings = {});  // that product of sizes
+// The number of elements that such a mean is over.
+Tensor count(Spec<1> spec, Operand a, const Bindings& bindings = {});
 
 // Likewise over the axes whose names the result lacks: largest("... | c => ... |", x).
 Tensor sum(Spec<1> spec, Operand a, const Bindings& bindings = {});       // einsum of one operand
@@ -228,12 +239,12 @@ Tensor largest(Spec<1> spec, Operand a, const Bindings& bindings = {});   // ein
 Tensor smallest(Spec<1> spec, Operand a, const Bindings& bindings = {});  // einmin of one operand
 
 // --- reductions over all axes ---
-Tensor sum(Operand a);  // of all elements
+Tensor sum(Operand a);  // the sum of all elements
 Tensor mean(Operand a);
-Tensor product(Operand a);         // of all elements
-Tensor largest(Operand a);         // of all elements; max(a, b) compares two tensors
-Tensor smallest(Operand a);        // of all elements; min(a, b) compares two tensors
-Tensor dot(Operand a, Operand b);  // sum of a * b, equal shapes
+Tensor product(Operand a);         // the product of all elements
+Tensor largest(Operand a);         // the largest of all elements; max(a, b) compares two tensors
+Tensor smallest(Operand a);        // the smallest of all elements; min(a, b) compares two tensors
+Tensor dot(Operand a, Operand b);  // the sum of a * b, for equal shapes
 
 // --- leaves ---
 struct Extent {  // the size of an axis: a number, perhaps with a basis tag, or a captured size
@@ -275,16 +286,16 @@ struct Init {
   double a = 0, b = 0;                   // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
   std::shared_ptr<const Array> array{};  // values: these
 };
-Init zeros() noexcept;                                    // all 0
-Init ones() noexcept;                                     // all 1
-Init constant(double value) noexcept;                     // all `value`
+Init zeros() noexcept;                                    // every element 0
+Init ones() noexcept;                                     // every element 1
+Init constant(double value) noexcept;                     // every element `value`
 Init uniform_init(double low, double high);               // uniform in [low, high)
-Init normal_init(double mean = 0, double deviation = 1);  // normal
-Init kaiming_normal(double gain = 1.4142135623730951);    // deviation gain / sqrt(fan in)
-Init kaiming_uniform(double gain = 1.4142135623730951);   // within gain * sqrt(3 / fan in)
-Init xavier_normal(double gain = 1);                      // deviation gain * sqrt(2 / (fan in + fan out))
-Init xavier_uniform(double gain = 1);                     // within gain * sqrt(6 / (fan in + fan out))
-Init from(Array array);                                   // these values
+Init normal_init(double mean = 0, double deviation = 1);  // normally distributed
+Init kaiming_normal(double gain = 1.4142135623730951);    // normal with deviation gain / sqrt(fan in)
+Init kaiming_uniform(double gain = 1.4142135623730951);   // uniform within gain * sqrt(3 / fan in)
+Init xavier_normal(double gain = 1);                      // normal with deviation gain * sqrt(2 / (fan in + fan out))
+Init xavier_uniform(double gain = 1);                     // uniform within gain * sqrt(6 / (fan in + fan out))
+Init from(Array array);                                   // the values of an array
 
 // What is known of a parameter.
 struct ParamOptions {
@@ -293,8 +304,9 @@ struct ParamOptions {
   Init init{};               // the initial value
   DType dtype = DType::f32;  // the precision
 };
+// A named value that training changes; a Context keeps it.
 Tensor param(std::string name, const ParamOptions& options = {}, Source where = Source::here());
-Tensor param(std::string name, double value, Source where = Source::here());  // a scalar
+Tensor param(std::string name, double value, Source where = Source::here());  // a scalar that starts as `value`
 Tensor param(std::string name, const Array& value, Source where = Source::here());
 template <int = 0>  // a template gives way to the options: GCC 12 would take {.output = {4}} for a list of numbers
 // One output axis.
@@ -316,7 +328,7 @@ Tensor state(std::string name, double value, DType dtype = DType::f32, Source wh
 Tensor state(std::string name, const Array& value, Source where = Source::here());
 // A state of the shape and precision of another tensor.
 Tensor state_like(const Tensor& shape, std::string name, Init init, Source where = Source::here());
-// A state that is written from the host.
+// A state that your program writes before a run: ctx.write(x, array).
 Tensor input(std::string name, const StateOptions& options = {}, Source where = Source::here());
 
 // Data that is part of the program.
@@ -329,9 +341,11 @@ Tensor tensor(std::initializer_list<LiteralNumber> values, Source where = Source
   return tensor(Array::vector(list), "data", where);
 }
 // clang-format off
-Tensor tensor(LiteralRows, Source where = Source::here()) = delete;  // say what the lists are: rows({{..}}) makes each an example, matrix({{..}}) makes two plain axes
+// Say what the lists are: rows({{..}}) makes each an example, matrix({{..}}) makes two plain axes.
+Tensor tensor(LiteralRows, Source where = Source::here()) = delete;
 // clang-format on
-Tensor number(double value, DType dtype, Source where = Source::here());  // refused if dtype cannot hold it
+// A number of a given precision; refused if dtype cannot hold it.
+Tensor number(double value, DType dtype, Source where = Source::here());
 // A number that may change between runs of a program, such as a learning rate: it is data of the compiled program and
 // not a constant of its text, so that another value needs no compilation. It takes the precision of what it meets, as a
 // C++ number does, and so does what is computed from numbers alone. `label` is its name in listings.
@@ -340,7 +354,8 @@ Tensor iota(Extent size, Source where = Source::here());                // 0, 1,
 Tensor ones_like(const Tensor& shape, Source where = Source::here());   // ones of the shape and precision of a tensor
 Tensor zeros_like(const Tensor& shape, Source where = Source::here());  // zeros, likewise
 Tensor full_like(const Tensor& shape, double value, Source where = Source::here());  // `value`, likewise
-Tensor slice(const Array& array, const Index& index);                                // so that array[index] works
+// One position of the leftmost batch axis: what array[index] calls.
+Tensor slice(const Array& array, const Index& index);
 
 // Random values keyed by (seed, stream, step): the same on every backend and whatever else the program does. Two draws
 // of one stream at one step would be equal, so a program that has them is refused; use one tensor twice if equal draws
@@ -352,9 +367,11 @@ struct RandomOptions {
   // without one every run would draw the same numbers; .step = 0 says that this is wanted.
   OptionalOperand step{};
 };
-Tensor random_bits(std::string stream, const RandomOptions& options = {}, Source where = Source::here());  // 32 bits
-Tensor uniform(std::string stream, const RandomOptions& options = {}, Source where = Source::here());      // [0, 1)
-// Mean 0, deviation 1.
+// 32 random bits in each element.
+Tensor random_bits(std::string stream, const RandomOptions& options = {}, Source where = Source::here());
+// Uniform in [0, 1).
+Tensor uniform(std::string stream, const RandomOptions& options = {}, Source where = Source::here());
+// Normally distributed with mean 0 and deviation 1.
 Tensor normal(std::string stream, const RandomOptions& options = {}, Source where = Source::here());
 // True with the given probability, which may differ from element to element.
 Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& options = {},

@@ -19,10 +19,11 @@ namespace caravan {
 
 using About = std::map<std::string, std::string>;  // texts that a checkpoint carries: step, seed, data, ..
 
-data::Tensors checkpoint(const Context& ctx);                                     // all its states but inputs
-data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states);  // these
+// All states of a Context but its inputs, or the given ones, as the contents of a file.
+data::Tensors checkpoint(const Context& ctx);
+data::Tensors checkpoint(const Context& ctx, const std::vector<Tensor>& states);  // only these states
 
-// The file appears complete, or not at all and the old one stays.
+// Saves states to a file, which appears complete; if that fails, the old file stays.
 void save_checkpoint(const std::string& path, const Context& ctx, const About& about = {},
                      Source where = Source::here());
 void save_checkpoint(const std::string& path, const Context& ctx, const About& about, const std::vector<Tensor>& states,
@@ -47,7 +48,7 @@ LoadReport compare(const data::Tensors& file, const Context& ctx);  // what load
 
 // Which differences between a file and a Context are meant.
 struct LoadOptions {
-  bool allow_missing = false, allow_unexpected = false;  // a part of a model; a model without its optimiser
+  bool allow_missing = false, allow_unexpected = false;  // the file may lack states; it may have others
 };
 // Into a Context that has no states yet, all of the file: a program that needs a state which the file lacks, or has
 // with other sizes, is then refused when it is compiled. Otherwise writes the states that both have. ConfigError with

@@ -34,7 +34,7 @@ struct Gradient {
 };
 using Gradients = std::vector<Gradient>;  // one for each parameter
 
-// By all parameters that its gradient reaches.
+// The gradients of the loss by all parameters that it depends on, or by the given ones.
 Gradients gradients(const Tensor& loss, Source where = Source::here());
 Gradients gradients(const Tensor& loss, const std::vector<Tensor>& parameters, Source where = Source::here());
 
@@ -61,7 +61,7 @@ class Optimizer {
 };
 using Transform = std::function<Gradients(const Gradients&)>;  // gradients changed before the optimiser sees them
 
-// In all options: `name` is that of the states, `w.NAME.mean`, instead of the optimiser's kind.
+// Options of sgd. In all options, `name` replaces the kind of the optimiser in the names of its states: `w.NAME.mean`.
 struct SgdOptions {
   Operand lr = 0.01;        // learning rate: a number or a scalar tensor
   double momentum = 0;      // the share of the last step that is kept; 0: none
@@ -102,7 +102,7 @@ Optimizer rmsprop(const RmsPropOptions& options, Source where = Source::here());
 // Options of lion.
 struct LionOptions {
   Operand lr = 1e-4;                                   // learning rate: a number or a scalar tensor
-  double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;  // decoupled
+  double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;  // decays of the momentum; decoupled weight decay
   std::string name{};                                  // in the names of its states; empty: the optimiser's kind
 };
 // Steps by the sign of the momentum (Chen et al. 2023).
@@ -112,7 +112,7 @@ Optimizer lion(const LionOptions& options, Source where = Source::here());
 Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform = nullptr,
                    Source where = Source::here());
 
-// Transforms of gradients.
+// The root of the sum of the squares of all gradients.
 Tensor global_norm(const Gradients& gradients, Source where = Source::here());
 Transform clip_by_value(double limit, Source where = Source::here());  // each element into [-limit, limit]
 // All together to a norm of at most `limit`.
@@ -128,11 +128,12 @@ Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const 
 Program averages(const std::vector<Tensor>& parameters, double decay, const std::string& name = "average",
                  Source where = Source::here());
 
-// Learning rates as functions of a step.
+// A learning rate that falls on a straight line from `from` to `to` in `steps` steps.
 Tensor linear_decay(Operand step, double steps, double from, double to = 0);
-Tensor cosine_decay(Operand step, double steps, double from, double to = 0);           // along half a cosine, then `to`
+Tensor cosine_decay(Operand step, double steps, double from, double to = 0);           // the same along half a cosine
 Tensor exponential_decay(Operand step, double from, double factor, double every = 1);  // from * factor^(step / every)
 Tensor step_decay(Operand step, double from, double factor, double every);  // from * factor^floor(step / every)
-Tensor warmup(Operand step, double steps, Operand rate);                    // rate * min(1, (step + 1) / steps)
+// The rate, grown from 0 in the first `steps` steps: rate * min(1, (step + 1) / steps).
+Tensor warmup(Operand step, double steps, Operand rate);
 
 }  // namespace caravan
