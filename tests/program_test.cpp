@@ -152,7 +152,7 @@ TEST(Program, AStateIsAssignedOnce) {
   std::string first = line(__LINE__ - 1), second = line(__LINE__ + 1);
   expect_refusal<StateError>([&] { (void)(p & assign(a, a + 2)); },
                              {"`a`", "assigned twice", "then(p, q)", first, second});
-  expect_refusal<StateError>([&] { assign(a + 1, a); }, {"only a parameter or a state", "`add`"});
+  expect_refusal<StateError>([&] { assign(a + 1, a); }, {"only a parameter or a state", "`a + 1`"});
 }
 
 TEST(Program, OneLeafPerName) {
