@@ -340,12 +340,10 @@ Tensor tensor(std::initializer_list<LiteralNumber> values, Source where = Source
   for (const LiteralNumber& n : values) list.push_back(n.value);
   return tensor(Array::vector(list), "data", where);
 }
-// Nested lists must say what they are; the compiler's message names the two ways.
-template <int Never = 0>
-Tensor tensor(const LiteralRows&, Source = Source::here()) {
-  static_assert(Never, "rows({{..}}) makes each an example, matrix({{..}}) makes two plain axes");
-  return {};
-}
+// Nested lists must say what they are. Compilers print the line of a deleted function, and so its comment.
+// clang-format off
+Tensor tensor(LiteralRows, Source where = Source::here()) = delete;  // rows({{..}}) makes each an example, matrix({{..}}) makes two plain axes
+// clang-format on
 // A number of a given precision; refused if dtype cannot hold it.
 Tensor number(double value, DType dtype, Source where = Source::here());
 // A number that may change between runs of a program, such as a learning rate: it is data of the compiled program and
