@@ -22,8 +22,9 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
                .device = settings.device(),
                .threads = int(settings.threads()),
                .cache = settings.cache(),
-               .compiling = compile_notice(options.quiet)});
-  ctx.compile(observe(recipe.loss));  // so that the Context has the model's states
+               .compiling = compile_notice(options.quiet)},
+              {});
+  ctx.compile(observe(recipe.loss), {});  // so that the Context has the model's states
   load_checkpoint(file.states, file.path, ctx, {.allow_unexpected = true}, {});  // the moments of its optimiser
   const std::string nonfinite = nonfinite_state(ctx);
   std::optional<OutputFolder> plots;

@@ -182,7 +182,7 @@ Tensor input_of(const Shape& example, int64_t n) {
 }  // namespace
 
 LoadedPart::LoadedPart(const ModelFile& file, const std::string& part, int64_t n, const ContextOptions& options)
-    : part_(chosen(file, part)), ctx_(options), input_(input_of(part_.input, n)), layers_(part_.layers(input_)) {
+    : part_(chosen(file, part)), ctx_(options, {}), input_(input_of(part_.input, n)), layers_(part_.layers(input_)) {
   std::vector<Tensor> values;
   for (const Part::Layer& layer : layers_) values.push_back(layer.value);
   routine_ = ctx_.compile(observe(values));

@@ -76,8 +76,8 @@ bool train(const Wanted& wanted, const std::stop_token& stop) {
   request.places = wanted.settings.data();
   const Recipe recipe = find_recipe(kRecipe).make(request);
   const Schedule& schedule = recipe.schedule;
-  Context ctx(wanted.context);
-  Routine step = ctx.compile(recipe.program);
+  Context ctx(wanted.context, {});
+  Routine step = ctx.compile(recipe.program, {});
   History history;
   while (history.step < schedule.steps) {
     if (stop.stop_requested()) return false;

@@ -101,7 +101,7 @@ struct Model {
   std::map<std::string, Array> initial;  // of what training changes
   int64_t steps = 0;
 
-  Model(const PlaygroundSettings& settings, const ContextOptions& options) : ctx(options) {
+  Model(const PlaygroundSettings& settings, const ContextOptions& options) : ctx(options, {}) {
     Extents widths(size_t(settings.depth), Extent(settings.width));
     widths.push_back(1);
     const nn::Mlp net("net", {.widths = widths, .activation = row_named(activation_rows(), settings.activation).layer});

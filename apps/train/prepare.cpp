@@ -128,8 +128,8 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   ContextOptions wanted = context_options(options, settings, start);
   wanted.compiling = compile_notice(options.quiet);
   const auto begun = std::chrono::steady_clock::now();
-  Context ctx(wanted);
-  Routine step = ctx.compile(recipe.program);
+  Context ctx(wanted, {});  // without a line: what is refused is what the command was told
+  Routine step = ctx.compile(recipe.program, {});
   const double compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   if (start.file) load(*start.file, ctx);
   return {options,           settings, row,  std::move(start), std::move(recipe), until,
