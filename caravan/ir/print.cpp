@@ -131,7 +131,7 @@ std::string text_of(const Program& program, bool readable) {
            kind_text(program, buffer.kind) + "\n";
   }
   for (const Accumulation& a : program.accumulations)
-    out += text_of(program, a, readable && is_pointwise(program, a) ? "=" : row(a.accumulator).symbol) + "\n";
+    out += (readable ? ir::readable(program, a) : to_string(program, a)) + "\n";
   for (const Assignment& assignment : program.assignments)
     out += name_of(program, assignment.state) + " := " + name_of(program, assignment.value) + "\n";
   if (!program.observed.empty())
@@ -145,6 +145,9 @@ std::string to_string(const Program& program, const Accumulation& accumulation) 
   return text_of(program, accumulation, row(accumulation.accumulator).symbol);
 }
 std::string to_string(const Program& program) { return text_of(program, false); }
+std::string readable(const Program& program, const Accumulation& a) {
+  return text_of(program, a, is_pointwise(program, a) ? "=" : row(a.accumulator).symbol);
+}
 std::string readable(const Program& program) { return text_of(program, true); }
 
 }  // namespace caravan::ir

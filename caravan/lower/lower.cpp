@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "caravan/base/error.h"
+#include "caravan/ir/print.h"
 #include "caravan/ir/write_form.h"
 #include "caravan/ops/op.h"
 
@@ -387,7 +388,7 @@ Module lower(const ir::Program& program) {
   Module module;
   for (const Accumulation& a : program.accumulations) {
     Kernel kernel = KernelLowering(extended, without_sums_of_bool(program, without_single(a))).run();
-    kernel.comments.push_back(ir::to_string(program, a));
+    kernel.comments.push_back(ir::readable(program, a));
     module.kernels.push_back(std::move(kernel));
   }
   module.name = program.name, module.symbols = program.symbols, module.buffers = std::move(extended.buffers);
