@@ -12,6 +12,7 @@ class KernelPrinter : public Expressions {
   // With numbered names, kernels that differ only in their buffers have the same text.
   enum class Names : uint8_t { own, numbered };
 
+  // Keeps references to the module, the kernel and the dialect.
   KernelPrinter(const loop::Module& module, const loop::Kernel& kernel, const Dialect& dialect, Names names);
 
   std::string head(const std::string& function) const;

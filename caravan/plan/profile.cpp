@@ -55,7 +55,7 @@ std::string size_text(int64_t bytes) {
   if (bytes >= int64_t(1) << 20) return fmt::format("{} MiB", bytes >> 20);
   return fmt::format("{} KiB", bytes >> 10);
 }
-// A time with three significant digits.
+// A time with three decimals, and fewer the longer it is.
 std::string time_text(double microseconds) {
   return fmt::format("{:.{}f}", microseconds,
                      microseconds < 10     ? 3

@@ -36,7 +36,9 @@ bool shares_reads(const Block& block, Variable variable) {
 // Is there a short sum over elements that the kernel reads only once, as in a norm? A register tile of several such
 // rows would save no loads, and it is not needed to hide the latency of additions: the processor overlaps short sums of
 // different rows by itself. It would only lengthen the text. `around` has the variables of the enclosing loops,
-// `iterations` counts those of the sum, from the vector loop inwards; 0: the vector loop is further inside.
+// `iterations` counts those of the sum, from the vector loop inwards; 0: the vector loop is further inside. 1: inside
+// of the vector loop, but outside of the sum. What is read there (the old weight, which an update adds to its gradient)
+// is no term of the sum.
 bool has_short_stream(const Block& block, std::vector<Variable>& around, int64_t iterations, int64_t least) {
   for (const Statement& s : block) {
     const Block* within = inside(s);
@@ -48,7 +50,7 @@ bool has_short_stream(const Block& block, std::vector<Variable>& around, int64_t
                                                            : iterations;
     bool found = has_short_stream(*within, around, inner, least);
     for (const Statement& read : *within) {
-      if (found || inside(read) || inner == 0 || inner >= least) continue;
+      if (found || inside(read) || inner <= 1 || inner >= least) continue;
       for_each_access(read, [&](const Access& a) {
         const bool once = a.offset->has_load() || std::all_of(around.begin(), around.end(), [&](Variable v) {
                             return coefficient(*a.offset, v) != 0;

@@ -11,7 +11,7 @@ struct Peaks {
   double flops = 0;  // multiplications and additions of f32 per second, on all threads
   struct Memory {
     int64_t bytes = 0;     // the largest working set for which it holds
-    double bandwidth = 0;  // bytes per second, read and written, of a copy in a working set of that size
+    double bandwidth = 0;  // bytes per second, read and written, of a copy or an update in place
   };
   std::vector<Memory> memory;  // each cache, then main memory, in ascending order of size
 

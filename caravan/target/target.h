@@ -1,5 +1,6 @@
 // What the compiler knows of a machine. Passes receive it as an argument and contain no numbers of a machine
-// themselves. The command `doctor` prints it, and it is part of the key of compiled kernels.
+// themselves. The command `doctor` prints it. The key of compiled kernels has the processor and the text that was made
+// for it.
 #pragma once
 
 #include <cstdint>

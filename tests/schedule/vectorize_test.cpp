@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "caravan/base/error.h"
+#include "caravan/schedule/forward_stores.h"
+#include "caravan/schedule/fuse.h"
 #include "caravan/schedule/split_loops.h"
 #include "pass_table.h"
 #include "schedule/split_lowered.h"
@@ -182,6 +184,14 @@ TEST(Vectorize, MakesATileOfRowsWhereItPays) {
   EXPECT_FALSE(unrolled(dot("64"))) << "short ones, whose other factor is read once";
   EXPECT_TRUE(unrolled(observe(einsum("b, c; o, c => b, o", leaf("a", "20,64"), leaf("w", "30,64")))))
       << "a product reads every element several times";
+  auto step = [] {
+    Tensor w = leaf("w", "30,64");
+    return assign(w, w - einsum("b, o; b, k => o, k", leaf("d", "40,30"), leaf("x", "40,64")));
+  };
+  const loop::Module fused = forward_stores(fuse(split_lowered(step())));
+  ASSERT_EQ(fused.kernels.size(), 1u);
+  EXPECT_NE(loops(vectorize(split_loops(fused), host())).find("unrolled"), std::string::npos)
+      << "so does the gradient of a weight, whose old value the update in its kernel reads once";
 }
 
 TEST(Vectorize, TheVerifierRefusesWhatCannotRunSideBySide) {

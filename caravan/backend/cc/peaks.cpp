@@ -8,9 +8,10 @@ namespace caravan::cc {
 
 namespace {
 
-// One function that computes a chunk of additions and multiplications, and one that copies a chunk. Twelve independent
-// sums, each in a vector register, hide the latency of an addition on every current processor. The copy goes from one
-// half of a chunk's memory to the other.
+// A function that computes a chunk of additions and multiplications, and two that move a chunk of memory. Twelve
+// independent sums, each in a vector register, hide the latency of an addition on every current processor. The copy
+// goes from one half of a chunk's memory to the other. The update changes all of it in place, as an optimiser does with
+// weights; it is often faster, because the processor need not fetch other memory before it writes.
 constexpr const char* kText = R"(
 typedef float caravan_widest __attribute__((vector_size(CARAVAN_VECTOR_BYTES)));
 void caravan_compute(const caravan_step* step, int64_t chunk) {
@@ -26,6 +27,14 @@ void caravan_copy(const caravan_step* step, int64_t chunk) {
   const int64_t half = step->symbols[1];
   for (int64_t i = 0; i < step->symbols[0]; ++i) {
     memcpy(memory + half, memory, half);
+    __asm__ volatile("" : : "r"(memory) : "memory");
+  }
+}
+void caravan_update(const caravan_step* step, int64_t chunk) {
+  caravan_widest* memory = (caravan_widest*)step->buffers[chunk];
+  const int64_t vectors = 2 * step->symbols[1] / CARAVAN_VECTOR_BYTES;
+  for (int64_t i = 0; i < step->symbols[0]; ++i) {
+    for (int64_t k = 0; k < vectors; ++k) memory[k] = memory[k] + 1.0f;
     __asm__ volatile("" : : "r"(memory) : "memory");
   }
 }
@@ -48,14 +57,18 @@ class Measurement {
     out.flops = best("caravan_compute", kSums * target_.vector_bytes, double(target_.vector_bytes) / 4 * kSums * 2);
     constexpr int64_t kMost = int64_t(128) << 20;  // most bytes that are copied, however large the caches are
     const int64_t main_memory = std::max(kMost, 4 * target_.l3);
+    int64_t moved = 0;  // of a chunk, at the level before
     for (const auto& [bytes, shared] :
          {std::pair{target_.l1, false}, {target_.l2, false}, {target_.l3, true}, {main_memory, true}}) {
       if (bytes == 0) continue;
       const int64_t all = shared ? bytes : bytes * chunks_;
       if (!out.memory.empty() && all <= out.memory.back().bytes) continue;
-      // The copy uses half of the cache. The rest is for other processes.
+      // Half of the cache is used. The rest is for other processes.
       const int64_t of_chunk = std::min(all / 2, kMost) / chunks_ / 128 * 128;
-      out.memory.push_back({all, best("caravan_copy", of_chunk, double(of_chunk))});
+      if (of_chunk == moved) break;  // a cache so large that main memory would not be reached
+      moved = of_chunk;
+      out.memory.push_back({all, std::max(best("caravan_copy", of_chunk, double(of_chunk)),
+                                          best("caravan_update", of_chunk, 2 * double(of_chunk)))});
     }
     return out;
   }
