@@ -836,7 +836,8 @@ TEST(Positions, LearnedAreRowsOfATable) {
   Array y = ctx.eval(pos(data("x", "2,3|2")));
   Table w(ctx.read("pos.weight"));
   expect_each(y, "2,3|2", [&](auto& i) { return t(i[0], i[1], i[2]) + w(i[2], i[1]); });
-  EXPECT_REFUSED(ctx.shape(pos(data("x", "2,6|2"))), "it has 5 positions (.num, the .ctx of a Gpt), but x is `2,6|2`, a sequence of 6");
+  EXPECT_REFUSED(ctx.shape(pos(data("x", "2,6|2"))),
+                 "it has 5 positions (.num, the .ctx of a Gpt), but x is `2,6|2`, a sequence of 6");
 }
 
 TEST(Positions, SinusoidalAreThoseOfThePaper) {

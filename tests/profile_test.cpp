@@ -50,8 +50,7 @@ TEST(RoutineProfile, RunsStepsAsRunStepsDoes) {
 
 TEST(RoutineProfile, ChoosesTheNumberOfStepsAndTakesManyKernels) {
   std::vector<Tensor> parts;  // more kernels than one function calls, a copy of a state among them
-  for (int k = 0; k < 300; ++k)
-    parts.push_back(sum(param("p" + std::to_string(k), Array(parse_shape("5")))));
+  for (int k = 0; k < 300; ++k) parts.push_back(sum(param("p" + std::to_string(k), Array(parse_shape("5")))));
   Tensor a = param("a", Array(parse_shape("3"))), b = param("b", Array(parse_shape("3")));
   const Program step = observe(parts) & assign(a, b) & assign(b, a);
   Context ctx({.device = "cpu", .threads = 1});

@@ -55,7 +55,7 @@ class Terminal : public Command {
     std::istringstream lines(std::regex_replace(text, escapes, ""));
     for (string line; std::getline(lines, line);) {
       if (line.starts_with("caravan: ")) continue;  // a sentence of standard error
-      std::istringstream drawings(line);  // a line that is drawn again begins with a carriage return
+      std::istringstream drawings(line);            // a line that is drawn again begins with a carriage return
       for (string drawn; std::getline(drawings, drawn, '\r');)
         EXPECT_LE(caravan::plot::columns(drawn), columns) << drawn;
     }

@@ -102,8 +102,7 @@ class Parser {
           fmt::format("it has {} bytes, and the length of the header alone takes {}", content_.size(), kLengthBytes));
     uint64_t length = 0;
     for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t(uint8_t(content_[i])) << (8 * i);
-    if (length > kLargestHeader)
-      refuse("it does not begin with the length of a header, so it is another kind of file");
+    if (length > kLargestHeader) refuse("it does not begin with the length of a header, so it is another kind of file");
     if (length > content_.size() - kLengthBytes)
       refuse(fmt::format("its header would have {} bytes, but only {} follow; it is truncated", length,
                          content_.size() - kLengthBytes));

@@ -208,6 +208,7 @@ struct Kernel {
   std::vector<RegisterType> registers;
   std::variant<Block, LibraryCall> body;
   std::vector<Local> locals{};
+  std::vector<std::string> origins{};  // what each accumulation is in the user's program: "w1(x), moons.cpp:16"
   bool operator==(const Kernel&) const = default;
 };
 const Block& statements(const Kernel& kernel);  // empty if the kernel is a library call

@@ -389,6 +389,7 @@ Module lower(const ir::Program& program) {
   for (const Accumulation& a : program.accumulations) {
     Kernel kernel = KernelLowering(extended, without_sums_of_bool(program, without_single(a))).run();
     kernel.comments.push_back(ir::readable(program, a));
+    kernel.origins.push_back(a.source.known() ? a.label + ", " + to_string(a.source) : a.label);
     module.kernels.push_back(std::move(kernel));
   }
   module.name = program.name, module.symbols = program.symbols, module.buffers = std::move(extended.buffers);

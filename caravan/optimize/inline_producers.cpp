@@ -43,9 +43,11 @@ bool is_copy(const ir::Body& body) {
   }
   return true;
 }
+constexpr size_t kMostEntries = 16;  // of a formula that is computed again for each of its readers
+
 // At most a handful of instructions: arithmetic, but no elementary functions such as exp.
 bool is_cheap(const ir::Body& body) {
-  if (body.entries().size() > 16) return false;
+  if (body.entries().size() > kMostEntries) return false;
   for (const Scalar& s : body.entries()) {
     if (s.kind != Scalar::Kind::apply) continue;
     bool arithmetic = row(s.op).result != ResultType::real || s.op == Op::div || s.op == Op::recip || s.op == Op::sqrt;

@@ -14,16 +14,6 @@ double KernelProfile::gigabytes() const {
 }
 double KernelProfile::of_peak() const { return microseconds > 0 ? least_microseconds / microseconds : 0; }
 
-std::vector<std::string> KernelProfile::origins() const {
-  std::vector<std::string> out;
-  for (const std::string& text : from) {
-    const size_t mark = text.rfind("# ");
-    const std::string origin = mark == text.npos ? text : text.substr(mark + 2);
-    if (std::find(out.begin(), out.end(), origin) == out.end()) out.push_back(origin);
-  }
-  return out;
-}
-
 Profile make_profile(const Plan& plan, const std::vector<double>& nanoseconds, const Peaks& peaks) {
   Profile out;
   out.program = plan.program.name;
@@ -34,6 +24,8 @@ Profile make_profile(const Plan& plan, const std::vector<double>& nanoseconds, c
     const loop::Kernel& kernel = module.kernels[k];
     KernelProfile row;
     row.number = k, row.name = kernel.name, row.from = kernel.comments;
+    for (const std::string& origin : kernel.origins)
+      if (std::find(row.origins.begin(), row.origins.end(), origin) == row.origins.end()) row.origins.push_back(origin);
     row.microseconds = nanoseconds[k] / 1e3;
     row.cost = cost(module, kernel);
     row.least_microseconds = 1e6 * peaks.seconds(row.cost.flops, row.cost.read_bytes + row.cost.written_bytes);
@@ -55,14 +47,6 @@ std::string size_text(int64_t bytes) {
   if (bytes >= int64_t(1) << 20) return fmt::format("{} MiB", bytes >> 20);
   return fmt::format("{} KiB", bytes >> 10);
 }
-// A time with three decimals, and fewer the longer it is.
-std::string time_text(double microseconds) {
-  return fmt::format("{:.{}f}", microseconds,
-                     microseconds < 10     ? 3
-                     : microseconds < 100  ? 2
-                     : microseconds < 1000 ? 1
-                                           : 0);
-}
 std::string cut(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
@@ -79,27 +63,38 @@ std::string peaks_text(const Peaks& peaks) {
 
 }  // namespace
 
+std::string microseconds_text(double microseconds) {
+  return fmt::format("{:.{}f}", microseconds,
+                     microseconds < 10     ? 3
+                     : microseconds < 100  ? 2
+                     : microseconds < 1000 ? 1
+                                           : 0);
+}
+
 std::string to_string(const Profile& profile, size_t most) {
   std::string out = fmt::format("{} on {}\n", profile.program, profile.target) + peaks_text(profile.peaks);
-  out += fmt::format("a step takes {} us; its {} kernels one by one {} us (mean of {} steps)\n\n",
-                     time_text(profile.step_microseconds), profile.kernels.size(),
-                     time_text(profile.kernel_microseconds), profile.steps);
+  const size_t count = profile.kernels.size();
+  const std::string kernels = count == 1 ? "kernel" : fmt::format("{} kernels", count);
+  out += fmt::format("a step takes {} us; its {} one by one {} us (mean of {} steps)\n\n",
+                     microseconds_text(profile.step_microseconds), kernels,
+                     microseconds_text(profile.kernel_microseconds), profile.steps);
   out += fmt::format("{:>6} {:>9} {:>8} {:>7} {:>8}  {}\n", "share", "us", "GFLOP/s", "GB/s", "of peak", "kernel");
   const size_t shown = most == 0 ? profile.kernels.size() : std::min(most, profile.kernels.size());
   for (size_t k = 0; k < shown; ++k) {
     const KernelProfile& row = profile.kernels[k];
     const std::string of_peak = row.least_microseconds > 0 ? fmt::format("{:.0f}%", 100 * row.of_peak()) : "";
-    out += fmt::format("{:>5.1f}% {:>9} {:>8.2f} {:>7.2f} {:>8}  {} {}\n", 100 * row.share, time_text(row.microseconds),
-                       row.gflops(), row.gigabytes(), of_peak, row.number, row.name);
+    out +=
+        fmt::format("{:>5.1f}% {:>9} {:>8.2f} {:>7.2f} {:>8}  {} {}\n", 100 * row.share,
+                    microseconds_text(row.microseconds), row.gflops(), row.gigabytes(), of_peak, row.number, row.name);
     if (!row.loops.empty()) out += fmt::format("        loops {}\n", cut(row.loops, 64));
     const char* word = "from";
-    for (const std::string& origin : row.origins())
+    for (const std::string& origin : row.origins)
       out += fmt::format("        {:<5} {}\n", std::exchange(word, ""), cut(origin, 64));
   }
   if (shown < profile.kernels.size()) {
     double rest = 0;
     for (size_t k = shown; k < profile.kernels.size(); ++k) rest += profile.kernels[k].share;
-    out += fmt::format("{:>5.1f}%  {} other kernels\n", 100 * rest, profile.kernels.size() - shown);
+    out += fmt::format("{:>5.1f}%  other kernels: {}\n", 100 * rest, profile.kernels.size() - shown);
   }
   return out;
 }

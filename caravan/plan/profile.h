@@ -19,18 +19,18 @@ namespace caravan::plan {
 
 // One kernel of a step.
 struct KernelProfile {
-  size_t number = 0;              // of the kernel, in the order in which kernels run
-  std::string name;               // of the accumulation in it that computes most
-  double microseconds = 0;        // time in one step
-  double share = 0;               // of the time of all kernels, 0 to 1
-  KernelCost cost;                // operations and bytes, estimated from its loops
-  double least_microseconds = 0;  // the least time that this machine needs for the cost; 0 if not known
-  std::string loops;              // "b0 10 parallel (o0 16 vector (i0 2))"
-  std::vector<std::string> from;  // its accumulations, with the lines of the user's program that they come from
-  std::vector<std::string> origins() const;  // what the user wrote: "w1(x), moons.cpp:16", each once
-  double gflops() const;                     // 1e9 operations a second
-  double gigabytes() const;                  // 1e9 bytes a second, read and written
-  double of_peak() const;                    // least_microseconds / microseconds
+  size_t number = 0;                 // of the kernel, in the order in which kernels run
+  std::string name;                  // of the accumulation in it that computes most
+  double microseconds = 0;           // time in one step
+  double share = 0;                  // of the time of all kernels, 0 to 1
+  KernelCost cost;                   // operations and bytes, estimated from its loops
+  double least_microseconds = 0;     // the least time that this machine needs for the cost; 0 if not known
+  std::string loops;                 // "b0 10 parallel (o0 16 vector (i0 2))"
+  std::vector<std::string> from;     // its accumulations, with the lines of the user's program that they come from
+  std::vector<std::string> origins;  // what the user wrote, each once: "w1(x), moons.cpp:16"
+  double gflops() const;             // 1e9 operations a second
+  double gigabytes() const;          // 1e9 bytes a second, read and written
+  double of_peak() const;            // least_microseconds / microseconds
 };
 
 // All kernels of a step.
@@ -50,5 +50,7 @@ Profile make_profile(const Plan& plan, const std::vector<double>& nanoseconds, c
 // As a table of the slowest kernels; 0: of all.
 std::string to_string(const Profile& profile, size_t most = 0);
 std::ostream& operator<<(std::ostream& out, const Profile& profile);  // the table
+
+std::string microseconds_text(double microseconds);  // with the digits that matter: "0.596", "8619"
 
 }  // namespace caravan::plan

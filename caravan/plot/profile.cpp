@@ -16,9 +16,6 @@ struct Row {
   double microseconds, least;
 };
 
-std::string time_text(double microseconds) {
-  return microseconds < 1000 ? fmt::format("{:.3g} us", microseconds) : fmt::format("{:.0f} us", microseconds);
-}
 std::string cut(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 2) + "..";
 }
@@ -29,7 +26,7 @@ std::vector<Row> rows_of(const plan::Profile& profile, size_t most) {
   for (size_t k = 0; k < profile.kernels.size(); ++k) {
     const plan::KernelProfile& kernel = profile.kernels[k];
     if (k < most) {
-      const std::vector<std::string> origins = kernel.origins();
+      const std::vector<std::string> origins = kernel.origins;
       out.push_back(
           {kernel.name, origins.empty() ? "" : origins.front(), kernel.microseconds, kernel.least_microseconds});
     } else {
@@ -37,7 +34,7 @@ std::vector<Row> rows_of(const plan::Profile& profile, size_t most) {
     }
   }
   if (profile.kernels.size() > most) {
-    rest.name = fmt::format("{} others", profile.kernels.size() - most);
+    rest.name = fmt::format("others: {}", profile.kernels.size() - most);
     out.push_back(rest);
   }
   return out;
@@ -69,15 +66,15 @@ std::string svg(const plan::Profile& profile, size_t most) {
     const double share = profile.kernel_microseconds > 0 ? row.microseconds / profile.kernel_microseconds : 0;
     const std::string note = row.note.empty() ? "" : ": " + cut(row.note, 48);
     page.label(page.left + part * page.width + 6, base, "start",
-               fmt::format("{}, {:.1f}%{}", time_text(row.microseconds), 100 * share, note));
+               fmt::format("{} us, {:.1f}%{}", plan::microseconds_text(row.microseconds), 100 * share, note));
   }
   page.line(page.left, page.top, page.left, page.top + page.height, kInk);
   page.label(page.left, page.top - 12, "start", profile.target, kInk, 11);
   if (profile.peaks.flops > 0)
     page.label(page.left, page.top + page.height + 22, "start",
                "dark: what the machine's arithmetic or memory would need at best", kInk, 11);
-  return page.finish(fmt::format("{}: {} a step, {} kernels", profile.program, time_text(profile.step_microseconds),
-                                 profile.kernels.size()));
+  return page.finish(fmt::format("{}: {} us a step, {} kernels", profile.program,
+                                 plan::microseconds_text(profile.step_microseconds), profile.kernels.size()));
 }
 
 }  // namespace caravan::plot

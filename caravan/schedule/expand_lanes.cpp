@@ -280,7 +280,8 @@ class Expander {
   // between lanes.
   int vector_width(const Block& run) {
     const Lane& lane = lanes_.back();
-    const bool fits = lane.kind == LoopKind::vector && lane.extent <= 64 && (lane.extent & (lane.extent - 1)) == 0;
+    const bool fits = lane.kind == LoopKind::vector && lane.extent <= target_.tuning.most_vector_lanes &&
+                      (lane.extent & (lane.extent - 1)) == 0;
     if (!fits || inner_loops_ == 0 || !has_vectors()) return 1;
     std::optional<DType> dtype;
     auto same = [&](DType t) {

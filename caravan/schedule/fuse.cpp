@@ -244,6 +244,7 @@ class Fuser {
     rename(moved, {[&](Register r) { return r + registers; }, [&](Variable v) { return variables.at(v); }, nullptr});
     a.registers.insert(a.registers.end(), b.registers.begin(), b.registers.end());
     a.comments.insert(a.comments.end(), b.comments.begin(), b.comments.end());
+    a.origins.insert(a.origins.end(), b.origins.begin(), b.origins.end());
     if (most_flops_[j] >= most_flops_[i]) a.name = b.name, most_flops_[i] = most_flops_[j];
     Block* to = &statements(a);
     for (size_t d = 0; d < depth; ++d) to = &std::get<For>(to->back()).body;

@@ -10,6 +10,8 @@
 
 namespace caravan {
 
+inline constexpr int64_t kCacheLine = 64;  // bytes, of all processors in use; what is allocated begins at one
+
 // How loops are cut for a machine. The defaults were found by measurement; a tuning file may replace them
 // (tuning_file.h).
 struct Tuning {
@@ -24,7 +26,7 @@ struct Tuning {
   int64_t block_lanes = 16;   // most iterations of a vector loop that contains other loops
   int64_t block_rows = 4;     // most iterations of an unrolled loop around that vector loop
   // Iterations; shorter sums over elements that are read only once (a norm) are not put into a register tile.
-  int64_t least_streamed = 32;
+  int64_t least_streamed = 12;
   // How many vectors of accumulators a register tile may have. Tiles of `few_sums` are enough to hide the latency of an
   // addition. A second round enlarges tiles to `many_sums`, which hides the latency of memory too, even where the
   // processor has fewer registers than that.
@@ -33,7 +35,8 @@ struct Tuning {
   // time, has at least `chunk_work`: handing a chunk to a thread costs a few hundred operations.
   int64_t parallel_work = 100'000, chunk_work = 25'000;
   int64_t most_chunks = 64;
-  int64_t alignment = 64;  // bytes, of every buffer: a cache line
+  int64_t alignment = kCacheLine;  // bytes, of every buffer: a cache line
+  int64_t most_vector_lanes = 64;  // iterations; a longer vector loop is left to the C compiler
   bool operator==(const Tuning&) const = default;
 };
 

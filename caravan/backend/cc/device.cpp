@@ -22,18 +22,16 @@ using ir::BufferId;
 
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
 struct AlignedDelete {
   bool owned = true;  // false for memory of the caller
   void operator()(std::byte* p) const {
-    if (owned) ::operator delete[](p, std::align_val_t(kAlignment));
+    if (owned) ::operator delete[](p, std::align_val_t(kCacheLine));
   }
 };
 using Memory = std::unique_ptr<std::byte[], AlignedDelete>;
 Memory allocate(int64_t bytes) {
   size_t n = size_t(std::max<int64_t>(bytes, 1));
-  Memory out(static_cast<std::byte*>(::operator new[](n, std::align_val_t(kAlignment))));
+  Memory out(static_cast<std::byte*>(::operator new[](n, std::align_val_t(kCacheLine))));
   std::memset(out.get(), 0, n);
   return out;
 }

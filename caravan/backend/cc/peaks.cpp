@@ -80,9 +80,9 @@ class Measurement {
     const auto chunk = reinterpret_cast<Pool::Chunk>(library_->symbol(function));
     std::vector<void*> buffers;
     for (std::vector<std::byte>& memory : memory_) {
-      memory.assign(size_t(bytes + kAlignment), std::byte{0});
+      memory.assign(size_t(bytes + kCacheLine), std::byte{0});
       const auto at = reinterpret_cast<uintptr_t>(memory.data());
-      buffers.push_back(memory.data() + (kAlignment - at % kAlignment) % kAlignment);
+      buffers.push_back(memory.data() + (kCacheLine - at % kCacheLine) % kCacheLine);
     }
     int64_t symbols[2] = {1, bytes / 2};
     codegen::Step step;
@@ -102,7 +102,6 @@ class Measurement {
     return out;
   }
 
-  static constexpr int64_t kAlignment = 64;
   const Target& target_;
   Pool* pool_;
   int64_t chunks_;
