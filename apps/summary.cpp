@@ -73,7 +73,8 @@ std::string about(const ModelFile& file) {
 }  // namespace
 
 int summary_command(const SummaryOptions& options, const Settings& settings) {
-  Request request{{}, settings.seed(), settings.data()};
+  Request request;
+  request.seed = settings.seed(), request.places = settings.data();
   std::optional<ModelFile> file;
   std::string recipe = options.what;
   if (std::filesystem::exists(options.what)) {
