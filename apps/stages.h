@@ -23,6 +23,7 @@ class Stages {
 
  private:
   std::string c_text() const;
+  std::string loops_text() const;
 
   const Recipe& recipe_;
   const plan::Plan& plan_;
