@@ -13,6 +13,7 @@
 
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/interp/device.h"
+#include "forwarding_device.h"
 #include "programs.h"
 
 namespace caravan {
@@ -29,19 +30,12 @@ inline std::vector<CheckedRun>& checked_runs() {
   return runs;
 }
 
-class CheckedDevice : public backend::Device {
+class CheckedDevice : public ForwardingDevice {
  public:
-  explicit CheckedDevice(uint64_t seed) : seed_(seed), device_(interp::make_device(seed)) {}
-  std::string name() const override { return device_->name(); }
+  explicit CheckedDevice(uint64_t seed) : ForwardingDevice(interp::make_device(seed)), seed_(seed) {}
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     return std::make_unique<Kept>(*this, plan->program, device_->prepare(plan));
   }
-  bool has(const std::string& state) const override { return device_->has(state); }
-  Array read(const std::string& state) const override { return device_->read(state); }
-  void write(const std::string& state, const Array& value, DType dtype) override {
-    device_->write(state, value, dtype);
-  }
-  std::vector<std::string> names() const override { return device_->names(); }
 
  private:
   class Kept : public backend::Executable {
@@ -74,7 +68,6 @@ class CheckedDevice : public backend::Device {
     int kept_ = 0;
   };
   uint64_t seed_;
-  std::unique_ptr<backend::Device> device_;
 };
 
 inline ContextOptions checked(ContextOptions options = {}) {

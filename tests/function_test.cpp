@@ -6,24 +6,13 @@
 
 #include <thread>
 
+#include "refusal.h"
 #include "this_device.h"
 
 namespace caravan {
 namespace {
 
 using Values = std::vector<double>;
-
-template <class Refusal = UserError, class F>
-void expect_refusal(F f, const std::vector<std::string>& phrases) {
-  try {
-    f();
-    ADD_FAILURE() << "not refused";
-  } catch (const Refusal& e) {
-    for (const std::string& phrase : phrases)
-      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos)
-          << "\"" << phrase << "\" is not in: " << e.what();
-  }
-}
 
 TEST(Function, IsCompiledForEachSizeOnce) {
   Context ctx(here(1));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "caravan/backend/backend.h"
+#include "refusal.h"
 #include "this_device.h"
 
 namespace caravan {
@@ -14,17 +15,6 @@ using Values = std::vector<double>;
 
 Tensor scalar_state(const char* name, double value, DType dtype = DType::f32) { return state(name, value, dtype); }
 
-template <class Refusal = UserError, class F>
-void expect_refusal(F f, std::vector<std::string> phrases) {
-  try {
-    f();
-    ADD_FAILURE() << "not refused";
-  } catch (const Refusal& e) {
-    for (const std::string& phrase : phrases)
-      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos)
-          << "\"" << phrase << "\" is not in: " << e.what();
-  }
-}
 std::string line(int number) { return "program_test.cpp:" + std::to_string(number); }
 
 TEST(Program, AssignmentsAreSimultaneous) {

@@ -8,6 +8,7 @@
 
 #include "caravan/backend/backend.h"
 #include "caravan/backend/interp/device.h"
+#include "forwarding_device.h"
 
 namespace caravan {
 namespace {
@@ -144,19 +145,13 @@ TEST(GradientCheck, CatchesAWrongRule) {
 }
 
 // The interpreter, out of order after so many runs.
-class Breaks : public backend::Device {
+class Breaks : public ForwardingDevice {
  public:
-  explicit Breaks(int after) : left_(std::make_shared<int>(after)) {}
+  explicit Breaks(int after) : ForwardingDevice(interp::make_device(0)), left_(std::make_shared<int>(after)) {}
   std::string name() const override { return "breaks"; }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     return std::make_unique<Run>(device_->prepare(std::move(plan)), left_);
   }
-  bool has(const std::string& state) const override { return device_->has(state); }
-  Array read(const std::string& state) const override { return device_->read(state); }
-  void write(const std::string& state, const Array& value, DType dtype) override {
-    device_->write(state, value, dtype);
-  }
-  std::vector<std::string> names() const override { return device_->names(); }
 
  private:
   struct Run : backend::Executable {
@@ -170,7 +165,6 @@ class Breaks : public backend::Device {
     std::unique_ptr<backend::Executable> run_;
     std::shared_ptr<int> left_;
   };
-  std::unique_ptr<backend::Device> device_ = interp::make_device(0);
   std::shared_ptr<int> left_;
 };
 

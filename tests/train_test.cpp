@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "checked_device.h"
+#include "refusal.h"
 
 namespace caravan {
 namespace {
@@ -54,17 +55,6 @@ Values trained(const Optimizer& optimizer, const Transform& transform = nullptr)
 void expect_near(const Values& actual, const Values& expected, double tolerance = kTolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
-}
-
-template <class Error, class F>
-void expect_refusal(F f, const std::vector<std::string>& phrases) {
-  try {
-    f();
-    ADD_FAILURE() << "nothing was refused";
-  } catch (const Error& e) {
-    for (const std::string& phrase : phrases)
-      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos) << "`" << phrase << "` is not in: " << e.what();
-  }
 }
 
 // torch.optim.SGD: buf = g in the first step, momentum * buf + g after; zeros at the start give the same.

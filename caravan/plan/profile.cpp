@@ -6,6 +6,8 @@
 #include <ostream>
 #include <utility>
 
+#include "caravan/base/printable.h"
+
 namespace caravan::plan {
 
 double KernelProfile::gflops() const { return microseconds > 0 ? double(cost.flops) / microseconds / 1e3 : 0; }
@@ -47,9 +49,6 @@ std::string size_text(int64_t bytes) {
   if (bytes >= int64_t(1) << 20) return fmt::format("{} MiB", bytes >> 20);
   return fmt::format("{} KiB", bytes >> 10);
 }
-std::string cut(const std::string& text, size_t most) {
-  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
-}
 std::string peaks_text(const Peaks& peaks) {
   if (peaks.flops == 0) return "";
   std::string out = fmt::format("at best {:.0f} GFLOP/s", peaks.flops / 1e9);
@@ -86,10 +85,10 @@ std::string to_string(const Profile& profile, size_t most) {
     out +=
         fmt::format("{:>5.1f}% {:>9} {:>8.2f} {:>7.2f} {:>8}  {} {}\n", 100 * row.share,
                     microseconds_text(row.microseconds), row.gflops(), row.gigabytes(), of_peak, row.number, row.name);
-    if (!row.loops.empty()) out += fmt::format("        loops {}\n", cut(row.loops, 64));
+    if (!row.loops.empty()) out += fmt::format("        loops {}\n", printable(row.loops, 60));
     const char* word = "from";
     for (const std::string& origin : row.origins)
-      out += fmt::format("        {:<5} {}\n", std::exchange(word, ""), cut(origin, 64));
+      out += fmt::format("        {:<5} {}\n", std::exchange(word, ""), printable(origin, 60));
   }
   if (shown < profile.kernels.size()) {
     double rest = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "caravan/base/printable.h"
 #include "caravan/plot/page.h"
 #include "caravan/plot/words.h"
 
@@ -15,10 +16,6 @@ struct Row {
   std::string name, note;
   double microseconds, least;
 };
-
-std::string cut(const std::string& text, size_t most) {
-  return text.size() <= most ? text : text.substr(0, most - 2) + "..";
-}
 
 std::vector<Row> rows_of(const plan::Profile& profile, size_t most) {
   std::vector<Row> out;
@@ -64,7 +61,7 @@ std::string svg(const plan::Profile& profile, size_t most) {
     page.box(page.left, top + (kLine - kBar) / 2, part * page.width, kBar, "#a9c3e0");
     page.box(page.left, top + (kLine - kBar) / 2, least * page.width, kBar, kBlue);
     const double share = profile.kernel_microseconds > 0 ? row.microseconds / profile.kernel_microseconds : 0;
-    const std::string note = row.note.empty() ? "" : ": " + cut(row.note, 48);
+    const std::string note = row.note.empty() ? "" : ": " + printable(row.note, 48);
     page.label(page.left + part * page.width + 6, base, "start",
                fmt::format("{} us, {:.1f}%{}", plan::microseconds_text(row.microseconds), 100 * share, note));
   }

@@ -7,7 +7,7 @@
 #include "caravan/base/error.h"
 #include "caravan/caravan.h"
 #include "caravan/target/tuning_file.h"
-#include "programs.h"
+#include "forwarding_device.h"
 
 namespace caravan {
 namespace {
@@ -43,27 +43,17 @@ TEST(TuningFile, RefusesWhatItMayNotSay) {
 }
 
 // A device that makes plans for another tuning than the machine's.
-class Tuned : public backend::Device {
+class Tuned : public ForwardingDevice {
  public:
-  Tuned(std::unique_ptr<backend::Device> device, const Tuning& tuning) : device_(std::move(device)), tuning_(tuning) {}
-  std::string name() const override { return device_->name(); }
+  Tuned(std::unique_ptr<backend::Device> device, const Tuning& tuning)
+      : ForwardingDevice(std::move(device)), tuning_(tuning) {}
   std::optional<Target> target() const override {
     Target out = *device_->target();
     out.tuning = tuning_;
     return out;
   }
-  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
-    return device_->prepare(std::move(plan));
-  }
-  bool has(const std::string& state) const override { return device_->has(state); }
-  Array read(const std::string& state) const override { return device_->read(state); }
-  void write(const std::string& state, const Array& value, DType dtype) override {
-    device_->write(state, value, dtype);
-  }
-  std::vector<std::string> names() const override { return device_->names(); }
 
  private:
-  std::unique_ptr<backend::Device> device_;
   Tuning tuning_;
 };
 
