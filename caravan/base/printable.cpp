@@ -4,33 +4,11 @@
 #include <cstdio>
 #include <limits>
 
+#include "caravan/base/utf8.h"
+
 namespace caravan {
 
 namespace {
-
-struct Character {
-  size_t bytes = 1;
-  uint32_t code = 0;
-  bool valid = false;  // if false, it is one byte that does not start a valid UTF-8 character
-};
-
-// The first character of a text that is not empty. Overlong encodings and surrogates are not valid UTF-8.
-Character first_character(std::string_view text) {
-  const auto byte = [&](size_t i) { return uint32_t(uint8_t(text[i])); };
-  const uint32_t lead = byte(0);
-  if (lead < 0x80) return {1, lead, true};
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // by number of bytes: the least code that needs them
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
-  uint32_t code = lead & (0xffu >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  const bool half_pair = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[bytes] || code > 0x10ffff || half_pair) return {};
-  return {bytes, code, true};
-}
 
 // Is the character invisible, or does it affect the text around it? True for Unicode's control, format and separator
 // characters.
@@ -54,7 +32,7 @@ std::string escaped(const char* format, uint32_t value) {
 std::string converted(std::string_view text, size_t most, std::string_view kept) {
   std::string out;
   while (!text.empty()) {
-    const Character c = first_character(text);
+    const Utf8Character c = first_character(text);
     std::string piece(text.substr(0, c.bytes));
     if (!c.valid)
       piece = escaped("\\x%02x", uint8_t(text[0]));

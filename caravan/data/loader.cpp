@@ -94,24 +94,9 @@ void check_some(int64_t rows) {
 }  // namespace
 
 std::vector<Arrays> split(const Arrays& arrays, const std::vector<double>& fractions, uint64_t seed) {
-  const int64_t n = rows_of(arrays);
-  double total = 0;
-  for (const double fraction : fractions) {
-    if (!(fraction >= 0)) throw ConfigError(fmt::format("split: a fraction of {} cannot be.", fraction));
-    total += fraction;
-  }
-  if (total > 1 + 1e-9)
-    throw ConfigError(fmt::format("split: the fractions sum to {}; at most 1 can be given.", total));
-  const std::vector<int64_t> order = permutation(n, seed, "split.order");
   std::vector<Arrays> out;
-  double until = 0;
-  int64_t begin = 0;
-  for (const double fraction : fractions) {
-    until += fraction;
-    const int64_t end = std::min(n, int64_t(std::llround(until * double(n))));
-    out.push_back(taken(arrays, {order.begin() + begin, order.begin() + end}));
-    begin = end;
-  }
+  for (const std::vector<int64_t>& rows : split_order(rows_of(arrays), fractions, seed))
+    out.push_back(taken(arrays, rows));
   return out;
 }
 

@@ -1,24 +1,18 @@
 #include "caravan/plot/words.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "caravan/base/utf8.h"
 
 namespace caravan::plot {
 
 namespace {
 
-// The number of bytes of the well-formed UTF-8 character at `at`, or 0 where there is none.
-size_t character(const std::string& text, size_t at) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const unsigned first = byte(at), second = byte(at + 1);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : 4;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if (byte(at + i) >> 6 != 2) return 0;
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool surrogate = first == 0xED && second > 0x9F, beyond = first == 0xF4 && second > 0x8F;
-  const bool no_character = first == 0xEF && second == 0xBF && byte(at + 2) >= 0xBE;  // U+FFFE, U+FFFF
-  return overlong || surrogate || beyond || no_character ? 0 : length;
+// The number of bytes of the first character, or 0 where it is none that XML may have.
+size_t character(std::string_view text) {
+  const Utf8Character c = first_character(text);
+  return c.valid && c.code != 0xfffe && c.code != 0xffff ? c.bytes : 0;
 }
 
 }  // namespace
@@ -26,7 +20,7 @@ size_t character(const std::string& text, size_t at) {
 std::string escaped(const std::string& text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const size_t length = character(text, at);
+    const size_t length = character(std::string_view(text).substr(at));
     const char c = text[at];
     const bool control = static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n';
     if (length == 0 || control)
