@@ -9,6 +9,7 @@
 #include "caravan/data/digits.h"
 #include "caravan/data/loader.h"
 #include "caravan/data/synthetic.h"
+#include "caravan/generate/generator.h"
 #include "caravan/nn/nn.h"
 #include "caravan/plot/plot.h"
 #include "caravan/plot/sheet.h"

@@ -2,6 +2,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/nn/advice.h"
+#include "caravan/nn/decode.h"
 #include "caravan/tensor/functions.h"
 
 namespace caravan::nn {
@@ -74,8 +75,16 @@ Tensor SelfAttention::operator()(Operand x, const OptionalOperand& mask, const P
   const int64_t queries = options.heads, keys = options.kv_heads;
   Tensor all = qkv(x, phase);
   Tensor q = heads_of(all, 0, 2 * keys), k = heads_of(all, queries, keys), v = heads_of(all, queries + keys, 0);
-  if (options.rotary) q = rotary(q, *options.rotary), k = rotary(k, *options.rotary);
-  return proj(attend(q, k, v, {options.causal, mask, dropout}, phase).named("attention " + qkv.name), phase);
+  if (options.rotary) q = rotary(q, *options.rotary, phase), k = rotary(k, *options.rotary, phase);
+  if (phase.decoding() && !options.causal)
+    throw ConfigError("attention `" + name_of(proj) + "`" + where_text(x.where) +
+                      " is not causal, so it sees tokens that are not there yet: give it .causal = true to decode.");
+  const std::string name = name_of(proj);
+  k = remembered(k, name + ".keys", phase), v = remembered(v, name + ".values", phase);
+  OptionalOperand seen = visible(q, k, phase);
+  if (mask) seen = seen ? Operand(*seen && *mask, x.where) : *mask;
+  const bool causal = options.causal && !decodes_token(phase);
+  return proj(attend(q, k, v, {causal, seen, dropout}, phase).named("attention " + qkv.name), phase);
 }
 
 CrossAttention::CrossAttention(const std::string& name, const AttentionOptions& given, Source where)

@@ -24,12 +24,12 @@ struct LearnedPositions {
   Embedding table;  // one vector for each position
   LearnedPositions(std::string name, const EmbeddingOptions& options, Source where = Source::here())
       : table(std::move(name), options, where) {}
-  Tensor operator()(Operand x) const;
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
 // Sines and cosines of t / base^(2p / c) at channels 2p and 2p + 1 (Vaswani et al. 2017).
 struct SinusoidalPositions {
   double base = 10000;  // the larger, the slower the slowest wave
-  Tensor operator()(Operand x) const;
+  Tensor operator()(Operand x, const Phase& phase = {}) const;
 };
 
 // Pairs of channels turn by the angle t / base^(p / pairs) (Su et al. 2021), in queries and keys `..., t | heads, c`.
@@ -38,6 +38,7 @@ struct RotaryOptions {
   bool halves = false;      // pair channel p with p + c/2, as Llama's checkpoints do; otherwise 2p with 2p + 1
   OptionalOperand first{};  // the position of t = 0; a scalar
 };
-Tensor rotary(Operand x, const RotaryOptions& options = {});  // x with its pairs of channels turned
+// x with its pairs of channels turned. In a decoding phase positions go on.
+Tensor rotary(Operand x, const RotaryOptions& options = {}, const Phase& phase = {});
 
 }  // namespace caravan::nn

@@ -4,6 +4,7 @@
 #include "caravan/nn/activation.h"
 #include "caravan/nn/attention.h"
 #include "caravan/nn/conv.h"
+#include "caravan/nn/decode.h"
 #include "caravan/nn/embedding.h"
 #include "caravan/nn/layer.h"
 #include "caravan/nn/linear.h"

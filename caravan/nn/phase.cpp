@@ -16,6 +16,16 @@ Phase evaluation(const PhaseOptions& options) {
   out.options_ = options;
   return out;
 }
+Phase decoding(const DecodingOptions& options) {
+  if (options.prompt < 0 || options.prompt > options.capacity || (options.prompt == 0) != options.at.has_value())
+    throw ConfigError("a decoding phase" + where_text(Source::call()) +
+                      " needs the length of a prompt, at most its capacity of " + std::to_string(options.capacity) +
+                      ", or the position of a token: decoding({.capacity = n, .prompt = m}), decoding({.capacity = n, "
+                      ".at = index}).");
+  Phase out = training({.precision = options.precision});
+  out.decoding_ = std::make_shared<const DecodingOptions>(options);
+  return out;
+}
 
 const Operand& Phase::step(const std::string& layer) const {
   if (options_.step) return *options_.step;

@@ -91,7 +91,7 @@ Gpt::Gpt(const GptOptions& o, const std::string& prefix, Source where)
 }
 Tensor Gpt::operator()(Operand ids, const Phase& phase) const {
   const Call call = Call::layer("gpt", {{"the ids", ids}});
-  Operand x(dropout(pos(Operand(tok(ids), ids.where)), phase), ids.where);
+  Operand x(dropout(pos(Operand(tok(ids), ids.where), phase), phase), ids.where);
   for (const EncoderBlock& block : blocks) x.tensor = block(x, phase);
   x.tensor = ln(x);
   if (head) return (*head)(x, phase);
