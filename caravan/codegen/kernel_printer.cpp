@@ -25,16 +25,10 @@ KernelPrinter::KernelPrinter(const Module& module, const Kernel& kernel, const D
   for (size_t n = 0; n < uses_.symbols.size(); ++n)
     symbols_[uses_.symbols[n]] = add(module_.symbols[size_t(uses_.symbols[n])].name, "s", n);
   for (const Local& local : kernel_.locals) locals_.push_back(unique(taken, local.name));
-  name_totals(statements(kernel_), taken);
+  for_each_of<Combine>(statements(kernel_), [&](const Combine& c) {
+    if (!totals_.count(c.to)) totals_[c.to] = unique(taken, std::string(total_name(c.accumulator)));
+  });
   place_locals();
-}
-
-void KernelPrinter::name_totals(const Block& block, std::set<std::string>& taken) {
-  for (const Statement& s : block) {
-    if (const Block* within = inside(s)) name_totals(*within, taken);
-    if (auto* c = std::get_if<Combine>(&s); c && !totals_.count(c->to))
-      totals_[c->to] = unique(taken, std::string(total_name(c->accumulator)));
-  }
 }
 
 std::string KernelPrinter::memory_name(const Memory& memory) const {

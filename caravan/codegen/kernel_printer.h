@@ -24,7 +24,6 @@ class KernelPrinter : public Expressions {
   std::string variable_name(loop::Variable v) const override { return variables_[size_t(v)]; }
   std::string symbol_name(int s) const override { return symbols_.at(s); }
   std::string register_name(loop::Register r) const;
-  void name_totals(const loop::Block& block, std::set<std::string>& taken);
   void place_locals();
 
   void print_block(const loop::Block& block) override;

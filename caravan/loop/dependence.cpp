@@ -11,10 +11,10 @@ using Part = Term::Part;
 
 std::map<Variable, int64_t> extents_of(const Block& block) {
   std::map<Variable, int64_t> out;
-  for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s)) out[f->variable] = f->extent;
-    if (const Block* within = inside(s)) out.merge(extents_of(*within));
-  }
+  for_each_of<For>(block, [&](const For& f) {
+    int64_t& extent = out[f.variable];
+    extent = std::max(extent, f.extent);
+  });
   return out;
 }
 
@@ -75,12 +75,12 @@ namespace {
 
 // Collects the accumulators that a block resets (`own`) and those that it combines values into (`changed`).
 void accumulators(const Block& block, std::set<Register>& own, std::set<Register>& changed) {
-  for (const Statement& s : block) {
-    if (auto* r = std::get_if<Reset>(&s)) own.insert(r->to);
-    if (auto* c = std::get_if<Combine>(&s)) changed.insert(c->to);
-    if (auto* c = std::get_if<CombineFirst>(&s)) changed.insert(c->best), changed.insert(c->position);
-    if (const Block* within = inside(s)) accumulators(*within, own, changed);
-  }
+  for_each_statement(block, [&](const Statement& s) {
+    match(
+        s, [&](const Reset& r) { own.insert(r.to); }, [&](const Combine& c) { changed.insert(c.to); },
+        [&](const CombineFirst& c) { changed.insert(c.best), changed.insert(c.position); },
+        [](const OneOf<Define, Store, StoreCombine, StoreFirst, For, If> auto&) {});
+  });
 }
 
 // Do different iterations of the loop touch different elements? Tries two proofs. In y[8*o + k], a loop over o around
@@ -120,18 +120,24 @@ bool includes(const std::set<Register>& all, const std::set<Register>& some) {
 
 // Do inner loops combine only into accumulators in `own`, and does either every iteration of `loop` enter them or none?
 bool inner_loops_agree(const Block& block, Variable loop, const std::set<Register>& own) {
+  auto differs = [&](const Part& part) {
+    return part.kind == Part::Kind::load || (part.kind == Part::Kind::iterator && part.which == loop);
+  };
   return std::all_of(block.begin(), block.end(), [&](const Statement& s) {
-    if (auto* f = std::get_if<For>(&s)) {
-      std::set<Register> resets, changed;
-      accumulators(f->body, resets, changed);
-      return includes(own, changed) && inner_loops_agree(f->body, loop, own);
-    }
-    auto* i = std::get_if<If>(&s);
-    if (!i || !has_loop(i->body)) return true;
-    for (const Term& term : i->where)
-      for (const Part& part : term.parts)
-        if (part.kind == Part::Kind::load || (part.kind == Part::Kind::iterator && part.which == loop)) return false;
-    return inner_loops_agree(i->body, loop, own);
+    return match(
+        s,
+        [&](const For& f) {
+          std::set<Register> resets, changed;
+          accumulators(f.body, resets, changed);
+          return includes(own, changed) && inner_loops_agree(f.body, loop, own);
+        },
+        [&](const If& i) {
+          if (!has_loop(i.body)) return true;
+          for (const Term& term : i.where)
+            if (std::any_of(term.parts.begin(), term.parts.end(), differs)) return false;
+          return inner_loops_agree(i.body, loop, own);
+        },
+        [](const Simple auto&) { return true; });
   });
 }
 
@@ -170,8 +176,14 @@ bool side_by_side(const For& loop) {
   // Accumulators that are reset outside of the loop. Only one statement may add to each, or the additions would change
   // their order.
   std::set<Register> totals;
-  for (const Statement& s : loop.body)
-    if (auto* c = std::get_if<Combine>(&s); c && !own.count(c->to) && !totals.insert(c->to).second) return false;
+  bool added_once = true;
+  auto adds = [&](Register to) { added_once = added_once && (own.count(to) || totals.insert(to).second); };
+  for_each_statement(loop.body, [&](const Statement& s) {
+    match(
+        s, [&](const Combine& c) { adds(c.to); }, [&](const CombineFirst& c) { adds(c.best); },
+        [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, For, If> auto&) {});
+  });
+  if (!added_once) return false;
   bool reads_total = false;  // is a total read while the loop still adds to it?
   for (const Statement& s : loop.body)
     for_each_use(s, [&](Register r) { reads_total = reads_total || (changed.count(r) && !own.count(r)); });

@@ -8,7 +8,8 @@
 
 namespace caravan::loop {
 
-std::map<Variable, int64_t> extents_of(const Block& block);  // of every loop in the block, at any depth
+// The extents of all loops in the block, at any depth. Where several loops have the same variable, the largest.
+std::map<Variable, int64_t> extents_of(const Block& block);
 
 // An offset in memory, seen from some loops that are analysed: the sum of a linear function of their variables, of
 // terms that are constant while they run, and of a value in [low, high] that depends on the loops inside of them.

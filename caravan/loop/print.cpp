@@ -11,6 +11,7 @@
 #include "caravan/ir/text.h"
 #include "caravan/loop/loop.h"
 #include "caravan/loop/printer.h"
+#include "caravan/loop/walk.h"
 
 namespace caravan::loop {
 
@@ -178,13 +179,15 @@ namespace {
 std::string loops_text(const Block& block, const Kernel& kernel) {
   std::string out;
   for (const Statement& s : block) {
-    std::string text;
-    if (auto* f = std::get_if<For>(&s)) {
-      text = kernel.variables[size_t(f->variable)] + " " + std::to_string(f->extent);
-      if (f->kind != LoopKind::serial) text += " " + std::string(name(f->kind));
-      if (const std::string body = loops_text(f->body, kernel); !body.empty()) text += " (" + body + ")";
-    }
-    if (auto* i = std::get_if<If>(&s)) text = loops_text(i->body, kernel);
+    const std::string text = match(
+        s,
+        [&](const For& f) {
+          std::string loop = kernel.variables[size_t(f.variable)] + " " + std::to_string(f.extent);
+          if (f.kind != LoopKind::serial) loop += " " + std::string(name(f.kind));
+          const std::string body = loops_text(f.body, kernel);
+          return body.empty() ? loop : loop + " (" + body + ")";
+        },
+        [&](const If& i) { return loops_text(i.body, kernel); }, [](const Simple auto&) { return std::string(); });
     if (!text.empty()) add_to_list(out, text);
   }
   return out;

@@ -136,30 +136,35 @@ class Verifier {
   }
 
   void value(Register to, const Value& v) const {
-    if (auto* load = std::get_if<Load>(&v)) {
-      const Known from = memory(load->buffer, "loaded");
-      hold(wide(from.dtype) == type(to), reg(to), " is loaded from `", from.name, "` of another precision");
-      hold(width(to) == 1 || wide(from.dtype) == from.dtype, reg(to), " is a vector of a narrow float");
-      term(load->offset);
-    } else if (auto* index = std::get_if<IndexValue>(&v)) {
-      term(index->term);
-    } else if (auto* random = std::get_if<RandomValue>(&v)) {
-      const ir::Buffer& leaf = buffer(random->leaf);
-      hold(std::holds_alternative<ir::RandomLeaf>(leaf.kind), "`", leaf.name, "` is drawn but is not random");
-      hold(wide(leaf.dtype) == type(to), reg(to), " is drawn from `", leaf.name, "` of another precision");
-      use(random->step);
-      term(random->element);
-    } else if (auto* apply = std::get_if<Apply>(&v)) {
-      hold(wide(apply->compute) == apply->compute, reg(to), " is computed in a narrow float");
-      for (int k = 0; k < row(apply->op).arity; ++k) {
-        use(apply->args[k]);
-        hold(width(apply->args[k]) == 1 || (width(apply->args[k]) == width(to) && type(apply->args[k]) == type(to)),
-             reg(to), " is computed from a vector of another width or precision");
-      }
-    } else if (auto* cast = std::get_if<Cast>(&v)) {
-      use(cast->arg), scalar(cast->arg);
-      hold(wide(cast->to) == type(to), reg(to), " is cast to another precision");
-    }
+    match(
+        v, [](const Constant&) {},
+        [&](const Load& load) {
+          const Known from = memory(load.buffer, "loaded");
+          hold(wide(from.dtype) == type(to), reg(to), " is loaded from `", from.name, "` of another precision");
+          hold(width(to) == 1 || wide(from.dtype) == from.dtype, reg(to), " is a vector of a narrow float");
+          term(load.offset);
+        },
+        [&](const IndexValue& index) { term(index.term); },
+        [&](const RandomValue& random) {
+          const ir::Buffer& leaf = buffer(random.leaf);
+          hold(std::holds_alternative<ir::RandomLeaf>(leaf.kind), "`", leaf.name, "` is drawn but is not random");
+          hold(wide(leaf.dtype) == type(to), reg(to), " is drawn from `", leaf.name, "` of another precision");
+          use(random.step);
+          term(random.element);
+        },
+        [&](const Apply& apply) {
+          hold(wide(apply.compute) == apply.compute, reg(to), " is computed in a narrow float");
+          for (int k = 0; k < row(apply.op).arity; ++k) {
+            const Register arg = apply.args[k];
+            use(arg);
+            hold(width(arg) == 1 || (width(arg) == width(to) && type(arg) == type(to)), reg(to),
+                 " is computed from a vector of another width or precision");
+          }
+        },
+        [&](const Cast& cast) {
+          use(cast.arg), scalar(cast.arg);
+          hold(wide(cast.to) == type(to), reg(to), " is cast to another precision");
+        });
   }
 
   void check(const Block& block) {

@@ -1,26 +1,14 @@
 #include "caravan/loop/walk.h"
 
-#include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
 namespace caravan::loop {
 
 using Part = Term::Part;
 
 namespace {
-
-// The block of a statement is its member called `body`.
-template <class Inner, class S>
-Inner* block_of(S& statement) {
-  return std::visit(
-      [](auto& s) -> Inner* {
-        if constexpr (requires { s.body; })
-          return &s.body;
-        else
-          return nullptr;
-      },
-      statement);
-}
 
 // Calls visit(memory, offset, write).
 template <class Visit>
@@ -151,8 +139,23 @@ struct Changes {
 
 }  // namespace
 
-const Block* inside(const Statement& statement) { return block_of<const Block>(statement); }
-Block* inside(Statement& statement) { return block_of<Block>(statement); }
+const Block* inside(const Statement& statement) {
+  return match(
+      statement, [](const OneOf<For, If> auto& s) -> const Block* { return &s.body; },
+      [](const Simple auto&) -> const Block* { return nullptr; });
+}
+Block* inside(Statement& statement) { return const_cast<Block*>(inside(std::as_const(statement))); }
+
+std::vector<const For*> loops_of(const Path& path) {
+  std::vector<const For*> out;
+  for (const Statement* s : path)
+    if (auto* loop = std::get_if<For>(s)) out.push_back(loop);
+  return out;
+}
+
+void append(Block& to, Block from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
 
 void for_each_access(const Kernel& kernel, const std::function<void(const Access&)>& visit) {
   static const Term start = Term::number(0);
@@ -166,13 +169,10 @@ void for_each_access(const Block& block, const std::function<void(const Access&)
   for (const Statement& s : block) for_each_access(s, visit);
 }
 void for_each_inner_access(const Block& block, const std::function<void(const Access&)>& visit) {
-  for (const Statement& s : block) {
-    const Block* within = inside(s);
-    if (std::holds_alternative<For>(s))
-      for_each_access(*within, visit);
-    else if (within)
-      for_each_inner_access(*within, visit);
-  }
+  for (const Statement& s : block)
+    match(
+        s, [&](const For& f) { for_each_access(f.body, visit); },
+        [&](const If& i) { for_each_inner_access(i.body, visit); }, [](const Simple auto&) {});
 }
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit) {
   auto buffers = [&](const Memory& memory, const Term& offset, bool write) {
@@ -198,23 +198,16 @@ Variable add_variable(Kernel& kernel, std::string name) {
   return Variable(kernel.variables.size()) - 1;
 }
 
-namespace {
-
-void defined_in(const Block& block, std::vector<Register>& out) {
-  for (const Statement& s : block) {
-    if (auto* d = std::get_if<Define>(&s)) out.push_back(d->to);
-    if (auto* r = std::get_if<Reset>(&s)) out.push_back(r->to);
-    if (const Block* within = inside(s)) defined_in(*within, out);
-  }
-}
-
-}  // namespace
-
 Block copied(Kernel& kernel, const Block& block) {
-  std::vector<Register> defined;
-  defined_in(block, defined);
   std::map<Register, Register> fresh;
-  for (Register r : defined) fresh[r] = add_register(kernel, kernel.registers[size_t(r)]);
+  for_each_statement(block, [&](const Statement& s) {
+    match(
+        s,
+        [&](const OneOf<Define, Reset> auto& made) {
+          fresh[made.to] = add_register(kernel, kernel.registers[size_t(made.to)]);
+        },
+        [](const OneOf<Combine, CombineFirst, Store, StoreCombine, StoreFirst, For, If> auto&) {});
+  });
   Block out = block;
   rename(out, {[&](Register r) {
                  auto at = fresh.find(r);
@@ -233,7 +226,7 @@ void substitute(Block& block, Variable variable, const Term& term) {
 }
 
 bool has_loop(const Block& block) {
-  return find(block, [](const Statement& s) { return std::holds_alternative<For>(s); });
+  return find_of<For>(block, [](const For&) { return true; });
 }
 
 void for_each_use(const Statement& statement, const std::function<void(Register)>& visit) {
@@ -251,17 +244,18 @@ int64_t count_flops(const Block& block, const Kernel& kernel) {
     return is_float(type.dtype) ? int64_t(type.width) : 0;
   };
   int64_t out = 0;
-  for (const Statement& s : block) {
-    auto* f = std::get_if<For>(&s);
-    if (const Block* within = inside(s)) out += (f ? f->extent : 1) * count_flops(*within, kernel);
-    if (auto* d = std::get_if<Define>(&s))
-      if (auto* apply = std::get_if<Apply>(&d->value))
-        out += is_float(apply->compute) ? kernel.registers[size_t(d->to)].width : 0;
-    if (auto* c = std::get_if<Combine>(&s)) out += on_floats(c->to);
-    if (auto* c = std::get_if<CombineFirst>(&s)) out += on_floats(c->best);
-    if (auto* c = std::get_if<StoreCombine>(&s)) out += on_floats(c->value);
-    if (auto* c = std::get_if<StoreFirst>(&s)) out += on_floats(c->value);
-  }
+  for (const Statement& s : block)
+    out += match(
+        s,
+        [&](const Define& d) -> int64_t {
+          auto* apply = std::get_if<Apply>(&d.value);
+          return apply && is_float(apply->compute) ? kernel.registers[size_t(d.to)].width : 0;
+        },
+        [&](const Combine& c) { return on_floats(c.to); }, [&](const CombineFirst& c) { return on_floats(c.best); },
+        [&](const OneOf<StoreCombine, StoreFirst> auto& c) { return on_floats(c.value); },
+        [](const OneOf<Reset, Store> auto&) -> int64_t { return 0; },
+        [&](const For& f) { return f.extent * count_flops(f.body, kernel); },
+        [&](const If& i) { return count_flops(i.body, kernel); });
   return out;
 }
 

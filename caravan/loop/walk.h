@@ -1,27 +1,97 @@
 // Walks over the loop IR and rewrites of it that several passes need.
+//
+// A new kind of statement cannot be overlooked. What treats kinds differently is an exhaustive `match` (base/match.h),
+// which does not compile until it has a case for the new kind. Everything else goes through these functions, all of
+// which find the statements inside of a statement by `inside`.
 #pragma once
 
+#include <concepts>
 #include <functional>
+#include <type_traits>
 
+#include "caravan/base/match.h"
 #include "caravan/loop/loop.h"
 
 namespace caravan::loop {
 
-// The block inside a statement, or null if it has none. All recursion over statements uses this function, so that a new
-// kind of statement with a block is handled everywhere.
+// Names several kinds in one case of a match: [](const OneOf<Store, StoreCombine> auto& s) { ... }.
+template <class S, class... Kinds>
+concept OneOf = (std::same_as<S, Kinds> || ...);
+// The kinds without a block inside of them.
+template <class S>
+concept Simple = OneOf<S, Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst>;
+
+// The block inside a statement, or null if it has none.
 const Block* inside(const Statement& statement);
 Block* inside(Statement& statement);
 
-// The first statement in the block, at any depth, for which `is` holds; null if there is none.
-template <class Is>
-const Statement* find(const Block& block, Is is) {
-  for (const Statement& s : block) {
-    if (is(s)) return &s;
-    if (const Block* within = inside(s))
-      if (const Statement* found = find(*within, is)) return found;
+// Visits every statement of the block, at any depth, before the statements inside of it. If `visit` returns false, the
+// walk leaves out what is inside of the statement; a `visit` that returns nothing is shown everything.
+template <class B, class Visit>
+requires std::same_as<std::remove_const_t<B>, Block>
+void for_each_statement(B& block, const Visit& visit) {
+  for (auto& s : block) {
+    if constexpr (std::is_void_v<decltype(visit(s))>)
+      visit(s);
+    else if (!visit(s))
+      continue;
+    if (auto* within = inside(s)) for_each_statement(*within, visit);
   }
-  return nullptr;
 }
+// Visits the statements of one kind: for_each_of<For>(block, [](const For& loop) { ... }).
+template <class Kind, class B, class Visit>
+void for_each_of(B& block, const Visit& visit) {
+  for_each_statement(block, [&](auto& s) {
+    if (auto* found = std::get_if<Kind>(&s)) visit(*found);
+  });
+}
+
+// The statements around another one, outermost first, from the block on in which a walk began.
+using Path = std::vector<const Statement*>;
+std::vector<const For*> loops_of(const Path& path);
+// Visits every statement as for_each_statement does, with its path: visit(statement, path). The first function begins
+// in a block that is inside of the statements of `path`.
+template <class Visit>
+void for_each_with_path(const Block& block, const Visit& visit, Path& path) {
+  for (const Statement& s : block) {
+    if constexpr (std::is_void_v<decltype(visit(s, path))>)
+      visit(s, path);
+    else if (!visit(s, path))
+      continue;
+    const Block* within = inside(s);
+    if (!within) continue;
+    path.push_back(&s);
+    for_each_with_path(*within, visit, path);
+    path.pop_back();
+  }
+}
+template <class Visit>
+void for_each_with_path(const Block& block, const Visit& visit) {
+  Path path;
+  for_each_with_path(block, visit, path);
+}
+
+// The first statement of a kind, at any depth, for which `is` holds; null if there is none.
+template <class Kind, class Is>
+const Kind* find_of(const Block& block, const Is& is) {
+  const Kind* out = nullptr;
+  for_each_statement(block, [&](const Statement& s) {
+    const Kind* found = out ? nullptr : std::get_if<Kind>(&s);
+    if (found && is(*found)) out = found;
+    return !out;
+  });
+  return out;
+}
+
+// Replaces every statement of the block: `replace(statement, out)` appends what takes its place, and may move from it.
+// It is not called for the statements inside of others.
+template <class Replace>
+void rewrite(Block& block, const Replace& replace) {
+  Block out;
+  for (Statement& s : block) replace(s, out);
+  block = std::move(out);
+}
+void append(Block& to, Block from);
 
 // One access to a buffer. A StoreCombine is a read and a write.
 struct Access {

@@ -5,6 +5,7 @@
 #include "caravan/ir/write_form.h"
 #include "caravan/ops/op.h"
 #include "caravan/optimize/reads.h"
+#include "caravan/target/block_size.h"
 
 namespace caravan::optimize {
 
@@ -43,13 +44,6 @@ int lanes(const ir::Program& program, const Accumulation& a, const std::vector<b
     }
   }
   return best;
-}
-
-// The largest divisor of the extent between most/2 and most; `most` if there is none.
-int64_t block_size(int64_t extent, int64_t most) {
-  for (int64_t size = most; size > most / 2; --size)
-    if (extent % size == 0) return size;
-  return most;
 }
 
 // Walks the loops of the sum from the innermost outwards. `chain` is the length of the chain of additions that one

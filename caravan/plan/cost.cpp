@@ -11,20 +11,19 @@ namespace caravan::plan {
 
 namespace {
 
-using loop::Block;
-
 struct Sizes {
   std::vector<int64_t> extents;                 // by loop variable
   std::map<const loop::Term*, int64_t> widths;  // vector loads: their width, by the address of their offset
 };
-void collect(const Block& block, const loop::Kernel& kernel, Sizes& sizes) {
-  for (const loop::Statement& s : block) {
-    if (auto* f = std::get_if<loop::For>(&s)) sizes.extents[size_t(f->variable)] = f->extent;
-    auto* d = std::get_if<loop::Define>(&s);
-    auto* load = d ? std::get_if<loop::Load>(&d->value) : nullptr;
-    if (load) sizes.widths[&load->offset] = kernel.registers[size_t(d->to)].width;
-    if (const Block* within = loop::inside(s)) collect(*within, kernel, sizes);
-  }
+Sizes sizes_of(const loop::Kernel& kernel) {
+  Sizes out{std::vector<int64_t>(kernel.variables.size(), 1), {}};
+  const loop::Block& block = statements(kernel);
+  loop::for_each_of<loop::For>(block, [&](const loop::For& f) { out.extents[size_t(f.variable)] = f.extent; });
+  loop::for_each_of<loop::Define>(block, [&](const loop::Define& d) {
+    if (auto* load = std::get_if<loop::Load>(&d.value))
+      out.widths[&load->offset] = kernel.registers[size_t(d.to)].width;
+  });
+  return out;
 }
 
 // How many elements one access touches in all iterations. A symbol only shifts them. With an index tensor, any element
@@ -56,8 +55,7 @@ KernelCost cost(const loop::Module& module, const loop::LibraryCall& call) {
 
 KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
   if (const loop::LibraryCall* call = loop::library_call(kernel)) return cost(module, *call);
-  Sizes sizes{std::vector<int64_t>(kernel.variables.size(), 1), {}};
-  collect(statements(kernel), kernel, sizes);
+  const Sizes sizes = sizes_of(kernel);
   struct Touched {
     std::vector<const loop::Term*> offsets;  // without duplicates
     int64_t elements = 0;

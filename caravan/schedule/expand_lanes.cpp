@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "caravan/base/error.h"
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/table.h"
@@ -25,8 +26,9 @@ struct Lane {  // a vector or unrolled loop, whose iterations run in lockstep
 using Lanes = std::vector<Lane>;
 
 bool is_loop(const Statement& s) {
-  auto* i = std::get_if<If>(&s);
-  return std::holds_alternative<For>(s) || (i && has_loop(i->body));
+  return match(
+      s, [](const For&) { return true; }, [](const If& i) { return has_loop(i.body); },
+      [](const Simple auto&) { return false; });
 }
 bool in_lanes(const For& loop, const Lanes& around) {
   const bool side_by_side = loop.kind == LoopKind::vector || loop.kind == LoopKind::unrolled;
@@ -65,24 +67,29 @@ class Survey {
     }
   }
   void look(const Statement& s) {
-    if (auto* i = std::get_if<If>(&s))
-      for (const Statement& within : i->body) look(within);
+    if (const Block* within = inside(s))
+      for (const Statement& inner : *within) look(inner);
     auto used = [&](Register r) {
       auto at = made.find(r);
       if (at != made.end() && at->second.run != run_ && !at->second.lanes.empty() && !at->second.constant)
         kept.insert(r);
     };
     for_each_use(s, used);
-    if (auto* d = std::get_if<Define>(&s)) {
-      made[d->to] = {run_, lanes_};
-      if (auto* constant = std::get_if<Constant>(&d->value)) made[d->to].constant = constant->value;
-    }
-    if (auto* r = std::get_if<Reset>(&s)) made[r->to] = {run_, lanes_};
-    if (auto* c = std::get_if<Combine>(&s)) used(c->to), names[c->to] = total_name(c->accumulator);
-    if (auto* c = std::get_if<CombineFirst>(&s)) {
-      used(c->best), used(c->position);
-      names[c->best] = "best", names[c->position] = "position";
-    }
+    match(
+        s,
+        [&](const Define& d) {
+          made[d.to] = {run_, lanes_};
+          if (auto* constant = std::get_if<Constant>(&d.value)) made[d.to].constant = constant->value;
+        },
+        [&](const Reset& r) {
+          made[r.to] = {run_, lanes_};
+        },
+        [&](const Combine& c) { used(c.to), names[c.to] = total_name(c.accumulator); },
+        [&](const CombineFirst& c) {
+          used(c.best), used(c.position);
+          names[c.best] = "best", names[c.position] = "position";
+        },
+        [](const OneOf<Store, StoreCombine, StoreFirst, For, If> auto&) {});
   }
 
   Lanes lanes_;
@@ -119,8 +126,7 @@ class Expander {
   Block outside(const Block& block) {
     Block out;
     for (const Statement& s : block) {
-      auto* f = std::get_if<For>(&s);
-      if (f && in_lanes(*f, lanes_)) {
+      if (auto* f = std::get_if<For>(&s); f && in_lanes(*f, lanes_)) {
         enter(*f, out);
         continue;
       }
@@ -140,8 +146,7 @@ class Expander {
   void expand(const Block& block, Block& out) {
     Block run;
     auto flush = [&] {
-      if (!run.empty())
-        for (Statement& s : expanded_run(run)) out.push_back(std::move(s));
+      if (!run.empty()) append(out, expanded_run(run));
       run.clear();
     };
     for (const Statement& s : block) {
@@ -174,7 +179,7 @@ class Expander {
     const bool one_by_one = adds_lanes(run);
     Lanes lanes = lanes_;
     own_.clear();
-    define_own(run);
+    for_each_of<Define>(run, [&](const Define& d) { own_.insert(d.to); });
     Block body = mapped(run, {});
     const int width = vector_width(body);
     if (width > 1) {
@@ -207,12 +212,6 @@ class Expander {
       auto* c = std::get_if<Combine>(&s);
       return c && survey_.made.at(c->to).lanes.size() < lanes_.size();
     });
-  }
-  void define_own(const Block& run) {
-    for (const Statement& s : run) {
-      if (auto* d = std::get_if<Define>(&s)) own_.insert(d->to);
-      if (const Block* within = inside(s)) define_own(*within);
-    }
   }
 
   // --- locals in the place of registers ---
@@ -251,27 +250,35 @@ class Expander {
       rename(one, {here, nullptr, nullptr});
       return std::move(one[0]);
     };
-    for (const Statement& s : block) {
-      if (auto* i = std::get_if<If>(&s)) {
-        Statement copy = renamed(If{i->where, {}});
-        std::get<If>(copy).body = mapped(i->body, loaded);
-        out.push_back(std::move(copy));
-      } else if (auto* r = std::get_if<Reset>(&s); r && is_local(r->to)) {
-        const Register start = add_register(kernel_, kernel_.registers[size_t(r->to)]);
-        out.push_back(Define{start, Constant{r->value}});
-        out.push_back(Store{local(r->to), lane_of(r->to), start});
-      } else if (auto* c = std::get_if<Combine>(&s); c && is_local(c->to)) {
-        out.push_back(renamed(StoreCombine{local(c->to), lane_of(c->to), c->accumulator, c->value}));
-      } else if (auto* first = std::get_if<CombineFirst>(&s); first && is_local(first->best)) {
-        out.push_back(renamed(StoreFirst{local(first->position), local(first->best), lane_of(first->best),
-                                         first->accumulator, first->value, first->term}));
-      } else if (auto* d = std::get_if<Define>(&s)) {
-        out.push_back(renamed(s));
-        if (is_local(d->to)) out.push_back(Store{local(d->to), lane_of(d->to), d->to});
-      } else {
-        out.push_back(renamed(s));
-      }
-    }
+    for (const Statement& s : block)
+      match(
+          s,
+          [&](const Define& d) {
+            out.push_back(renamed(s));
+            if (is_local(d.to)) out.push_back(Store{local(d.to), lane_of(d.to), d.to});
+          },
+          [&](const Reset& r) {
+            if (!is_local(r.to)) return out.push_back(renamed(s));
+            const Register start = add_register(kernel_, kernel_.registers[size_t(r.to)]);
+            out.push_back(Define{start, Constant{r.value}});
+            out.push_back(Store{local(r.to), lane_of(r.to), start});
+          },
+          [&](const Combine& c) {
+            if (!is_local(c.to)) return out.push_back(renamed(s));
+            out.push_back(renamed(StoreCombine{local(c.to), lane_of(c.to), c.accumulator, c.value}));
+          },
+          [&](const CombineFirst& c) {
+            if (!is_local(c.best)) return out.push_back(renamed(s));
+            out.push_back(
+                renamed(StoreFirst{local(c.position), local(c.best), lane_of(c.best), c.accumulator, c.value, c.term}));
+          },
+          [&](const OneOf<Store, StoreCombine, StoreFirst> auto&) { out.push_back(renamed(s)); },
+          [&](const If& i) {
+            Statement copy = renamed(If{i.where, {}});
+            *inside(copy) = mapped(i.body, loaded);
+            out.push_back(std::move(copy));
+          },
+          [](const For&) { CARAVAN_CHECK(false, "a run has a loop in it"); });
     return out;
   }
 

@@ -39,53 +39,46 @@ class Forwarder {
   }
 
   void forward(Block& block, Known known) {
-    std::vector<Statement> kept;
-    for (Statement& s : block) {
-      bool drop = false;
-      if (auto* store = std::get_if<Store>(&s)) {
-        known.erase(store->buffer);
-        const Register value = now(store->value);
-        if (kernel_.registers[size_t(value)] == module_.buffers[size_t(store->buffer)].dtype)
-          known[store->buffer] = {now(store->offset), value};
-      } else if (auto* define = std::get_if<Define>(&s)) {
-        if (auto* load = std::get_if<Load>(&define->value))
-          if (auto at = known.find(load->buffer); at != known.end() && at->second.offset == now(load->offset)) {
-            alias_[size_t(define->to)] = at->second.value;
-            aliases_ = drop = true;
-          }
-      } else if (auto* f = std::get_if<For>(&s)) {
-        forget_changed(known, f->body);
-        forward(f->body, known);
-      } else if (auto* i = std::get_if<If>(&s)) {
-        forward(i->body, known);
-        forget_changed(known, i->body);
-      } else if (auto* c = std::get_if<StoreCombine>(&s)) {
-        known.erase(c->buffer);
-      } else if (auto* c = std::get_if<StoreFirst>(&s)) {
-        known.erase(c->positions), known.erase(c->best);
-      } else if (auto* c = std::get_if<Combine>(&s)) {
-        forget_value(known, c->to);
-      } else if (auto* c = std::get_if<CombineFirst>(&s)) {
-        forget_value(known, c->best), forget_value(known, c->position);
-      }
-      if (!drop) kept.push_back(std::move(s));
-    }
-    block = std::move(kept);
+    rewrite(block, [&](Statement& s, Block& out) {
+      if (auto* define = std::get_if<Define>(&s); define && forwarded(*define, known)) return;
+      match(
+          s, [](Define&) {},
+          [&](For& f) {
+            forget_changed(known, f.body);
+            forward(f.body, known);
+          },
+          [&](If& i) {
+            forward(i.body, known);
+            forget_changed(known, i.body);
+          },
+          [&](Store& store) {
+            known.erase(store.buffer);
+            const Register value = now(store.value);
+            if (kernel_.registers[size_t(value)] == module_.buffers[size_t(store.buffer)].dtype)
+              known[store.buffer] = {now(store.offset), value};
+          },
+          [&](OneOf<Reset, Combine, CombineFirst, StoreCombine, StoreFirst> auto&) { forget_changed(known, s); });
+      out.push_back(std::move(s));
+    });
   }
-  static void forget_value(Known& known, Register changed) {
-    std::erase_if(known, [&](const auto& k) { return k.second.value == changed; });
+  // Does the definition load an element whose value a register has? That register then takes its place.
+  bool forwarded(const Define& define, const Known& known) {
+    auto* load = std::get_if<Load>(&define.value);
+    const auto at = load ? known.find(load->buffer) : known.end();
+    if (at == known.end() || at->second.offset != now(load->offset)) return false;
+    alias_[size_t(define.to)] = at->second.value;
+    return aliases_ = true;
   }
-  // Forgets the buffers to which the block stores, and the values that it accumulates into.
-  static void forget_changed(Known& known, const Block& block) {
+  // Forgets the buffers that the statement stores to, and those whose value is in a register that it changes.
+  static void forget_changed(Known& known, const Statement& s) {
     if (known.empty()) return;
-    for (const Statement& s : block) {
-      if (const Block* within = inside(s)) forget_changed(known, *within);
-      if (auto* c = std::get_if<Combine>(&s)) forget_value(known, c->to);
-      if (auto* c = std::get_if<CombineFirst>(&s)) forget_value(known, c->best), forget_value(known, c->position);
-    }
-    for_each_access(block, [&](const loop::Access& a) {
+    for_each_change(s, [&](Register r) { std::erase_if(known, [&](const auto& k) { return k.second.value == r; }); });
+    for_each_access(s, [&](const loop::Access& a) {
       if (a.write) known.erase(a.buffer);
     });
+  }
+  static void forget_changed(Known& known, const Block& block) {
+    for (const Statement& s : block) forget_changed(known, s);
   }
 
   const Module& module_;
@@ -131,42 +124,35 @@ class Liveness {
   // `guards` are the registers in the conditions around the block.
   void collect(int kernel, const Block& block, const std::vector<Register>& guards) {
     for (const Statement& s : block) {
-      if (auto* f = std::get_if<For>(&s)) {
-        collect(kernel, f->body, guards);
-        continue;
-      }
-      if (auto* i = std::get_if<If>(&s)) {
-        std::vector<Register> inside = guards;
-        for (const Term& t : i->where)
-          for (const Term::Part& part : t.parts)
-            if (part.kind == Term::Part::Kind::load) inside.push_back(part.which);
-        collect(kernel, i->body, inside);
-        continue;
-      }
-      std::vector<Register> uses = guards;
-      for_each_use(s, [&](Register r) { uses.push_back(r); });
-      auto serve = [&](Item& item) {
-        for (Register r : uses) item.needs.registers.push_back({kernel, r});
-      };
       auto of = [&](Register r) -> Item& { return registers_[size_t(kernel)][size_t(r)]; };
-      if (auto* d = std::get_if<Define>(&s)) {
-        serve(of(d->to));
-        if (auto* load = std::get_if<Load>(&d->value)) of(d->to).needs.buffers.push_back(load->buffer);
-      } else if (auto* c = std::get_if<Combine>(&s)) {
-        serve(of(c->to));
-      } else if (auto* c = std::get_if<CombineFirst>(&s)) {  // position and best value need each other
-        serve(of(c->position)), serve(of(c->best));
-        of(c->position).needs.registers.push_back({kernel, c->best});
-        of(c->best).needs.registers.push_back({kernel, c->position});
-      } else if (auto* store = std::get_if<Store>(&s)) {
-        serve(buffers_[size_t(store->buffer)]);
-      } else if (auto* store = std::get_if<StoreCombine>(&s)) {
-        serve(buffers_[size_t(store->buffer)]);
-      } else if (auto* first = std::get_if<StoreFirst>(&s)) {
-        serve(buffers_[size_t(first->positions)]), serve(buffers_[size_t(first->best)]);
-        buffers_[size_t(first->positions)].needs.buffers.push_back(first->best);
-        buffers_[size_t(first->best)].needs.buffers.push_back(first->positions);
-      }
+      auto serve = [&](Item& item) {  // what the statement and the guards read is needed if the item is
+        auto add = [&](Register r) { item.needs.registers.push_back({kernel, r}); };
+        for (Register r : guards) add(r);
+        for_each_use(s, add);
+      };
+      match(
+          s, [&](const For& f) { collect(kernel, f.body, guards); },
+          [&](const If& i) {
+            std::vector<Register> within = guards;
+            for_each_use(If{i.where, {}}, [&](Register r) { within.push_back(r); });
+            collect(kernel, i.body, within);
+          },
+          [&](const Define& d) {
+            serve(of(d.to));
+            if (auto* load = std::get_if<Load>(&d.value)) of(d.to).needs.buffers.push_back(load->buffer);
+          },
+          [](const Reset&) {}, [&](const Combine& c) { serve(of(c.to)); },
+          [&](const CombineFirst& c) {  // position and best value need each other
+            serve(of(c.position)), serve(of(c.best));
+            of(c.position).needs.registers.push_back({kernel, c.best});
+            of(c.best).needs.registers.push_back({kernel, c.position});
+          },
+          [&](const OneOf<Store, StoreCombine> auto& store) { serve(buffers_[size_t(store.buffer)]); },
+          [&](const StoreFirst& first) {
+            serve(buffers_[size_t(first.positions)]), serve(buffers_[size_t(first.best)]);
+            buffers_[size_t(first.positions)].needs.buffers.push_back(first.best);
+            buffers_[size_t(first.best)].needs.buffers.push_back(first.positions);
+          });
     }
   }
   void need(Item& item) {
@@ -184,15 +170,12 @@ class Liveness {
 
 void sweep(Block& block, size_t kernel, const Liveness& live) {
   std::erase_if(block, [&](Statement& s) {
-    if (auto* d = std::get_if<Define>(&s)) return !live.needs(kernel, d->to);
-    if (auto* r = std::get_if<Reset>(&s)) return !live.needs(kernel, r->to);
-    if (auto* c = std::get_if<Combine>(&s)) return !live.needs(kernel, c->to);
-    if (auto* c = std::get_if<CombineFirst>(&s)) return !live.needs(kernel, c->position);
-    if (auto* store = std::get_if<Store>(&s)) return !live.needs(store->buffer);
-    if (auto* store = std::get_if<StoreCombine>(&s)) return !live.needs(store->buffer);
-    if (auto* store = std::get_if<StoreFirst>(&s)) return !live.needs(store->positions);
-    Block& within = *inside(s);
-    return sweep(within, kernel, live), within.empty();
+    return match(
+        s, [&](OneOf<Define, Reset, Combine> auto& made) { return !live.needs(kernel, made.to); },
+        [&](CombineFirst& c) { return !live.needs(kernel, c.position); },
+        [&](OneOf<Store, StoreCombine> auto& store) { return !live.needs(store.buffer); },
+        [&](StoreFirst& store) { return !live.needs(store.positions); },
+        [&](OneOf<For, If> auto& around) { return sweep(around.body, kernel, live), around.body.empty(); });
   });
 }
 

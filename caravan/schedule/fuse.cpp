@@ -45,24 +45,20 @@ std::vector<const For*> last_loops(const Kernel& kernel) {
 // The depth of the deepest loop nest in a block.
 size_t loop_depth(const Block& block) {
   size_t out = 0;
-  for (const Statement& s : block) {
-    if (const Block* within = inside(s))
-      out = std::max(out, size_t(std::holds_alternative<For>(s)) + loop_depth(*within));
-  }
+  for (const Statement& s : block)
+    out = std::max(
+        out, match(
+                 s, [](const For& f) { return 1 + loop_depth(f.body); }, [](const If& i) { return loop_depth(i.body); },
+                 [](const Simple auto&) { return size_t(0); }));
   return out;
 }
 
 bool has_partial_sums(const Block& block) {
-  return find(block, [](const Statement& s) {
-    auto* f = std::get_if<For>(&s);
-    return f && f->lanes > 0;
-  });
+  return find_of<For>(block, [](const For& f) { return f.lanes > 0; });
 }
 bool calls_function(const Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const Statement& s) {
-    if (auto* i = std::get_if<If>(&s)) return calls_function(i->body);
-    auto* define = std::get_if<Define>(&s);
-    auto* apply = define ? std::get_if<Apply>(&define->value) : nullptr;
+  return find_of<Define>(block, [](const Define& define) {
+    auto* apply = std::get_if<Apply>(&define.value);
     return apply && !is_arithmetic(apply->op);
   });
 }

@@ -18,10 +18,11 @@ bool names(const Term& term, Variable variable) {
   });
 }
 bool names(const Value& value, Variable variable) {
-  if (auto* load = std::get_if<Load>(&value)) return names(load->offset, variable);
-  if (auto* index = std::get_if<IndexValue>(&value)) return names(index->term, variable);
-  if (auto* random = std::get_if<RandomValue>(&value)) return names(random->element, variable);
-  return false;
+  return match(
+      value, [&](const Load& load) { return names(load.offset, variable); },
+      [&](const IndexValue& index) { return names(index.term, variable); },
+      [&](const RandomValue& random) { return names(random.element, variable); },
+      [](const OneOf<Constant, Apply, Cast> auto&) { return false; });
 }
 
 // The registers that a loop defines or accumulates, and the buffers that it stores to.
@@ -38,8 +39,7 @@ struct Changes {
 };
 
 void hoist(Block& block) {
-  Block out;
-  for (Statement& s : block) {
+  rewrite(block, [](Statement& s, Block& out) {
     if (Block* within = inside(s)) hoist(*within);
     if (auto* f = std::get_if<For>(&s)) {
       Changes changes(f->body);
@@ -56,8 +56,7 @@ void hoist(Block& block) {
       });
     }
     out.push_back(std::move(s));
-  }
-  block = std::move(out);
+  });
 }
 
 }  // namespace

@@ -15,34 +15,36 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) { walk(statements(kernel)); }
+  Finder(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) {
+    for_each_with_path(statements(kernel), [&](const Statement& s, const Path& path) { look(s, loops_of(path)); });
+  }
   std::set<Variable> take() { return std::move(found_); }
 
  private:
-  void walk(const Block& block) {
-    for (const Statement& s : block) {
-      if (auto* r = std::get_if<Reset>(&s)) loops_around_[r->to] = loops_.size();
-      if (auto* c = std::get_if<Combine>(&s); c && c->accumulator == Accumulator::add) combine(*c);
-      if (auto* c = std::get_if<StoreCombine>(&s); c && c->accumulator == Accumulator::add) combine(*c);
-      auto* f = std::get_if<For>(&s);
-      if (f) loops_.push_back(f);
-      if (const Block* within = inside(s)) walk(*within);
-      if (f) loops_.pop_back();
-    }
+  using Loops = std::vector<const For*>;  // around a statement, outermost first
+
+  void look(const Statement& s, const Loops& loops) {
+    match(
+        s, [&](const Reset& r) { loops_around_[r.to] = loops.size(); },
+        [&](const OneOf<Combine, StoreCombine> auto& c) {
+          if (c.accumulator == Accumulator::add) combine(c, loops);
+        },
+        [](const OneOf<Define, CombineFirst, Store, StoreFirst, For, If> auto&) {});
   }
-  void combine(const Combine& c) {
+  void combine(const Combine& c, const Loops& loops) {
     if (!is_float(kernel_.registers[size_t(c.to)])) return;
-    add({loops_.begin() + std::ptrdiff_t(loops_around_.at(c.to)), loops_.end()});
+    add({loops.begin() + std::ptrdiff_t(loops_around_.at(c.to)), loops.end()});
   }
-  void combine(const StoreCombine& c) {  // the C compiler may keep the element in a register, like an accumulator
+  // The C compiler may keep the element in a register, like an accumulator.
+  void combine(const StoreCombine& c, const Loops& loops) {
     if (!is_float(module_.buffers[size_t(c.buffer)].dtype)) return;
-    std::vector<const For*> nest;
-    for (const For* loop : loops_)
+    Loops nest;
+    for (const For* loop : loops)
       if (coefficient(c.offset, loop->variable) == 0) nest.push_back(loop);
     add(nest);
   }
 
-  void add(const std::vector<const For*>& nest) {  // `nest`: all loops of one sum, outermost first
+  void add(const Loops& nest) {  // all loops of one sum
     if (nest.size() < 2) return;
     bool ordered = true;
     for_each_access(nest[0]->body,
@@ -53,7 +55,7 @@ class Finder {
   }
   // Are elements read in the order of memory? The stride of the outermost loop does not matter, because GCC unrolls the
   // loops inside of it.
-  static bool in_order(const Term& offset, const std::vector<const For*>& nest) {
+  static bool in_order(const Term& offset, const Loops& nest) {
     int64_t outside = INT64_MAX;
     for (size_t k = 1; k < nest.size(); ++k) {
       const int64_t step = coefficient(offset, nest[k]->variable);
@@ -65,16 +67,14 @@ class Finder {
 
   const Module& module_;
   const Kernel& kernel_;
-  std::vector<const For*> loops_;            // around the current statement, outermost first
   std::map<Register, size_t> loops_around_;  // by accumulator: how many loops are around its reset
   std::set<Variable> found_;
 };
 
 void mark(Block& block, const std::set<Variable>& variables) {
-  for (Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s); f && variables.count(f->variable)) f->unroll = Unroll::never;
-    if (Block* within = inside(s)) mark(*within, variables);
-  }
+  for_each_of<For>(block, [&](For& f) {
+    if (variables.count(f.variable)) f.unroll = Unroll::never;
+  });
 }
 
 }  // namespace

@@ -21,13 +21,12 @@ bool is_partial_sum(const For& loop, int64_t lanes) {
 }
 
 void turn(Block& block, int64_t lanes) {
-  for (Statement& s : block) {
+  for_each_statement(block, [&](Statement& s) {
     auto* f = std::get_if<For>(&s);
-    if (f && is_partial_sum(*f, lanes))
-      f->kind = LoopKind::vector;
-    else if (Block* within = inside(s))
-      turn(*within, lanes);
-  }
+    if (!f || !is_partial_sum(*f, lanes)) return true;
+    f->kind = LoopKind::vector;
+    return false;
+  });
 }
 
 }  // namespace

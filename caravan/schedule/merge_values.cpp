@@ -69,20 +69,16 @@ class Merger {
           key.push_back(part.which);
       }
     };
-    if (auto* constant = std::get_if<Constant>(&define.value)) {
-      key.push_back(std::bit_cast<int64_t>(constant->value));
-    } else if (auto* load = std::get_if<Load>(&define.value)) {
-      key.push_back(load->buffer), key.push_back(buffers_[load->buffer]), term(load->offset);
-    } else if (auto* index = std::get_if<IndexValue>(&define.value)) {
-      term(index->term);
-    } else if (auto* random = std::get_if<RandomValue>(&define.value)) {
-      key.push_back(random->leaf), reg(random->step), term(random->element);
-    } else if (auto* apply = std::get_if<Apply>(&define.value)) {
-      key.push_back(int64_t(apply->op)), key.push_back(int64_t(apply->compute));
-      for (Register r : apply->args) reg(r);
-    } else if (auto* cast = std::get_if<Cast>(&define.value)) {
-      key.push_back(int64_t(cast->to)), reg(cast->arg);
-    }
+    match(
+        define.value, [&](const Constant& constant) { key.push_back(std::bit_cast<int64_t>(constant.value)); },
+        [&](const Load& load) { key.push_back(load.buffer), key.push_back(buffers_[load.buffer]), term(load.offset); },
+        [&](const IndexValue& index) { term(index.term); },
+        [&](const RandomValue& random) { key.push_back(random.leaf), reg(random.step), term(random.element); },
+        [&](const Apply& apply) {
+          key.push_back(int64_t(apply.op)), key.push_back(int64_t(apply.compute));
+          for (Register r : apply.args) reg(r);
+        },
+        [&](const Cast& cast) { key.push_back(int64_t(cast.to)), reg(cast.arg); });
     return key;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caravan/loop/dependence.h"
+#include "caravan/loop/walk.h"
 
 namespace caravan::schedule {
 
@@ -13,14 +14,14 @@ namespace {
 // The estimated work of a block in scalar operations. In a vector loop, `at_once` iterations count as one.
 int64_t cost(const Block& block, int64_t at_once) {
   int64_t out = 0;
-  for (const Statement& s : block) {
-    if (auto* f = std::get_if<For>(&s))
-      out += (f->kind == LoopKind::vector ? (f->extent + at_once - 1) / at_once : f->extent) * cost(f->body, at_once);
-    else if (auto* i = std::get_if<If>(&s))
-      out += 1 + cost(i->body, at_once);
-    else
-      out += 1;
-  }
+  for (const Statement& s : block)
+    out += match(
+        s,
+        [&](const For& f) {
+          const int64_t rounds = f.kind == LoopKind::vector ? (f.extent + at_once - 1) / at_once : f.extent;
+          return rounds * cost(f.body, at_once);
+        },
+        [&](const If& i) { return 1 + cost(i.body, at_once); }, [](const Simple auto&) { return int64_t(1); });
   return out;
 }
 
@@ -33,6 +34,14 @@ bool try_parallel(For& loop, const Target& target) {
   loop.kind = LoopKind::parallel;
   loop.chunk = (loop.extent + chunks - 1) / chunks;
   return true;
+}
+
+// Definitions, loops and guards can be told apart into kernels. What else stands at the top of a kernel, such as an
+// accumulator and its store, must stay together.
+bool can_split(const Statement& s) {
+  return match(
+      s, [](const OneOf<Define, For, If> auto&) { return true; },
+      [](const OneOf<Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst> auto&) { return false; });
 }
 
 // Splits a kernel into one kernel for each parallel loop and one for the statements between two of them. Each repeats
@@ -67,10 +76,8 @@ Module parallelize(const Module& module, const Target& target) {
   Module out = module;
   out.kernels.clear();
   for (const Kernel& kernel : module.kernels) {
-    const bool can_split = std::all_of(statements(kernel).begin(), statements(kernel).end(), [](const Statement& s) {
-      return std::holds_alternative<For>(s) || std::holds_alternative<If>(s) || std::holds_alternative<Define>(s);
-    });
-    if (can_split && !overwrites_loads(statements(kernel)))
+    const Block& block = statements(kernel);
+    if (std::all_of(block.begin(), block.end(), can_split) && !overwrites_loads(block))
       split(kernel, target, out.kernels);
     else
       out.kernels.push_back(kernel);

@@ -17,18 +17,11 @@ class Splitter {
  public:
   explicit Splitter(Kernel& kernel) : kernel_(kernel) {}
   void run(Block& block) {
-    Block out;
-    for (Statement& s : block) {
-      if (auto* i = std::get_if<If>(&s)) run(i->body);
-      auto* f = std::get_if<For>(&s);
-      if (f && is_one_sum(*f)) {
-        append(out, sum(std::move(*f)));
-        continue;
-      }
-      if (f) run(f->body);
+    rewrite(block, [&](Statement& s, Block& out) {
+      if (auto* f = std::get_if<For>(&s); f && is_one_sum(*f)) return append(out, sum(std::move(*f)));
+      if (Block* within = inside(s)) run(*within);
       out.push_back(std::move(s));
-    }
-    block = std::move(out);
+    });
   }
 
  private:
@@ -42,12 +35,7 @@ class Splitter {
 
   // The loop itself or the first loop inside of it for which `is` holds; null if there is none.
   static const For* first(const For& loop, bool (*is)(const For&)) {
-    if (is(loop)) return &loop;
-    const Statement* found = find(loop.body, [&](const Statement& s) {
-      auto* f = std::get_if<For>(&s);
-      return f && is(*f);
-    });
-    return found ? std::get_if<For>(found) : nullptr;
+    return is(loop) ? &loop : find_of<For>(loop.body, is);
   }
 
   // Does all of the loop belong to one sum with a stated order? Not if the accumulator is reset inside of the loop.
@@ -56,14 +44,8 @@ class Splitter {
     if (!ordered) return false;
     bool own = false;
     const Register total = accumulated(ordered->body).to;
-    for (const Statement& s : loop.body) for_each_reset(s, [&](Register r) { own = own || r == total; });
+    for_each_of<Reset>(loop.body, [&](const Reset& r) { own = own || r.to == total; });
     return !own;
-  }
-  template <class Visit>
-  static void for_each_reset(const Statement& s, Visit visit) {
-    if (auto* r = std::get_if<Reset>(&s)) visit(r->to);
-    if (const Block* within = inside(s))
-      for (const Statement& inner : *within) for_each_reset(inner, visit);
   }
 
   // The loop, rewritten in the order of its sum. The loop over lanes goes around all of it if the number of lanes
@@ -109,15 +91,15 @@ class Splitter {
     return out;
   }
   Block cut(Block block, Accumulated total) {
-    Block out;
-    for (Statement& s : block) {
-      if (auto* i = std::get_if<If>(&s)) i->body = cut(std::move(i->body), total);
-      if (auto* f = std::get_if<For>(&s))
-        append(out, f->lanes > 0 && !lane_ ? sum(std::move(*f)) : cut(std::move(*f), total));
-      else
-        out.push_back(std::move(s));
-    }
-    return out;
+    rewrite(block, [&](Statement& s, Block& out) {
+      match(
+          s, [&](For& f) { append(out, f.lanes > 0 && !lane_ ? sum(std::move(f)) : cut(std::move(f), total)); },
+          [&](If& i) {
+            out.push_back(If{std::move(i.where), cut(std::move(i.body), total)});
+          },
+          [&](Simple auto& simple) { out.push_back(std::move(simple)); });
+    });
+    return block;
   }
   Block cut_lane(const For& loop, Accumulated total) {
     const Terms terms{loop, total.to, loop.lanes};
@@ -173,18 +155,11 @@ class Splitter {
   }
 
   static Accumulated accumulated(const Block& block) {
-    for (const Statement& s : block) {
-      if (auto* c = std::get_if<Combine>(&s)) return {c->to, c->accumulator};
-      const Block* within = inside(s);
-      if (Accumulated found = within ? accumulated(*within) : Accumulated{}; found.to >= 0) return found;
-    }
-    return {};
+    const Combine* first = find_of<Combine>(block, [](const Combine&) { return true; });
+    return first ? Accumulated{first->to, first->accumulator} : Accumulated{};
   }
   static void replace_sum(Block& block, Register from, Register to) {
     rename(block, {[&](Register r) { return r == from ? to : r; }, nullptr, nullptr});
-  }
-  static void append(Block& to, Block from) {
-    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   }
 
   Kernel& kernel_;

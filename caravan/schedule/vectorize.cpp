@@ -4,6 +4,7 @@
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
+#include "caravan/target/block_size.h"
 
 namespace caravan::schedule {
 
@@ -12,94 +13,91 @@ using namespace loop;
 namespace {
 
 bool sums(const Block& block) {
-  return find(block, [](const Statement& s) {
-    return std::holds_alternative<Combine>(s) || std::holds_alternative<CombineFirst>(s);
+  bool found = false;
+  for_each_statement(block, [&](const Statement& s) {
+    found =
+        found || match(
+                     s, [](const OneOf<Combine, CombineFirst> auto&) { return true; },
+                     [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, For, If> auto&) { return false; });
+    return !found;
   });
+  return found;
 }
 // Do loops that accumulate read something that is the same for every value of `variable`? Loops that do not accumulate,
 // such as the last one of a norm, do not count: computing several of their rows at once gains nothing.
 bool shares_reads(const Block& block, Variable variable) {
-  for (const Statement& s : block) {
-    const Block* within = inside(s);
-    if (!within || (std::holds_alternative<For>(s) && !sums(*within))) continue;
-    bool shared = shares_reads(*within, variable);
-    for (const Statement& inner : *within) {
-      if (inside(inner)) continue;
-      for_each_access(inner, [&](const Access& a) {
-        shared = shared || (!a.write && !a.offset->parts.empty() && coefficient(*a.offset, variable) == 0);
-      });
-    }
-    if (shared) return true;
-  }
-  return false;
+  bool shared = false;
+  for_each_with_path(block, [&](const Statement& s, const Path& path) {
+    return match(
+        s, [&](const For& f) { return !shared && sums(f.body); }, [&](const If&) { return !shared; },
+        [&](const Simple auto&) {
+          if (!path.empty())
+            for_each_access(s, [&](const Access& a) {
+              shared = shared || (!a.write && !a.offset->parts.empty() && coefficient(*a.offset, variable) == 0);
+            });
+          return true;
+        });
+  });
+  return shared;
+}
+
+// How many terms a sum has that runs inside of these loops: the iterations of the loops within the last vector loop. 0:
+// there is no vector loop around. 1: inside of the vector loop, but outside of the sum. What is read there (the old
+// weight, which an update adds to its gradient) is no term of the sum.
+int64_t terms_inside(const std::vector<const For*>& loops) {
+  int64_t out = 0;
+  for (const For* f : loops) out = f->kind == LoopKind::vector ? 1 : out * f->extent;
+  return out;
 }
 // Is there a short sum over elements that the kernel reads only once, as in a norm? A register tile of several such
 // rows would save no loads, and it is not needed to hide the latency of additions: the processor overlaps short sums of
-// different rows by itself. It would only lengthen the text. `around` has the variables of the enclosing loops,
-// `iterations` counts those of the sum, from the vector loop inwards; 0: the vector loop is further inside. 1: inside
-// of the vector loop, but outside of the sum. What is read there (the old weight, which an update adds to its gradient)
-// is no term of the sum.
-bool has_short_stream(const Block& block, std::vector<Variable>& around, int64_t iterations, int64_t least) {
-  for (const Statement& s : block) {
-    const Block* within = inside(s);
-    auto* f = std::get_if<For>(&s);
-    if (!within || (f && !sums(*within))) continue;
-    if (f && f->extent > 1) around.push_back(f->variable);
-    const int64_t inner = f && f->kind == LoopKind::vector ? 1
-                          : f && iterations > 0            ? iterations * f->extent
-                                                           : iterations;
-    bool found = has_short_stream(*within, around, inner, least);
-    for (const Statement& read : *within) {
-      if (found || inside(read) || inner <= 1 || inner >= least) continue;
-      for_each_access(read, [&](const Access& a) {
-        const bool once = a.offset->has_load() || std::all_of(around.begin(), around.end(), [&](Variable v) {
-                            return coefficient(*a.offset, v) != 0;
-                          });
-        found = found || (!a.write && once);
-      });
-    }
-    if (f && f->extent > 1) around.pop_back();
-    if (found) return true;
-  }
-  return false;
+// different rows by itself. It would only lengthen the text. `around` has the variables of the loops around the block.
+bool has_short_stream(const Block& block, const std::vector<Variable>& around, int64_t least) {
+  bool found = false;
+  auto look = [&](const Statement& s, const Path& path) {
+    const std::vector<const For*> loops = loops_of(path);
+    const int64_t terms = terms_inside(loops);
+    if (terms <= 1 || terms >= least) return;
+    for_each_access(s, [&](const Access& a) {
+      auto varies = [&](Variable v) { return coefficient(*a.offset, v) != 0; };
+      const bool once = a.offset->has_load() || (std::all_of(around.begin(), around.end(), varies) &&
+                                                 std::all_of(loops.begin(), loops.end(), [&](const For* f) {
+                                                   return f->extent <= 1 || varies(f->variable);
+                                                 }));
+      found = found || (!a.write && once);
+    });
+  };
+  for_each_with_path(block, [&](const Statement& s, const Path& path) {
+    return match(
+        s, [&](const For& f) { return !found && sums(f.body); }, [&](const If&) { return !found; },
+        [&](const Simple auto&) { return look(s, path), true; });
+  });
+  return found;
 }
 // How many vectors of `width` the accumulators of the largest register tile in the block take; 0 if there is no tile. A
 // tile is a vector loop that contains a loop, with the unrolled loops around it.
 int64_t registers(const Block& block, int64_t width) {
   int64_t most = 0;
-  for (const Statement& s : block) {
-    const Block* within = inside(s);
-    if (!within || !has_loop(*within)) continue;
-    const int64_t of_inner = registers(*within, width);
-    auto* f = std::get_if<For>(&s);
-    most = std::max(most, f && f->kind == LoopKind::vector     ? (f->extent + width - 1) / width
-                          : f && f->kind == LoopKind::unrolled ? f->extent * of_inner
-                                                               : of_inner);
-  }
+  for (const Statement& s : block)
+    most = std::max(most, match(
+                              s,
+                              [&](const For& f) -> int64_t {
+                                if (!has_loop(f.body)) return 0;
+                                if (f.kind == LoopKind::vector) return (f.extent + width - 1) / width;
+                                return (f.kind == LoopKind::unrolled ? f.extent : 1) * registers(f.body, width);
+                              },
+                              [&](const If& i) { return registers(i.body, width); },
+                              [](const Simple auto&) -> int64_t { return 0; }));
   return most;
 }
 
 bool has_rows(const Block& block) {
-  return find(block, [](const Statement& s) {
-    auto* f = std::get_if<For>(&s);
-    return f && f->kind == LoopKind::unrolled;
-  });
-}
-
-// The largest divisor of the extent between most/2 and most; `most`, or the extent if that is less, if there is none.
-int64_t block_size(int64_t extent, int64_t most) {
-  most = std::min(most, extent);
-  for (int64_t rows = most; rows > most / 2; --rows)
-    if (extent % rows == 0) return rows;
-  return most;
+  return find_of<For>(block, [](const For& f) { return f.kind == LoopKind::unrolled; });
 }
 
 // Is there a loop inside that can be a vector loop around a reduction, such as one over the lanes of a split sum?
 bool contains_lanes(const Block& block) {
-  return find(block, [](const Statement& s) {
-    auto* f = std::get_if<For>(&s);
-    return f && has_loop(f->body) && has_lanes(*f) && side_by_side(*f);
-  });
+  return find_of<For>(block, [](const For& f) { return has_loop(f.body) && has_lanes(f) && side_by_side(f); });
 }
 
 // In a perfect nest whose innermost loop is short or does not have stride 1, interchanges a long loop with stride 1 to
@@ -131,21 +129,22 @@ class Vectorizer {
       : kernel_(kernel), target_(target), registers_(registers), rows_(rows) {}
 
   void run(Block& block, int64_t rows_around = 1) {
-    Block out;
-    for (Statement& s : block) {
-      if (auto* i = std::get_if<If>(&s)) run(i->body, rows_around);
-      if (auto* f = std::get_if<For>(&s)) {
-        sink_lanes(*f, target_.tuning.least_lanes);
-        around_.push_back(f->variable);
-        run(f->body, f->kind == LoopKind::unrolled ? rows_around * f->extent : rows_around);
-        Block made = replaced(std::move(*f), rows_around);
-        around_.pop_back();
-        for (Statement& m : made) out.push_back(std::move(m));
-      } else {
-        out.push_back(std::move(s));
-      }
-    }
-    block = std::move(out);
+    rewrite(block, [&](Statement& s, Block& out) {
+      match(
+          s,
+          [&](For& f) {
+            sink_lanes(f, target_.tuning.least_lanes);
+            around_.push_back(f.variable);
+            run(f.body, f.kind == LoopKind::unrolled ? rows_around * f.extent : rows_around);
+            append(out, replaced(std::move(f), rows_around));
+            around_.pop_back();
+          },
+          [&](If& i) {
+            run(i.body, rows_around);
+            out.push_back(std::move(i));
+          },
+          [&](Simple auto& simple) { out.push_back(std::move(simple)); });
+    });
   }
 
  private:
@@ -163,7 +162,7 @@ class Vectorizer {
       // A second remainder would double the text again.
       const bool doubled = rows > 1 && loop.extent % rows != 0 && has_rows(loop.body);
       if (rows < 2 || doubled || !shares_reads(loop.body, loop.variable) ||
-          has_short_stream(loop.body, around_, 0, target_.tuning.least_streamed)) {
+          has_short_stream(loop.body, around_, target_.tuning.least_streamed)) {
         out.push_back(std::move(loop));
         return out;
       }

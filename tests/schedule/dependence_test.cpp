@@ -1,0 +1,34 @@
+#include "caravan/loop/dependence.h"
+
+#include "by_hand.h"
+
+namespace caravan::schedule {
+namespace {
+
+using namespace loop;
+using ir::Term;
+
+constexpr int kB = 1, kY = 2;  // buffers of by_hand
+
+// Two loops over one variable, of 4 and 2 iterations, as passes leave them behind: the longer one counts.
+TEST(Dependence, OfLoopsOverTheSameVariableTheLongestCounts) {
+  auto store = [](int64_t extent) { return looped(1, {Store{kY, Term::iterator(0, 2) + kJ, 0}}, extent); };
+  for (const Block& body : {Block{store(4), store(2)}, Block{store(2), store(4)}}) {
+    EXPECT_EQ(extents_of(body).at(1), 4);
+    EXPECT_FALSE(independent(0, 2, body)) << "elements 2 and 3 are written in both iterations";
+  }
+  EXPECT_TRUE(independent(0, 2, {store(2), store(2)}));
+}
+
+// In lockstep, the first of two additions is done for all iterations before the second. That is another order of the
+// sum, whether they are guarded or not.
+TEST(Dependence, OnlyOneStatementMayAddToATotalInLockstep) {
+  auto adds = [](int from) { return Block{element(0, from, kI), Combine{1, Accumulator::add, 0}}; };
+  auto guarded = [&](int from) { return If{{Term::number(1) - kI}, adds(from)}; };
+  const For once{0, 3, LoopKind::serial, {guarded(0)}}, twice{0, 3, LoopKind::serial, {guarded(0), guarded(kB)}};
+  EXPECT_TRUE(side_by_side(once));
+  EXPECT_FALSE(side_by_side(twice));
+}
+
+}  // namespace
+}  // namespace caravan::schedule
