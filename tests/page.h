@@ -9,6 +9,8 @@
 #include <caravan/data/loader.h>
 #include <caravan/data/npy.h>
 #include <caravan/data/safetensors.h>
+#include <caravan/data/sequences.h>
+#include <caravan/data/tokenizer.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

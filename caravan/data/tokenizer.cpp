@@ -42,6 +42,17 @@ void refuse_tokenizer(const std::string& file, const std::string& problem) {
   throw ConfigError(fmt::format("`{}` has no usable tokenizer: {}.", printable(file), problem));
 }
 
+std::vector<std::string> texts_of(const nlohmann::json& object, const char* name, const std::string& file) {
+  const auto list = object.find(name);
+  if (list == object.end() || !list->is_array()) refuse_tokenizer(file, fmt::format("it has no list of `{}`", name));
+  std::vector<std::string> out;
+  for (const nlohmann::json& value : *list) {
+    if (!value.is_string()) refuse_tokenizer(file, fmt::format("its `{}` are not all texts", name));
+    out.push_back(value.get<std::string>());
+  }
+  return out;
+}
+
 Tokenizer parse_tokenizer(std::string_view text, const std::string& file) {
   constexpr size_t kDeepest = 3, kLongestList = size_t(1) << 22;
   if (const auto problem = json_problem(text, kDeepest, kLongestList)) refuse_tokenizer(file, "its text " + *problem);
@@ -50,7 +61,10 @@ Tokenizer parse_tokenizer(std::string_view text, const std::string& file) {
     refuse_tokenizer(file, "its text is no object that says which `tokenizer` it is");
   const std::string& kind = object.at("tokenizer").get_ref<const std::string&>();
   if (kind == kCharacters) return characters_of(object, file);
-  refuse_tokenizer(file, fmt::format("there is no kind of tokenizer {}; there is {}", shown(kind), kCharacters));
+  if (kind == kGpt2) return gpt2_of(object, file);
+  if (kind == kLlama) return llama_of(object, file);
+  refuse_tokenizer(file, fmt::format("there is no kind of tokenizer {}; there are {}, {} and {}", shown(kind),
+                                     kCharacters, kGpt2, kLlama));
 }
 
 }  // namespace caravan::data

@@ -71,4 +71,25 @@ Tokenizer characters(std::string_view text, const CharacterOptions& options = {}
 // The same of many texts: characters(names, {.boundary = "."}) is the vocabulary of makemore.
 Tokenizer characters(const std::vector<std::string>& texts, const CharacterOptions& options = {});
 
+// A text and where it is from, for messages.
+struct TextFile {
+  std::string path, content;  // the file, and all that it holds
+};
+// GPT-2's byte pairs. Every sequence of bytes can be encoded. `start` and `end` are both <|endoftext|>, which stood
+// between the texts that GPT-2 has learnt from: a model that is to begin a text is given this id alone, and a prompt is
+// given without it. `encode` takes "<|endoftext|>" in a text for ordinary characters.
+//
+// A folder has encoder.json and vocab.bpe, or vocab.json and merges.txt, which are the same files; packed or not.
+// ConfigError, one sentence, for everything that is wrong with them.
+Tokenizer read_gpt2_tokenizer(const std::string& folder);
+// The same from texts in memory: the ids of all pieces as JSON, and the pairs that become one piece, one a line.
+Tokenizer parse_gpt2_tokenizer(const TextFile& vocabulary, const TextFile& merges);
+
+// The tokenizer of a Llama model, from the file tokenizer.bin of llama2.c: pieces with scores; the pair of neighbours
+// whose piece has the highest score becomes one. A character that is no piece is encoded as its bytes. Every text is
+// encoded with a blank before it, which `decode` takes away again. `start` is 1, `end` is 2; as text they are empty.
+// ConfigError, one sentence, for everything that is wrong with the file.
+Tokenizer read_llama_tokenizer(const std::string& path);
+Tokenizer parse_llama_tokenizer(std::string_view content, const std::string& file);  // the same from bytes in memory
+
 }  // namespace caravan::data
