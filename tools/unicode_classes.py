@@ -62,6 +62,11 @@ bool has(std::span<const Range> ranges, uint32_t code) {
 }  // namespace
 
 CharacterClass character_class(uint32_t code) {
+  if (code < 0x80) {  // most are, and the tables are slower
+    if ((code | 0x20) >= 'a' && (code | 0x20) <= 'z') return CharacterClass::letter;
+    if (code >= '0' && code <= '9') return CharacterClass::number;
+    return code == ' ' || (code >= '\\t' && code <= '\\r') ? CharacterClass::space : CharacterClass::other;
+  }
   if (has(kLetters, code)) return CharacterClass::letter;
   if (has(kNumbers, code)) return CharacterClass::number;
   return has(kSpaces, code) ? CharacterClass::space : CharacterClass::other;
