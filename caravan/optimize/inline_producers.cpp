@@ -97,6 +97,7 @@ class Inliner {
     for (BufferId id : program.observed) ++readers_[size_t(id)];
     for (const auto& a : program.assignments) ++readers_[size_t(a.value)];
     stored_.assign(program.buffers.size(), false);
+    for (const auto& a : program.assignments) stored_[size_t(a.value)] = true;
     for (size_t k = out_.accumulations.size(); k-- > 0;) {  // if a copy is stored, so is what it copies
       const Accumulation& a = out_.accumulations[k];
       const bool copies = is_copy(a.body) && stored_[size_t(a.target)];
@@ -127,8 +128,10 @@ class Inliner {
     const bool random = reads_random(out_, p);
     if (is_copy(p.body) && !random) return true;
     if (points(reader) > out_.buffers[size_t(p.target)].shape.elements()) return false;
-    // The value is stored anyway. A reduction loads it, instead of loading several operands and computing it again.
-    if (stored_[size_t(p.target)] && p.operands.size() > 1 && !can_inline(out_, reader)) return false;
+    // The value is stored anyway. A reduction loads it, instead of loading several operands and computing it again; so
+    // does a copy, which a reduction may read.
+    if (stored_[size_t(p.target)] && p.operands.size() > 1 && (!can_inline(out_, reader) || is_copy(reader.body)))
+      return false;
     if (readers_[size_t(p.target)] == 1) return true;
     return is_cheap(p.body) && !random && is_read_less_often(p);
   }
@@ -211,7 +214,8 @@ class Inliner {
 
   Program out_;
   std::vector<int> producer_, readers_;  // by buffer
-  // By buffer: stored, because a reader of it or of a copy has more points than it has elements.
+  // By buffer: stored, because it is assigned, or because a reader of it or of a copy has more points than it has
+  // elements.
   std::vector<bool> stored_;
   std::vector<bool> candidate_;  // by accumulation: can it be inlined
 };

@@ -25,6 +25,7 @@
 #include "caravan/schedule/keep_loops.h"
 #include "caravan/schedule/lanes_inside.h"
 #include "caravan/schedule/merge_values.h"
+#include "caravan/schedule/narrow_updates.h"
 #include "caravan/schedule/parallelize.h"
 #include "caravan/schedule/split_loops.h"
 #include "caravan/schedule/update_in_place.h"
@@ -78,6 +79,7 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"hoist", schedule::hoist},  // after forward_stores, which removes stores that would keep loads in loops
     {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
     {"update_in_place", schedule::update_in_place},  // after them, because they remove reads of the old state
+    {"narrow_updates", schedule::narrow_updates},    // after update_in_place: only then is the rest of the state stored
     {"split_loops", schedule::split_loops,
      When::always},  // turns the order that split_sums chose into loops; always, because it decides how sums round
     {"vectorize", schedule::vectorize, When::on_cpu},        // when loops have their final bodies

@@ -19,8 +19,10 @@ struct Accesses {
   std::vector<Place> reads, writes;
 };
 
+// Is the old state never read after the value is stored, but by what computes the same element? Readers of the value
+// read the state then.
 bool in_place(const Accesses& state, const Accesses& value) {
-  if (!value.reads.empty() || value.writes.size() != 1 || !state.writes.empty()) return false;
+  if (value.writes.size() != 1 || !state.writes.empty()) return false;
   const Place& store = value.writes[0];
   return std::all_of(state.reads.begin(), state.reads.end(), [&](const Place& read) {
     return read.kernel < store.kernel ||
@@ -52,9 +54,13 @@ Module update_in_place(const Module& module) {
       rest.push_back(a);
       continue;
     }
-    const size_t kernel = accesses[size_t(a.value)].writes[0].kernel;
-    rename(statements(out.kernels[kernel]),
-           {nullptr, nullptr, [&](BufferId id) { return id == a.value ? a.state : id; }});
+    const Accesses& value_accesses = accesses[size_t(a.value)];
+    auto rename_in = [&](const Place& place) {
+      rename(statements(out.kernels[place.kernel]),
+             {nullptr, nullptr, [&](BufferId id) { return id == a.value ? a.state : id; }});
+    };
+    rename_in(value_accesses.writes[0]);
+    for (const Place& read : value_accesses.reads) rename_in(read);
   }
   out.assignments = std::move(rest);
   return out;

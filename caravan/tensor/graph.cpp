@@ -433,6 +433,21 @@ Tensor Tensor::operator[](const IndexHere& at) const {
   return make_store(link_to(shape::slice_relation(at.index.symbol()), at.where), 0, shared(ir::Body::identity()),
                     {{*this, 0}}, 1, "slice " + at.index.name(), at.where);
 }
+Tensor with_slice(const Tensor& whole, const Index& at, Operand value) {
+  const Operand all(whole, value.where);
+  Dim size;
+  einsum(spec("n, ... | ... -> ... => n", value.where), all, {{"n", size}});
+  const Operand slice(whole[{at, value.where.file, value.where.line}], value.where);  // fits the index to the axis
+  ir::Body body;  // where(n == at, value, whole); the slice is not read
+  const int here[] = {body.load(0), body.load(1)};
+  const int chosen[] = {body.apply(Op::eq, here), body.load(2), body.load(3)};
+  body.finish(body.apply(Op::where, chosen));
+  const SpecRef written{"n;; ... | ... -> ...; n, ... | ... -> ...; ... | ... -> ... => n, ... | ... -> ...",
+                        value.where};
+  return over_spec(Accumulator::add, std::move(body), written,
+                   {Operand(iota(size, value.where), value.where), Operand(at, value.where), value, all, slice}, {},
+                   shape::SpecUse::product, "update", false, true);
+}
 // The index's own line: operator[] of an array cannot know another.
 Tensor slice(const Array& array, const Index& index) {
   Source where = index.symbol()->where;

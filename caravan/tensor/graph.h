@@ -138,6 +138,8 @@ Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator
 // bytes.
 Tensor make_store(std::shared_ptr<const Link> link, int clause, std::shared_ptr<const ir::Body> body,
                   std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where);
+// The tensor with another slice at the position `at` of its leftmost batch axis.
+Tensor with_slice(const Tensor& whole, const Index& at, Operand slice);
 
 Tensor pointwise(Op op, const std::vector<Operand>& operands);  // with broadcasting
 // The op folded over tensors of equal shapes, without broadcasting: partial results, sums of cotangents.

@@ -353,6 +353,23 @@ class Emitter {
     if (const AccumulateNode* n = node.accumulate()) emit_accumulation(tensor, *n);
   }
 
+  void bound(int symbol, int64_t size) {  // the symbol is an index of an axis of this size
+    int64_t& range = out_.symbols[size_t(symbol)].range;
+    range = range == 0 ? size : std::min(range, size);
+  }
+  // A slice bounds its index even if only its shape is used.
+  void bound_symbols(const AccumulateNode& slice) {
+    const shape::Projection projection = inference_.projection(slice);
+    for (const AccumulateNode::Attached& operand : slice.operands) {
+      const std::vector<int64_t> sizes = inference_.shape(operand.tensor).sizes();
+      const std::vector<ir::Term>& terms = projection.slots[size_t(operand.slot)];
+      for (size_t a = 0; a < terms.size(); ++a)
+        for (const ir::Term::Part& part : terms[a].parts)
+          if (part.kind == ir::Term::Part::Kind::symbol)
+            bound(symbol(projection.symbols[size_t(part.which)]), sizes[a]);
+    }
+  }
+
   void emit_accumulation(const Tensor& tensor, const AccumulateNode& n) {
     shape::Projection projection = inference_.projection(n);
     ir::Accumulation out;
@@ -370,8 +387,11 @@ class Emitter {
     std::vector<std::optional<ir::Body::Number>> constants(n.operands.size());
     const std::optional<DType> precision = precision_of_numbers(tensor.node(), n);
     for (size_t i = 0; i < n.operands.size(); ++i) {
-      if (!needed[i]) continue;
       const Tensor& operand = n.operands[i].tensor;
+      if (!needed[i]) {
+        if (const AccumulateNode* slice = operand.node().accumulate()) bound_symbols(*slice);
+        continue;
+      }
       const auto number = numbers_.find(&operand.node());
       const bool is_data = number != numbers_.end() && number->second.tunable && precision;
       if (number != numbers_.end() && !is_data) {
@@ -395,8 +415,7 @@ class Emitter {
           if (part.kind == ir::Term::Part::Kind::load) which = slot_operand[size_t(which)];
           if (part.kind == ir::Term::Part::Kind::symbol) {
             which = symbol(projection.symbols[size_t(which)]);
-            int64_t& range = out_.symbols[size_t(which)].range;  // a slice bounds the index
-            range = range == 0 ? sizes[a] : std::min(range, sizes[a]);
+            bound(which, sizes[a]);
           }
           term.add(part.kind, which, part.coefficient);
         }

@@ -123,13 +123,7 @@ Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings&
 // The slice's relation writes the value, and a mask of ones, into the shape of the state.
 Program update(const Tensor& state, const Index& at, Operand value) {
   const WrittenAt call(value.where);
-  auto link = std::make_shared<const Link>(Link{shape::slice_relation(at.symbol()), value.where, Call::current()});
-  auto spread = [&](ir::Body body, const char* label) {
-    return make_store(link, 0, std::make_shared<const ir::Body>(std::move(body)), {{value.tensor, 1}, {state, 0}}, 0,
-                      label, value.where);
-  };
-  Tensor mask = spread(ir::Body::number(1), "update"), placed = spread(ir::Body::identity(), "update");
-  return assign(state, Operand(where(mask, placed, state), value.where));
+  return assign(state, Operand(with_slice(state, at, value), value.where));
 }
 
 Program when(Operand condition, const Program& program) {

@@ -66,6 +66,25 @@ kernel exp
     r1:f32 = exp(r0)
     w[o0] = r1
 )"},
+      {"what reads the new value reads the state",
+       [] {
+         Tensor w = leaf("w", "3"), next = exp(w);
+         return assign(w, next) & observe(sum(next).named("total"));
+       },
+       {},
+       R"(
+kernel exp
+  for o0 < 3:
+    r0:f32 = w[o0]
+    r1:f32 = exp(r0)
+    w[o0] = r1
+kernel total
+  r1:f32 := 0
+  for o0 < 3:
+    r0:f32 = w[o0]
+    r1 += r0
+  total[0] = r1
+)"},
   };
   expect_rewritten(update_in_place, rows);
 }

@@ -1,0 +1,132 @@
+#include "caravan/schedule/narrow_updates.h"
+
+#include <algorithm>
+
+#include "caravan/loop/walk.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+
+namespace {
+
+// All statements at any depth, in order.
+void collect(const Block& block, std::vector<const Statement*>& out) {
+  for (const Statement& s : block) {
+    out.push_back(&s);
+    if (const Block* within = inside(s)) collect(*within, out);
+  }
+}
+
+template <class T>
+const T* value_of(const std::vector<const Define*>& definitions, Register r) {
+  return r >= 0 && definitions[size_t(r)] ? std::get_if<T>(&definitions[size_t(r)]->value) : nullptr;
+}
+
+// store of where(variable == symbol, value, what is there)
+struct Update {
+  const Store* store = nullptr;
+  Register value = -1;
+  int symbol = -1;
+};
+
+class Narrowing {
+ public:
+  Narrowing(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) {
+    std::vector<const Statement*> all;
+    collect(statements(kernel), all);
+    definitions_.resize(kernel.registers.size(), nullptr);
+    for (const Statement* s : all)
+      if (auto* define = std::get_if<Define>(s)) definitions_[size_t(define->to)] = define;
+  }
+
+  // The update that the loop is, if it is nothing else.
+  std::optional<Update> of(const For& loop) const {
+    std::vector<const Statement*> within;
+    collect(loop.body, within);
+    Update out;
+    for (const Statement* s : within) {
+      if (std::holds_alternative<Define>(*s) || inside(*s)) continue;
+      auto* store = std::get_if<Store>(s);
+      if (!store || out.store) return std::nullopt;
+      out.store = store;
+    }
+    if (!out.store) return std::nullopt;
+    const auto* chosen = value_of<Apply>(definitions_, out.store->value);
+    if (!chosen || chosen->op != Op::where) return std::nullopt;
+    const auto* here = value_of<Apply>(definitions_, chosen->args[0]);
+    const auto* old = value_of<Load>(definitions_, chosen->args[2]);
+    if (!here || here->op != Op::eq || !old || !(*old == Load{out.store->buffer, out.store->offset}))
+      return std::nullopt;
+    const auto* position = value_of<IndexValue>(definitions_, here->args[0]);
+    const auto* index = value_of<IndexValue>(definitions_, here->args[1]);
+    if (!position || !index || position->term != Term::iterator(loop.variable)) return std::nullopt;
+    out.value = chosen->args[1];
+    if (kernel_.registers[size_t(out.value)] != kernel_.registers[size_t(out.store->value)]) return std::nullopt;
+    for (size_t s = 0; s < module_.symbols.size(); ++s)
+      if (index->term == Term::symbol(int(s))) out.symbol = int(s);
+    if (out.symbol < 0) return std::nullopt;
+    const int64_t range = module_.symbols[size_t(out.symbol)].range;
+    return range > 0 && range <= loop.extent ? std::optional(out) : std::nullopt;
+  }
+
+ private:
+  const Module& module_;
+  const Kernel& kernel_;
+  std::vector<const Define*> definitions_;
+};
+
+// Stores the value instead, and drops the definitions that nothing reads then.
+void store_value(Block& block, Register value) {
+  for (Statement& s : block) {
+    if (auto* store = std::get_if<Store>(&s)) store->value = value;
+    if (Block* within = inside(s)) store_value(*within, value);
+  }
+}
+bool drop_unread(Block& all, Block& block) {
+  bool dropped = false;
+  for (size_t k = block.size(); k-- > 0;) {
+    if (Block* within = inside(block[k])) dropped = drop_unread(all, *within) || dropped;
+    const auto* define = std::get_if<Define>(&block[k]);
+    if (!define) continue;
+    bool read = false;
+    for (const Statement& s : all) for_each_use(s, [&](Register r) { read = read || r == define->to; });
+    if (!read) block.erase(block.begin() + ptrdiff_t(k)), dropped = true;
+  }
+  return dropped;
+}
+
+}  // namespace
+
+Module narrow_updates(const Module& module) {
+  Module out = module;
+  if (module.symbols.empty()) return out;
+  for (Kernel& kernel : out.kernels) {
+    if (library_call(kernel)) continue;
+    const Kernel before = kernel;
+    const Narrowing narrowing(module, before);
+    Block& block = statements(kernel);
+    Block after;
+    bool changed = false;
+    for (size_t k = 0; k < block.size(); ++k) {
+      const auto* loop = std::get_if<For>(&statements(before)[k]);
+      const auto update = loop ? narrowing.of(*loop) : std::nullopt;
+      if (!update) {
+        after.push_back(std::move(block[k]));
+        continue;
+      }
+      Block body = loop->body;
+      store_value(body, update->value);
+      substitute(body, loop->variable, Term::symbol(update->symbol));
+      std::move(body.begin(), body.end(), std::back_inserter(after));
+      changed = true;
+    }
+    block = std::move(after);
+    while (changed && drop_unread(block, block)) {
+    }
+  }
+  return out;
+}
+
+}  // namespace caravan::schedule
