@@ -70,6 +70,20 @@ TEST(Allocation, NorDoThreads) {
   EXPECT_EQ(allocations_of([&] { train.run_steps(5); }), 0);
 }
 
+TEST(Allocation, NorDoesATokenThatIsGenerated) {
+  const nn::Gpt gpt({.vocab = 11, .ctx = 32, .dim = 8, .heads = 2, .layers = 1});
+  Context ctx({.seed = 1, .device = "cpu", .threads = 1});
+  ctx.compile(observe(gpt(tensor(Array({.batch = {1, 2}}, std::vector<int32_t>{1, 2})))));
+  Generator generate(ctx, gpt, {.capacity = 32});
+  std::vector<long> counts(20, 0);
+  size_t tokens = 0;
+  GenerateOptions options{.tokens = 20, .sampling = {.top_k = 5, .top_p = 0.9, .repetition_penalty = 1.1}};
+  options.each = [&](int64_t, int32_t) { return counts[tokens++] = allocations, true; };
+  generate({1, 2, 3}, options);
+  ASSERT_EQ(tokens, 20u);
+  EXPECT_EQ(counts.back() - counts[2], 0);  // the first tokens compile
+}
+
 // Initial values are drawn where the state lies.
 TEST(Allocation, AStateIsAllThatItsInitialValuesNeed) {
   Tensor w = param("w", {.input = {1000}, .output = {1000}});

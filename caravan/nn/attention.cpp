@@ -61,7 +61,9 @@ std::vector<CallArgument> arguments(const Operand& x, const OptionalOperand& mas
 LinearOptions to_heads(const AttentionOptions& o, int64_t heads, GivenRow input = {}) {
   return {.output = {heads, o.dim / o.heads}, .input = input, .bias = o.bias, .init = o.init, .dtype = o.dtype};
 }
-LinearOptions from_heads(const AttentionOptions& o) { return {.output = {o.dim}, .init = o.init, .dtype = o.dtype}; }
+LinearOptions from_heads(const AttentionOptions& o) {
+  return {.output = {o.dim}, .bias = o.proj_bias, .init = o.init, .dtype = o.dtype};
+}
 
 }  // namespace
 

@@ -22,12 +22,12 @@ Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& options = {}
 // The sizes of an attention layer.
 struct AttentionOptions {
   int64_t dim = 0, heads = 1, kv_heads = 0;  // channels; heads of queries; heads of keys and values (0: as many)
-  // See AttendOptions; a bias of the first projection (the last one always has one).
-  bool causal = false, bias = false;
-  double dropout = 0;                     // the rate of dropout in training; 0: none
-  std::optional<RotaryOptions> rotary{};  // turns queries and keys by their positions; none if not given
-  Init init{};                            // how the weights are initialised
-  DType dtype = DType::f32;               // the precision of the parameters
+  bool causal = false;                       // see AttendOptions
+  bool bias = false, proj_bias = true;       // of the maps to queries, keys and values; of the map to the output
+  double dropout = 0;                        // the rate of dropout in training; 0: none
+  std::optional<RotaryOptions> rotary{};     // turns queries and keys by their positions; none if not given
+  Init init{};                               // how the weights are initialised
+  DType dtype = DType::f32;                  // the precision of the parameters
 };
 
 // One projection NAME.qkv to the heads of queries, then keys, then values; then NAME.proj.

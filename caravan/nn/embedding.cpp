@@ -18,6 +18,11 @@ Tensor Embedding::operator()(Operand ids) const {
   return gather(Operand(weight, ids.where), ids).named("embedding " + name);
 }
 
+Tensor tied_head(Operand x, const Embedding& table, const Phase& phase) {
+  return einsum("... | c; v -> c => ... | v", phase.in_precision(x), phase.in_precision(table.weight))
+      .named("linear " + table.name);
+}
+
 namespace {
 // Position t times base^(-p / pairs), in the precision of x.
 Tensor angles(const Operand& x, const Tensor& t, const Dim& pairs, double base) {

@@ -19,6 +19,9 @@ struct Embedding {
   Tensor operator()(Operand ids) const;
 };
 
+// Logits of all ids, `... | num`, from `... | dim`, by the weights of the table itself.
+Tensor tied_head(Operand x, const Embedding& table, const Phase& phase = {});
+
 // x plus a vector for each position. Learned: rows of NAME.weight, at most `num` positions.
 struct LearnedPositions {
   Embedding table;  // one vector for each position

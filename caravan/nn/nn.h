@@ -8,6 +8,7 @@
 #include "caravan/nn/embedding.h"
 #include "caravan/nn/layer.h"
 #include "caravan/nn/linear.h"
+#include "caravan/nn/llama.h"
 #include "caravan/nn/loss.h"
 #include "caravan/nn/norm.h"
 #include "caravan/nn/phase.h"

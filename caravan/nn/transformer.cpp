@@ -16,7 +16,15 @@ Tensor added(Operand x, bool pre_norm, const LayerNorm& norm, const Dropout& dro
 }
 
 AttentionOptions attention_options(const TransformerOptions& o) {
-  return {o.dim, o.heads, o.kv_heads, o.causal, o.attention_bias, o.dropout, o.rotary, o.init, o.dtype};
+  return {.dim = o.dim,
+          .heads = o.heads,
+          .kv_heads = o.kv_heads,
+          .causal = o.causal,
+          .bias = o.attention_bias,
+          .dropout = o.dropout,
+          .rotary = o.rotary,
+          .init = o.init,
+          .dtype = o.dtype};
 }
 AttentionOptions causal(AttentionOptions o, bool is) {
   o.causal = is;
@@ -94,9 +102,7 @@ Tensor Gpt::operator()(Operand ids, const Phase& phase) const {
   Operand x(dropout(pos(Operand(tok(ids), ids.where), phase), phase), ids.where);
   for (const EncoderBlock& block : blocks) x.tensor = block(x, phase);
   x.tensor = ln(x);
-  if (head) return (*head)(x, phase);
-  return einsum("... | c; v -> c => ... | v", phase.in_precision(x), phase.in_precision(tok.weight))
-      .named("linear " + tok.name);
+  return head ? (*head)(x, phase) : tied_head(x, tok, phase);
 }
 
 }  // namespace caravan::nn

@@ -144,7 +144,9 @@ Routine Context::compile(const Program& program, Source where) {
       if (at != impl_->info.end() && at->second.any_axes && at->second.shape.sizes() != shape.sizes())
         throw ShapeError("`" + state->name + "` was loaded with the sizes " + to_string(at->second.shape) +
                          ", but the program (" + to_string(t.node().where) + ") has it as " + to_string(shape) + ".");
-      if (at != impl_->info.end() && (at->second.dtype != t.dtype() || at->second.any_axes))
+      // A reader's state that lies in memory of its lender has only its axes to learn.
+      const bool shared = impl_->lent.count(state->name) && impl_->device->memory(state->name);
+      if (at != impl_->info.end() && (at->second.dtype != t.dtype() || (at->second.any_axes && !shared)))
         adopted[state->name] = impl_->device->read(state->name).reshaped(shape);
       continue;
     }
@@ -170,7 +172,8 @@ Routine Context::compile(const Program& program, Source where) {
     routine->assigned_names.push_back(name);
     if (impl_->lent.count(name)) impl_->check_may_change(name);
   }
-  for (const auto& [name, value] : adopted) impl_->check_may_change(name);
+  for (const auto& [name, value] : adopted)
+    if (!impl_->lent.count(name)) impl_->check_may_change(name);
   KnownShapes shapes;
   for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
   routine->plan = impl_->plans->find(program, shapes);
@@ -181,7 +184,7 @@ Routine Context::compile(const Program& program, Source where) {
   routine->executable = impl_->device->prepare(routine->plan);
   routine->symbols.resize(routine->indices.size());
   for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
-  for (const auto& [name, value] : adopted) impl_->write(name, value);
+  for (const auto& [name, value] : adopted) impl_->adopt(name, value);
   for (const std::string& name : fresh) impl_->initialise(name);
   for (const auto& a : solved.assignments)
     routine->assigned.push_back(&impl_->info.at(solved.buffers[size_t(a.state)].name));

@@ -86,6 +86,12 @@ struct Context::Impl {
     device->write(name, value, info.at(name).dtype);
     note_written(name);
   }
+  // Takes a value that the state has already in the axes and the precision that a program declares. A reader gets a copy
+  // of its own then.
+  void adopt(const std::string& name, const Array& value) {
+    device->write(name, value, info.at(name).dtype);
+    note_written(name);
+  }
   void initialise(const std::string& name) {
     check_may_change(name);
     const Info& to = info.at(name);
