@@ -23,3 +23,4 @@
 #include "caravan/tensor/tensor.h"
 #include "caravan/train/checkpoint.h"
 #include "caravan/train/optimizer.h"
+#include "caravan/train/precision.h"
