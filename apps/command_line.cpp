@@ -117,14 +117,7 @@ std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
   if (!unknown.empty() && !commands.empty()) return unknown_name(kind, unknown[0], commands);
   if (!unknown.empty()) return fmt::format("`{}` does not expect `{}`; try `{} --help`.", path, unknown[0], path);
   if (!commands.empty()) return fmt::format("`{}` needs a {}: {}.", path, kind, joined(commands));
-  std::string why = error.what();
-  if (const std::string prefix = "Could not convert: "; why.starts_with(prefix)) {
-    const std::string name = why.substr(prefix.size(), why.find(" = ") - prefix.size());
-    const CLI::Option* option = at->get_option_no_throw(name);
-    why = fmt::format("{} is `{}`; it must be a {}", name, why.substr(why.find(" = ") + 3),
-                      option && option->get_type_name() == "NUMBER" ? "number" : "whole number");
-  }
-  return fmt::format("`{}`: {}; try `{} --help`.", path, why, path);
+  return fmt::format("`{}`: {}; try `{} --help`.", path, error.what(), path);
 }
 
 int write_man_pages(const CommandDoc& program, const std::string& folder) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 
 #include "apps/stages.h"
 #include "caravan/base/list_text.h"
@@ -20,23 +21,31 @@ constexpr const char *kFiles = "Files", *kCompiler = "The compiler";
 // An empty name is most likely a variable that is not set.
 const CLI::Validator kNotEmpty([](std::string& text) { return text.empty() ? "it is empty" : std::string(); }, "");
 
-const CLI::Validator kPort(
-    [](std::string& text) {
-      int port = -1;
-      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-      const bool right = error == std::errc() && stop == text.data() + text.size() && port >= 0 && port <= 65535;
-      return right ? std::string() : fmt::format("`{}` is not a whole number from 0 to 65535", text);
-    },
-    "");
-
-const CLI::Validator kPositive(
-    [](std::string& text) {
-      double number = 0;
-      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      const bool right = error == std::errc() && stop == text.data() + text.size() && number > 0;
-      return right ? std::string() : fmt::format("`{}` is not a number above 0", text);
-    },
-    "");
+// The text as a number, if all of it is one that the type can hold.
+template <class Number>
+std::optional<Number> number_in(const std::string& text) {
+  Number out{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+// Numbers are checked here, in words of our own, before the parser converts them.
+template <class Number>
+CLI::Validator number(const char* kind, bool (*allowed)(Number)) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        const std::optional<Number> given = number_in<Number>(text);
+        return given && allowed(*given) ? std::string() : fmt::format("`{}` is not {}", text, kind);
+      },
+      "");
+}
+const CLI::Validator kWhole = number<int64_t>("a whole number", [](int64_t) { return true; });
+const CLI::Validator kOneOrMore = number<int64_t>("a whole number from 1", [](int64_t n) { return n >= 1; });
+const CLI::Validator kCount = number<int64_t>("a whole number from 0", [](int64_t n) { return n >= 0; });
+const CLI::Validator kPort =
+    number<int64_t>("a whole number from 0 to 65535", [](int64_t n) { return n >= 0 && n <= 65535; });
+const CLI::Validator kNumber = number<double>("a number", [](double) { return true; });
+const CLI::Validator kPositive = number<double>("a number above 0", [](double n) { return n > 0; });
 
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& doc, const std::string& examples) {
   CLI::App& out = *app.add_subcommand(name, doc);
@@ -122,6 +131,12 @@ void add_stage_options(CLI::App& command, Parsed& parsed, std::vector<std::strin
       ->group(kCompiler);
 }
 
+void add_batch(CLI::App& command, Wishes& wishes) {  // of a recipe that is not known yet
+  command.add_option("--batch", wishes.batch, "How many examples a step takes [the recipe's]")
+      ->check(kWhole)
+      ->type_name("N");
+}
+
 void add_inspect(CLI::App& app, Parsed& parsed) {
   InspectOptions& o = parsed.inspect;
   CLI::App& command = add_command(app, "inspect", "The stages of a recipe's training step",
@@ -132,6 +147,7 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
   parsed.choices[command.add_option("--stage", o.stage, listed(stage_names()) + " [graph]")->type_name("NAME")] =
       stage_names();
+  add_batch(command, o.wishes);
   command.add_flag("--dot", o.dot, "The graph for Graphviz, with values and gradients");
   command.add_flag("--json", o.json,
                    "Standard output is JSON: the stage as a text, or without --stage what --trace writes");
@@ -163,11 +179,13 @@ void add_profile(CLI::App& app, Parsed& parsed) {
                                   "  caravan profile mnist-conv --plot profile.svg\n"
                                   "  caravan profile moons --top 0 --json");
   parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
-  command.add_option("--batch", o.wishes.batch, "How many examples a step takes [the recipe's]")->type_name("N");
+  add_batch(command, o.wishes);
   command.add_option("--steps", o.steps, "Steps that are measured [as many as run in about half a second]")
-      ->check(kPositive)
+      ->check(kOneOrMore)
       ->type_name("N");
-  command.add_option("--top", o.top, "Kernels that are shown, the slowest first; 0: all [10]")->type_name("N");
+  command.add_option("--top", o.top, "Kernels that are shown, the slowest first; 0: all [10]")
+      ->check(kCount)
+      ->type_name("N");
   command.add_option("--plot", o.plot, "File for a picture (SVG)")->check(kNotEmpty)->type_name("FILE");
   parsed.choices[command
                      .add_option("--pass-off", o.passes_off,
@@ -194,11 +212,18 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   CLI::Option* epochs = command
                             .add_option("--epochs", o.wishes.epochs,
                                         fmt::format("Passes over the {} {} [{}]", d.points, d.words.many, d.epochs))
+                            ->check(kWhole)
                             ->type_name("N");
-  command.add_option("--steps", o.wishes.steps, "Training steps, instead of epochs")->excludes(epochs)->type_name("N");
-  command.add_option("--batch", o.wishes.batch, fmt::format("How many {} a step takes [{}]", d.words.many, d.batch))
+  command.add_option("--steps", o.wishes.steps, "Training steps, instead of epochs")
+      ->excludes(epochs)
+      ->check(kWhole)
       ->type_name("N");
-  command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, d.lr))->type_name("NUMBER");
+  command.add_option("--batch", o.wishes.batch, fmt::format("How many {} a step takes [{}]", d.words.many, d.batch))
+      ->check(kWhole)
+      ->type_name("N");
+  command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, d.lr))
+      ->check(kNumber)
+      ->type_name("NUMBER");
   parsed.choices[command
                      .add_option("--optimizer", o.wishes.optimizer,
                                  fmt::format("{} [{}]", fmt::join(optimizer_names(), ", "), d.optimizer))
@@ -221,6 +246,7 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
       ->group(kFiles);
   file("--resume", o.resume, "FILE", "Go on from a checkpoint, as if the run had never stopped");
   command.add_option("--until", o.until, "Stop after this step of the run, to go on later")
+      ->check(kWhole)
       ->type_name("STEP")
       ->group(kFiles);
   command

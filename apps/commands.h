@@ -36,6 +36,7 @@ int ops_command(const OpsOptions& options);
 
 struct InspectOptions {
   std::string recipe, stage, dump, trace;  // no stage: the graph, or nothing beside a dump or a trace
+  Wishes wishes;
   std::vector<std::string> passes_off;
   bool dot = false, json = false;
 };

@@ -138,8 +138,8 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"train", "moons", "--threads", "0"}, "threads (from command line) is `0`"},
       {{"train", "moons", "--epochs", "0"}, "--epochs is 0"},
       {{"train", "moons", "--steps", "-5"}, "--steps is -5"},
-      {{"train", "moons", "--epochs", "few"}, "--epochs is `few`; it must be a whole number"},
-      {{"train", "moons", "--lr", "few"}, "--lr is `few`; it must be a number"},
+      {{"train", "moons", "--epochs", "few"}, "--epochs: `few` is not a whole number"},
+      {{"train", "moons", "--lr", "few"}, "--lr: `few` is not a number"},
       {{"train", "moons", "--epochs", "1", "--steps", "2"}, "excludes"},
       {{"train", "moons", "--batch", "7"}, "--batch 7 does not divide the 800 points"},
       {{"train", "moons", "--lr", "0"}, "--lr is 0"},
@@ -202,6 +202,7 @@ TEST_F(Command, InspectShowsEachStage) {
       {{"moons", "--stage", "assignments"}, "w1 := "},
       {{"linear", "--stage", "graph"}, "square <- ["},
       {{"linear", "--stage", "shapes"}, "4|"},
+      {{"moons", "--stage", "shapes", "--batch", "20"}, "40,20|1 "},
       {{"linear", "--stage", "assignments"}, "for b0 < 4"},
   };
   for (const auto& [arguments, phrase] : rows) {
