@@ -24,8 +24,9 @@ int64_t coefficient(const Term& term, Variable variable) {
   return 0;
 }
 
-RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, const std::map<Variable, int64_t>& inside) {
-  RowOffset out;
+LoopOffset loop_offset(const Term& term, const std::vector<Variable>& shared,
+                       const std::map<Variable, int64_t>& inside) {
+  LoopOffset out;
   out.shared.assign(shared.size(), 0);
   out.low = out.high = term.constant;
   for (const Part& part : term.parts) {
@@ -49,10 +50,10 @@ RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, cons
   return out;
 }
 
-bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& extents) {
-  const RowOffset& first = offsets[0];
+bool apart(const std::vector<LoopOffset>& offsets, const std::vector<int64_t>& extents) {
+  const LoopOffset& first = offsets[0];
   int64_t low = first.low, high = first.high;
-  for (const RowOffset& offset : offsets) {
+  for (const LoopOffset& offset : offsets) {
     if (!offset.known || offset.shared != first.shared || offset.fixed != first.fixed) return false;
     low = std::min(low, offset.low), high = std::max(high, offset.high);
   }
@@ -89,8 +90,8 @@ void accumulators(const Block& block, std::set<Register>& own, std::set<Register
 bool elements_apart(Variable variable, int64_t extent, const std::vector<const Term*>& terms,
                     const std::map<Variable, int64_t>& inside) {
   auto apart_over = [&](const std::vector<Variable>& variables, const std::vector<int64_t>& extents) {
-    std::vector<RowOffset> offsets;
-    for (const Term* term : terms) offsets.push_back(row_offset(*term, variables, inside));
+    std::vector<LoopOffset> offsets;
+    for (const Term* term : terms) offsets.push_back(loop_offset(*term, variables, inside));
     return apart(offsets, extents);
   };
   std::vector<Variable> variables = {variable};

@@ -13,14 +13,15 @@ std::map<Variable, int64_t> extents_of(const Block& block);
 
 // An offset in memory, seen from some loops that are analysed: the sum of a linear function of their variables, of
 // terms that are constant while they run, and of a value in [low, high] that depends on the loops inside of them.
-struct RowOffset {
+struct LoopOffset {
   std::vector<int64_t> shared;  // coefficient of each analysed loop
   // Coefficients of symbols and of variables of enclosing loops.
   std::map<std::pair<Term::Part::Kind, int>, int64_t> fixed;
   int64_t low = 0, high = 0;
   bool known = true;  // false if an index tensor takes part: its value may be anything
 };
-RowOffset row_offset(const Term& term, const std::vector<Variable>& shared, const std::map<Variable, int64_t>& inside);
+LoopOffset loop_offset(const Term& term, const std::vector<Variable>& shared,
+                       const std::map<Variable, int64_t>& inside);
 
 int64_t coefficient(const Term& term, Variable variable);
 
@@ -28,7 +29,7 @@ int64_t coefficient(const Term& term, Variable variable);
 // and j < 4, they do: iterations of j are 3 elements apart, which is room for all k, and those of i 12 elements, which
 // is room for all j and k. In general, sorted by stride, each stride must be at least the extent in memory of all that
 // is below it. All offsets must have the same strides.
-bool apart(const std::vector<RowOffset>& offsets, const std::vector<int64_t>& extents);
+bool apart(const std::vector<LoopOffset>& offsets, const std::vector<int64_t>& extents);
 
 // Does the block write to a buffer from which one of its own definitions, outside of inner loops, loads?
 bool overwrites_loads(const Block& block);

@@ -119,14 +119,14 @@ class KernelLowering {
     return out;
   }
 
-  // Statements that come before the body of a point, and the guards under which the next step, or the body, runs.
-  struct Step {
+  // Statements that come before the body of a point, and the guards under which the next gate, or the body, runs.
+  struct Gate {
     Block statements;
     std::vector<Term> guards;
   };
-  // The steps before a body: first `where`, then the index tensors, each read where its own access is in range.
-  std::vector<Step> steps(std::vector<Term> where, std::vector<Register>& ids) {
-    std::vector<Step> out(1);
+  // The gates before a body: first `where`, then the index tensors, each read where its own access is in range.
+  std::vector<Gate> gates(std::vector<Term> where, std::vector<Register>& ids) {
+    std::vector<Gate> out(1);
     std::vector<Term> late;  // conditions on the values of index tensors
     for (Term& term : where) (term.has_load() ? late : out[0].guards).push_back(std::move(term));
 
@@ -157,7 +157,7 @@ class KernelLowering {
     };
     std::vector<bool> guarded(indices.size(), false);
     for (size_t left = size_t(std::count(is_id.begin(), is_id.end(), true)); left > 0;) {
-      Step step;
+      Gate gate;
       const std::vector<Register> before = ids;
       for (size_t k = 0; k < ids.size(); ++k) {
         const auto& map = a_.operands[k].map;
@@ -167,10 +167,10 @@ class KernelLowering {
           });
         });
         if (!is_id[k] || ids[k] >= 0 || !ready) continue;
-        Register value = read(step.statements, a_.operands[k], before);
+        Register value = read(gate.statements, a_.operands[k], before);
         ids[k] = kernel_.registers[size_t(value)] == DType::i64
                      ? value
-                     : define(step.statements, DType::i64, Cast{value, DType::i64});
+                     : define(gate.statements, DType::i64, Cast{value, DType::i64});
         --left;
       }
       CARAVAN_CHECK(ids != before, "index tensors read each other in " + ir::to_string(program_, a_));
@@ -178,28 +178,28 @@ class KernelLowering {
         if (guarded[i] || !known(*indices[i])) continue;
         guarded[i] = true;
         Term index = with_registers(*indices[i], ids);
-        step.guards.push_back(index);
-        step.guards.push_back(Term::number(sizes[i] - 1) - index);
+        gate.guards.push_back(index);
+        gate.guards.push_back(Term::number(sizes[i] - 1) - index);
       }
-      out.push_back(std::move(step));
+      out.push_back(std::move(gate));
     }
     for (const Term& term : late) out.back().guards.push_back(with_registers(term, ids));
     return out;
   }
-  static bool plain(const std::vector<Step>& steps) { return steps.size() == 1 && steps[0].guards.empty(); }
-  static Block inside(std::vector<Step> steps, Block body) {
-    for (size_t k = steps.size(); k-- > 0;) {
-      Block outer = std::move(steps[k].statements);
-      append(outer, guarded(std::move(steps[k].guards), std::move(body)));
+  static bool plain(const std::vector<Gate>& gates) { return gates.size() == 1 && gates[0].guards.empty(); }
+  static Block inside(std::vector<Gate> gates, Block body) {
+    for (size_t k = gates.size(); k-- > 0;) {
+      Block outer = std::move(gates[k].statements);
+      append(outer, guarded(std::move(gates[k].guards), std::move(body)));
       body = std::move(outer);
     }
     return body;
   }
 
   // Conditions on iterators alone are placed as far out as possible, the others directly around the body.
-  Block nest(const std::vector<size_t>& iterators, std::vector<Step> steps, Block point) const {
-    const std::vector<Term> guards = std::exchange(steps[0].guards, {});
-    return nest(iterators, guards, inside(std::move(steps), std::move(point)));
+  Block nest(const std::vector<size_t>& iterators, std::vector<Gate> gates, Block point) const {
+    const std::vector<Term> guards = std::exchange(gates[0].guards, {});
+    return nest(iterators, guards, inside(std::move(gates), std::move(point)));
   }
 
   Register read(Block& block, const ir::Operand& operand, const std::vector<Register>& ids) {
@@ -321,7 +321,7 @@ class KernelLowering {
 
     const DType dtype = wide(buffer(a_.target).dtype);
     std::vector<Register> ids;
-    std::vector<Step> before = steps(std::move(inner_where), ids);
+    std::vector<Gate> before = gates(std::move(inner_where), ids);
     const Term to = offset(a_.target, a_.write, ids);
     Block point, row_block;
     const Register value = lower_body(point, ids);
@@ -356,7 +356,7 @@ class KernelLowering {
     std::vector<size_t> all;
     for (size_t k = 0; k < a_.iterators.size(); ++k) all.push_back(k);
     std::vector<Register> ids;
-    std::vector<Step> before = steps(a_.where, ids);
+    std::vector<Gate> before = gates(a_.where, ids);
     Block point;
     const Register value = lower_body(point, ids);
     const Term to = offset(a_.target, a_.write, ids);

@@ -33,8 +33,8 @@ ir::Program merge_equal(const ir::Program& program) {
     auto [at, end] = seen.equal_range(hash.value());
     for (; at != end && !merged; ++at) {
       const Accumulation& b = out.accumulations[at->second];
-      const bool same_rows = program.buffers[size_t(a.target)].shape == program.buffers[size_t(b.target)].shape;
-      merged = a.operands == b.operands && ir::equal(out, a, out, b) && (same_rows || !observed[size_t(a.target)]);
+      const bool same_shape = program.buffers[size_t(a.target)].shape == program.buffers[size_t(b.target)].shape;
+      merged = a.operands == b.operands && ir::equal(out, a, out, b) && (same_shape || !observed[size_t(a.target)]);
       if (merged) as[size_t(a.target)] = b.target;
     }
     if (merged) continue;

@@ -153,9 +153,9 @@ class Fuser {
       bool shares = !must_share, apart = true;
       for (const auto& [buffer, meeting] : meetings) {
         if (meeting.first.empty() || meeting.second.empty() || (!meeting.written && shares)) continue;
-        const bool rows = same_rows(meeting, loops_a, inside_a, loops_b, inside_b, depth);
-        shares = shares || rows;
-        apart = apart && (rows || !meeting.written);
+        const bool aligned = same_iterations(meeting, loops_a, inside_a, loops_b, inside_b, depth);
+        shares = shares || aligned;
+        apart = apart && (aligned || !meeting.written);
       }
       if (!shares || !apart) continue;
       merge(i, j, depth);
@@ -207,19 +207,19 @@ class Fuser {
 
   // Does every element that both touch belong to the same iteration of the shared loops? An access of the first kernel
   // that is outside of some shared loops comes before all of their iterations, so that only the loops around it matter.
-  static bool same_rows(const Meeting& meeting, const std::vector<const For*>& loops_a,
-                        const std::map<Variable, int64_t>& inside_a, const std::vector<const For*>& loops_b,
-                        const std::map<Variable, int64_t>& inside_b, size_t depth) {
+  static bool same_iterations(const Meeting& meeting, const std::vector<const For*>& loops_a,
+                              const std::map<Variable, int64_t>& inside_a, const std::vector<const For*>& loops_b,
+                              const std::map<Variable, int64_t>& inside_b, size_t depth) {
     std::vector<Variable> shared_a, shared_b;
     std::vector<int64_t> extents;
     for (size_t level = 1; level <= depth; ++level) {
       shared_a.push_back(loops_a[level - 1]->variable), shared_b.push_back(loops_b[level - 1]->variable);
       extents.push_back(loops_a[level - 1]->extent);
-      std::vector<RowOffset> offsets;
+      std::vector<LoopOffset> offsets;
       for (auto [offset, loops] : meeting.first)
-        if (std::min(loops, depth) == level) offsets.push_back(row_offset(*offset, shared_a, inside_a));
+        if (std::min(loops, depth) == level) offsets.push_back(loop_offset(*offset, shared_a, inside_a));
       if (offsets.empty()) continue;
-      for (const Term* offset : meeting.second) offsets.push_back(row_offset(*offset, shared_b, inside_b));
+      for (const Term* offset : meeting.second) offsets.push_back(loop_offset(*offset, shared_b, inside_b));
       if (!apart(offsets, extents)) return false;
     }
     return true;

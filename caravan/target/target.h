@@ -49,6 +49,7 @@ struct Target {
   std::string processor;      // the model name in /proc/cpuinfo
   int threads = 1;            // how many threads a run of a program may use
   int64_t vector_bytes = 16;  // of the widest vector register
+  // `doctor` alone reads these so far; a pass that makes register tiles and cache blocks of a contraction needs them.
   int vector_registers = 16;
   // The processor has fused multiply-add. Kernels never contract a*b + c to it, because it rounds once instead of
   // twice.

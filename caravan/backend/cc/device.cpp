@@ -38,7 +38,7 @@ Memory allocate(int64_t bytes) {
 
 using State = backend::States<Memory>::State;
 
-struct Store {
+struct Shared {  // by the device and its executables
   DeviceOptions options;
   backend::States<Memory> states;
   std::unique_ptr<Pool> pool;  // made for the first program with parallel loops
@@ -71,14 +71,14 @@ double reading_the_clock() {
 
 class CcExecutable : public backend::Executable {
  public:
-  CcExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Store> store)
-      : store_(std::move(store)), plan_(std::move(plan)), module_(plan_->scheduled) {
+  CcExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)), plan_(std::move(plan)), module_(plan_->scheduled) {
     const plan::MemoryPlan& memory = plan_->memory;
-    if (store_->options.memory_limit > 0 && memory.bytes > store_->options.memory_limit)
+    if (shared_->options.memory_limit > 0 && memory.bytes > shared_->options.memory_limit)
       throw StateError("the program `" + module_.name + "` needs " + std::to_string(memory.bytes) +
                        " bytes for its buffers, more than the limit of " +
-                       std::to_string(store_->options.memory_limit) + ".");
-    compiled_ = compile(codegen::to_units(module_), store_->options.compiler);
+                       std::to_string(shared_->options.memory_limit) + ".");
+    compiled_ = compile(codegen::to_units(module_), shared_->options.compiler);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
     try {
@@ -101,14 +101,14 @@ class CcExecutable : public backend::Executable {
       const ir::Buffer& buffer = module_.buffers[b];
       if (auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) buffers_[b] = const_cast<void*>(data->array.data());
       if (std::holds_alternative<ir::StateLeaf>(buffer.kind))
-        states_.push_back({BufferId(b), &store_->states.declare(buffer.name, buffer.shape, buffer.dtype, allocate),
+        states_.push_back({BufferId(b), &shared_->states.declare(buffer.name, buffer.shape, buffer.dtype, allocate),
                            bool(read[b]), assigned.count(buffer.name) > 0});
     }
     step_.buffers = buffers_.data();
-    step_.seed = store_->options.seed;
+    step_.seed = shared_->options.seed;
     const bool parallel = std::any_of(module_.kernels.begin(), module_.kernels.end(),
                                       [](const loop::Kernel& kernel) { return loop::parallel_loop(kernel); });
-    if (Pool* pool = parallel ? store_->threads() : nullptr) {
+    if (Pool* pool = parallel ? shared_->threads() : nullptr) {
       step_.pool = pool;
       step_.parallel = [](void* pool, Pool::Chunk chunk, const codegen::Step* step, int64_t chunks) {
         static_cast<Pool*>(pool)->run(chunk, step, chunks);
@@ -131,7 +131,7 @@ class CcExecutable : public backend::Executable {
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
                                                const std::vector<int64_t>& ranges) override {
     if (!timed_) {
-      timed_ = compile(codegen::to_units(module_, codegen::Entries::timed), store_->options.compiler);
+      timed_ = compile(codegen::to_units(module_, codegen::Entries::timed), shared_->options.compiler);
       run_timed_ = reinterpret_cast<RunTimed>(timed_->library->symbol(codegen::kTimedEntry));
     }
     make_ready(symbols);
@@ -183,7 +183,7 @@ class CcExecutable : public backend::Executable {
       if (s.assigned) s.state->filled = true;
   }
 
-  std::shared_ptr<Store> store_;
+  std::shared_ptr<Shared> shared_;
   std::shared_ptr<const plan::Plan> plan_;
   const loop::Module& module_;  // the scheduled module of the plan
   Compiled compiled_;
@@ -200,43 +200,43 @@ class CcExecutable : public backend::Executable {
 class CcDevice : public backend::Device {
  public:
   CcDevice(const DeviceOptions& options, std::optional<CompilerOptions> to_test) : to_test_(std::move(to_test)) {
-    store_->options = options;
+    shared_->options = options;
   }
 
   std::string name() const override { return "cpu"; }
-  std::optional<Target> target() const override { return host(store_->options.threads); }
+  std::optional<Target> target() const override { return host(shared_->options.threads); }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
-    if (to_test_) store_->options.compiler = tested(*to_test_);
-    return std::make_unique<CcExecutable>(std::move(plan), store_);
+    if (to_test_) shared_->options.compiler = tested(*to_test_);
+    return std::make_unique<CcExecutable>(std::move(plan), shared_);
   }
   std::optional<Peaks> peaks() override {
-    return measure_peaks(*target(), store_->threads(), store_->options.compiler);
+    return measure_peaks(*target(), shared_->threads(), shared_->options.compiler);
   }
-  bool has(const std::string& state) const override { return store_->states.has(state); }
+  bool has(const std::string& state) const override { return shared_->states.has(state); }
   Array read(const std::string& state) const override {
-    const State& s = store_->states.at(state);
+    const State& s = shared_->states.at(state);
     return to_array(s.type.shape, s.type.dtype, s.memory.get());
   }
   void write(const std::string& state, const Array& value, DType dtype) override {
-    State& s = store_->states.declare(state, value.shape(), dtype, allocate);
+    State& s = shared_->states.declare(state, value.shape(), dtype, allocate);
     const Array elements = value.cast(dtype);
     if (elements.size() > 0) std::memcpy(s.memory.get(), elements.data(), size_t(elements.size() * bytes(dtype)));
     s.filled = true;
   }
   void fill(const std::string& state, const Shape& shape, DType dtype,
             const std::function<void(void*)>& fill) override {
-    State& s = store_->states.declare(state, shape, dtype, allocate);
+    State& s = shared_->states.declare(state, shape, dtype, allocate);
     fill(s.memory.get());
     s.filled = true;
   }
-  const void* memory(const std::string& state) const override { return store_->states.at(state).memory.get(); }
+  const void* memory(const std::string& state) const override { return shared_->states.at(state).memory.get(); }
   void lend(const std::string& state, const Shape& shape, DType dtype, void* memory) {
-    store_->states.lend(state, shape, dtype, Memory(static_cast<std::byte*>(memory), AlignedDelete{false}));
+    shared_->states.lend(state, shape, dtype, Memory(static_cast<std::byte*>(memory), AlignedDelete{false}));
   }
-  std::vector<std::string> names() const override { return store_->states.names(); }
+  std::vector<std::string> names() const override { return shared_->states.names(); }
 
  private:
-  std::shared_ptr<Store> store_ = std::make_shared<Store>();
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   std::optional<CompilerOptions> to_test_;
 };
 

@@ -7,49 +7,50 @@ namespace caravan::interp {
 
 namespace {
 
-// Floats are kept and returned in double, so that reading and writing a state does not round.
-struct Store {
+// What the device and its executables share. Floats are kept and returned in double, so that reading and writing a
+// state does not round.
+struct Shared {
   State values;
   uint64_t seed = 0;
 };
 
 class InterpExecutable : public backend::Executable {
  public:
-  InterpExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Store> store)
-      : plan_(std::move(plan)), store_(std::move(store)) {}
+  InterpExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Shared> shared)
+      : plan_(std::move(plan)), shared_(std::move(shared)) {}
 
   void run(const std::vector<int64_t>& symbols) override {
-    results_ = interp::run(plan_->program, store_->values, symbols, store_->seed);
+    results_ = interp::run(plan_->program, shared_->values, symbols, shared_->seed);
   }
   Array observed(size_t which) const override { return results_[which]; }
 
  private:
   std::shared_ptr<const plan::Plan> plan_;
-  std::shared_ptr<Store> store_;
+  std::shared_ptr<Shared> shared_;
   std::vector<Array> results_;
 };
 
 class InterpDevice : public backend::Device {
  public:
-  explicit InterpDevice(uint64_t seed) { store_->seed = seed; }
+  explicit InterpDevice(uint64_t seed) { shared_->seed = seed; }
 
   std::string name() const override { return "interp"; }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
-    return std::make_unique<InterpExecutable>(std::move(plan), store_);
+    return std::make_unique<InterpExecutable>(std::move(plan), shared_);
   }
-  bool has(const std::string& state) const override { return store_->values.count(state) > 0; }
-  Array read(const std::string& state) const override { return store_->values.at(state); }
+  bool has(const std::string& state) const override { return shared_->values.count(state) > 0; }
+  Array read(const std::string& state) const override { return shared_->values.at(state); }
   void write(const std::string& state, const Array& value, DType dtype) override {
-    store_->values.insert_or_assign(state, value.cast(kept_type(dtype)));
+    shared_->values.insert_or_assign(state, value.cast(kept_type(dtype)));
   }
   std::vector<std::string> names() const override {
     std::vector<std::string> out;
-    for (const auto& [name, values] : store_->values) out.push_back(name);
+    for (const auto& [name, values] : shared_->values) out.push_back(name);
     return out;
   }
 
  private:
-  std::shared_ptr<Store> store_ = std::make_shared<Store>();
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
 }  // namespace

@@ -331,7 +331,7 @@ class Execution {
 
   // An entry of the body, prepared for evaluation. Constants are written to `scratch_` once; the other entries are
   // computed at every point.
-  struct Step {
+  struct Instruction {
     Scalar::Kind kind;
     size_t to, operand;
     DType dtype;    // of the value
@@ -361,53 +361,55 @@ class Execution {
         continue;
       }
       const bool apply = entry.kind == Scalar::Kind::apply;
-      Step step{};
-      step.kind = entry.kind, step.to = i, step.operand = size_t(entry.operand);
-      step.dtype = entry.kind == Scalar::Kind::cast ? entry.dtype : kept(i);
-      step.compute = kept_type(types[i].compute), step.op = entry.op;
-      step.selects = apply && row(entry.op).result == ResultType::select;
-      step.arity = apply ? row(entry.op).arity : entry.kind == Scalar::Kind::cast ? 1 : 0;
-      for (int k = 0; k < step.arity; ++k) {
-        step.args[k] = size_t(entry.args[k]);
-        step.types[k] = kept(step.args[k]);
-        step.is_constant[k] = entries[step.args[k]].kind == Scalar::Kind::constant;
+      Instruction instruction{};
+      instruction.kind = entry.kind, instruction.to = i, instruction.operand = size_t(entry.operand);
+      instruction.dtype = entry.kind == Scalar::Kind::cast ? entry.dtype : kept(i);
+      instruction.compute = kept_type(types[i].compute), instruction.op = entry.op;
+      instruction.selects = apply && row(entry.op).result == ResultType::select;
+      instruction.arity = apply ? row(entry.op).arity : entry.kind == Scalar::Kind::cast ? 1 : 0;
+      for (int k = 0; k < instruction.arity; ++k) {
+        instruction.args[k] = size_t(entry.args[k]);
+        instruction.types[k] = kept(instruction.args[k]);
+        instruction.is_constant[k] = entries[instruction.args[k]].kind == Scalar::Kind::constant;
       }
-      steps_.push_back(step);
+      instructions_.push_back(instruction);
     }
     result_ = kept(entries.size() - 1);
   }
 
-  Number applied(const Step& step) const {
-    const OpRow& facts = row(step.op);
+  Number applied(const Instruction& instruction) const {
+    const OpRow& facts = row(instruction.op);
     Number args[3]{};
-    for (int k = 0; k < step.arity; ++k) {
-      const Number arg = scratch_[step.args[k]];
-      if (step.selects && k == 0) {
-        const bool holds = is_float(step.types[0]) ? arg.real != 0 : arg.integer != 0;
-        args[0] = is_float(step.compute) ? of_real(holds) : of_integer(holds);
-      } else if (step.is_constant[k] && !is_float(step.compute)) {
-        args[k] = of_integer(to_wrapped(step.compute, arg.real));
+    for (int k = 0; k < instruction.arity; ++k) {
+      const Number arg = scratch_[instruction.args[k]];
+      if (instruction.selects && k == 0) {
+        const bool holds = is_float(instruction.types[0]) ? arg.real != 0 : arg.integer != 0;
+        args[0] = is_float(instruction.compute) ? of_real(holds) : of_integer(holds);
+      } else if (instruction.is_constant[k] && !is_float(instruction.compute)) {
+        args[k] = of_integer(to_wrapped(instruction.compute, arg.real));
       } else {
-        args[k] = converted(arg, step.types[k], step.compute);
+        args[k] = converted(arg, instruction.types[k], instruction.compute);
       }
     }
-    if (!is_float(step.compute)) {
+    if (!is_float(instruction.compute)) {
       const int64_t value = facts.integer(args[0].integer, args[1].integer, args[2].integer);
-      return of_integer(wrapped(step.dtype, value));
+      return of_integer(wrapped(instruction.dtype, value));
     }
     const double value = facts.eval(args[0].real, args[1].real, args[2].real);
-    return is_float(step.dtype) ? of_real(value) : of_integer(value != 0);  // a comparison
+    return is_float(instruction.dtype) ? of_real(value) : of_integer(value != 0);  // a comparison
   }
 
   Number body() {
-    for (const Step& step : steps_) {
-      Number& to = scratch_[step.to];
-      switch (step.kind) {
+    for (const Instruction& instruction : instructions_) {
+      Number& to = scratch_[instruction.to];
+      switch (instruction.kind) {
         case Scalar::Kind::constant: break;
-        case Scalar::Kind::load: to = element(step.operand); break;
+        case Scalar::Kind::load: to = element(instruction.operand); break;
         case Scalar::Kind::position: to = of_integer(odometer_[position_]); break;
-        case Scalar::Kind::cast: to = cast(scratch_[step.args[0]], step.types[0], step.dtype); break;
-        case Scalar::Kind::apply: to = applied(step); break;
+        case Scalar::Kind::cast:
+          to = cast(scratch_[instruction.args[0]], instruction.types[0], instruction.dtype);
+          break;
+        case Scalar::Kind::apply: to = applied(instruction); break;
       }
     }
     return scratch_.back();
@@ -463,7 +465,7 @@ class Execution {
   std::vector<size_t> guarded_;
   std::vector<Index> where_;
   int position_ = 0, kept_ = 0;  // numbers of their forms
-  std::vector<Step> steps_;
+  std::vector<Instruction> instructions_;
   std::vector<Number> scratch_;
   DType result_{};  // precision of the body
 };
