@@ -117,15 +117,9 @@ int64_t limit_from_environment() {
 
 }  // namespace
 
-// 128 bits: the hash of base/hash.h, and a second one with another start value and factor, so that texts which collide
-// in one half differ in the other.
 std::string digest(std::string_view text) {
-  uint64_t other = 0x84222325cbf29ce4;
-  for (char c : text) {
-    other = (other ^ uint8_t(c)) * 0x9e3779b97f4a7c15;
-    other ^= other >> 29;
-  }
-  return fmt::format("{:016x}{:016x}", hash_bytes(text), other);
+  const Hash128 hash = hash_bytes_128(text);
+  return fmt::format("{:016x}{:016x}", hash.first, hash.second);
 }
 
 std::string sealed(std::string_view content, const std::string& key) {
