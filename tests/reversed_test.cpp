@@ -27,6 +27,19 @@ TEST(Reversed, TheSumOfFourRowsReadBackwards) {
   EXPECT_EQ(ctx.eval(sum(einsum("h, -w => h, w", tensor(counted(4, 4, DType::f32))))).item(), 136);
 }
 
+TEST(Reversed, ElementsThatAConditionSelectsKeepTheirOrder) {  // codegen/uses.h
+  Context ctx({.device = "cpu"});
+  for (int64_t width = 2; width <= 8; ++width) {
+    const Array all = counted(16, width, DType::f32);
+    Array mask = all;
+    for (int64_t e = 0; e < mask.size(); ++e) mask.set(e, double((e * 37) % 11 - 5));
+    const Array y = ctx.eval(where(tensor(mask) > 0, einsum("h, -w => h, w", tensor(all)), 0));
+    for (int64_t h = 0; h < 16; ++h)
+      for (int64_t w = 0; w < width; ++w)
+        EXPECT_EQ(y.at(h * width + w), mask.at(h * width + w) > 0 ? all.at(h * width + width - 1 - w) : 0) << width;
+  }
+}
+
 const std::vector<int64_t> kRows = {3, 4, 5, 6, 8, 9, 16, 17, 33};  // 252 sums in all,
 
 class ReversedSums : public testing::TestWithParam<DType> {};
