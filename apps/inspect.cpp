@@ -34,20 +34,20 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   const bool only_files = options.stage.empty() && !(options.dump.empty() && options.trace.empty());
   const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
-  const Recipe recipe = find_recipe(options.recipe).make({{}, settings.seed(), settings.data()});
-  // Looking at stages and values needs no compilation: the interpreter's plan is that of this processor.
+  const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
+  // Looking at stages and values needs no C compiler: the plan that the interpreter shows is that of this processor.
   Context ctx({.seed = settings.seed(),
                .device = "interp",
                .threads = int(settings.threads()),
                .passes_off = options.passes_off});
-  const std::shared_ptr<const plan::Plan> plan = ctx.plan(recipe.program);
-  const Stages stages(recipe, *plan, settings.cache());
+  const Routine step = ctx.compile(recipe.program);
+  const Stages stages(recipe, step, settings.cache());
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
-  if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, ctx, 0, *plan));
+  if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, ctx, 0, step));
   if (options.json)
     std::cout << (options.stage.empty() && !options.dot
-                      ? traced(recipe, ctx, 0, *plan)
+                      ? traced(recipe, ctx, 0, step)
                       : json_line({{"recipe", options.recipe}, {"stage", stage}, {"text", text}}));
   else
     std::cout << with_faint_remarks(text, output_screen());

@@ -54,18 +54,13 @@ std::string Stages::c_text() const {
   return out;
 }
 
-// What the program is lowered to when no pass optimises it.
-std::string Stages::loops_text() const {
-  const plan::Plan plain = plan::make_plan(plan_.program, plan_.target, {.off = plan::pass_names()});
-  return loop::to_string(plain.lowered);
-}
-
 std::string Stages::text(const std::string& stage) const {
   if (stage == "graph") return printed([](std::ostream& out, const Tensor& t) { print_graph(out, t); }, recipe_.loss);
-  if (stage == "shapes") return printed(print_shapes, recipe_.program);
-  if (stage == "constraints") return printed(print_constraints, recipe_.program);
-  if (stage == "assignments") return printed(print_assignments, recipe_.program);
-  if (stage == "loops") return loops_text();
+  if (stage == "shapes") return printed([](std::ostream& out, const Routine& r) { print_shapes(out, r); }, step_);
+  if (stage == "constraints")
+    return printed([](std::ostream& out, const Routine& r) { print_constraints(out, r); }, step_);
+  if (stage == "assignments") return step_.to_string();
+  if (stage == "loops") return loop::to_string(plan::unoptimized(plan_));
   if (stage == "optimized") return loop::to_string(plan_.scheduled);
   if (stage == "c") return c_text();
   if (stage == "memory") return memory_table(plan_);
@@ -87,9 +82,9 @@ void Stages::dump(const OutputFolder& folder) const {
   folder.write("graph.dot", graphviz());
 }
 
-std::string traced(const Recipe& recipe, Context& ctx, int64_t step, const plan::Plan& plan) {
+std::string traced(const Recipe& recipe, Context& ctx, int64_t step, const Routine& routine) {
   std::ostringstream out;
-  write_trace(out, recipe.program, ctx, {.indices = recipe.at(step), .plan = &plan});
+  write_trace(out, recipe.program, ctx, {.indices = recipe.at(step), .routine = &routine});
   return out.str();
 }
 

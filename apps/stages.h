@@ -10,11 +10,11 @@
 
 namespace caravan::app {
 
-// Of one plan: what runs, or would run.
+// Of one routine: what runs, with the states that its Context had when it was compiled.
 class Stages {
  public:
-  Stages(const Recipe& recipe, const plan::Plan& plan, std::string cache)
-      : recipe_(recipe), plan_(plan), cache_(std::move(cache)) {}
+  Stages(const Recipe& recipe, const Routine& step, std::string cache)
+      : recipe_(recipe), step_(step), plan_(step.plan()), cache_(std::move(cache)) {}
 
   std::string text(const std::string& stage) const;  // ConfigError naming those there are
   std::string graphviz() const;                      // with the values and gradients of the first step
@@ -23,16 +23,16 @@ class Stages {
 
  private:
   std::string c_text() const;
-  std::string loops_text() const;
 
   const Recipe& recipe_;
-  const plan::Plan& plan_;
-  std::string cache_;  // folder of compiled kernels
+  const Routine step_;
+  const plan::Plan& plan_;  // of the step
+  std::string cache_;       // folder of compiled kernels
 };
 
 std::vector<std::string> stage_names();
 
-// What `--trace` writes: the stages as one JSON text, with the values that a Context has at a step.
-std::string traced(const Recipe& recipe, Context& ctx, int64_t step, const plan::Plan& plan);
+// What `--trace` writes: the stages of a routine as one JSON text, with the values that a Context has at a step.
+std::string traced(const Recipe& recipe, Context& ctx, int64_t step, const Routine& routine);
 
 }  // namespace caravan::app

@@ -10,9 +10,9 @@
 #include "caravan/base/random.h"
 #include "caravan/data/atomic_file.h"
 #include "caravan/data/tokenizer.h"
-#include "caravan/ir/program.h"
 #include "caravan/pretrained/gpt2.h"
 #include "caravan/pretrained/llama.h"
+#include "caravan/tensor/infer.h"
 #include "refusal.h"
 #include "temporary_folder.h"
 #include "test_data.h"
@@ -367,7 +367,8 @@ TEST(Gpt2, KnowsItsFourSizes) {
     EXPECT_EQ(options.vocab, 50257);
     const Tensor logits = nn::Gpt(options)(ids_of(kIds));
     int64_t count = 0;
-    for (const ir::Buffer& buffer : Context().solved(observe(logits)).buffers)
+    const Program program = observe(logits);
+    for (const ir::Buffer& buffer : to_ir(program, Inference(program)).buffers)
       if (std::holds_alternative<ir::StateLeaf>(buffer.kind)) count += buffer.shape.elements();
     EXPECT_EQ(count, size.parameters) << size.dim;
   }

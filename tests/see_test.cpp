@@ -71,6 +71,23 @@ TEST(See, ShapesConstraintsAndAssignments) {
   EXPECT_EQ(ctx.compile(m.step).to_string(), solved);
 }
 
+// What was loaded into a Context decides shapes that the program alone leaves open.
+TEST(See, TheStagesOfARoutineHaveTheStatesOfItsContext) {
+  Tensor x = input("x"), y = sum(square(x)).named("y");
+  Context ctx(kInDouble);
+  ctx.write(x, Array(parse_shape("2|3"), {1, 2, 3, 4, 5, 6}));
+  const Program program = observe(y);
+  const Routine routine = ctx.compile(program);
+  EXPECT_EQ(text_of([&](auto& out) { print_shapes(out, program); }).find("2|3"), std::string::npos);
+  expect_phrases(text_of([&](auto& out) { print_shapes(out, routine); }), {"x", "2|3", "square(x)"});
+  expect_phrases(text_of([&](auto& out) { print_constraints(out, routine); }),
+                 {"= [2]   # x in the Context", "= [3]   # x in the Context"});
+  expect_phrases(text_of([&](auto& out) { print_assignments(out, routine); }), {"x: 2|3"});
+  for (const Routine* given : {&routine, static_cast<const Routine*>(nullptr)})
+    expect_phrases(text_of([&](auto& out) { write_trace(out, program, ctx, {.routine = given}); }),
+                   {"\"label\": \"x\"", "\"shape\": \"2|3\""});
+}
+
 TEST(See, ATensorSaysWhatItIs) {
   Tensor x = param("x", {1, 2});
   expect_phrases(text_of([&](auto& out) { out << x + 1; }), {"x + 1", "f32", "see_test.cpp:"});

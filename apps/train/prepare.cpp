@@ -157,8 +157,7 @@ Outputs open_outputs(const Prepared& p, const Keeper& keeper) {
   Outputs out;
   if (!options.plot.empty()) out.plots.emplace(options.plot, "--plot");
   if (!options.trace.empty()) out.trace.emplace(options.trace, "--trace");
-  if (!options.dump.empty())
-    Stages(p.recipe, p.step.plan(), p.settings.cache()).dump(OutputFolder(options.dump, "--dump"));
+  if (!options.dump.empty()) Stages(p.recipe, p.step, p.settings.cache()).dump(OutputFolder(options.dump, "--dump"));
   return out;
 }
 

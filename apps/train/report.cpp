@@ -214,7 +214,7 @@ int report(const Prepared& p, const Evaluation& evaluation, const Outputs& outpu
     if (outputs.trace)
       attempt([&] {
         Context ctx = p.ctx;
-        outputs.trace->write(traced(p.recipe, ctx, std::max<int64_t>(ended.history.step, 1) - 1, p.step.plan()));
+        outputs.trace->write(traced(p.recipe, ctx, std::max<int64_t>(ended.history.step, 1) - 1, p.step));
       });
     if (shown) conclude_text(p, ended, found, pictures, screen);
   }

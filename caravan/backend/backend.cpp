@@ -2,15 +2,14 @@
 
 namespace caravan::backend {
 
-std::shared_ptr<const plan::Plan> plan_for(const Device& device, const ir::Program& program,
+std::shared_ptr<const plan::Plan> plan_for(const Target& target, const ir::Program& program,
                                            const plan::Options& options) {
-  const Target target = device.target().value_or(host());
   return std::make_shared<plan::Plan>(plan::make_plan(program, target, options));
 }
 
 std::shared_ptr<const plan::Plan> needed_plan(const Device& device, const ir::Program& program,
                                               const plan::Options& options) {
-  if (device.target()) return plan_for(device, program, options);
+  if (const auto target = device.target()) return plan_for(*target, program, options);
   plan::check(options);
   auto out = std::make_shared<plan::Plan>();
   out->program = program;

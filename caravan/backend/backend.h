@@ -80,8 +80,8 @@ class Device {
   }
 };
 
-// The plan of a program for this device, or for this processor if the device has no target.
-std::shared_ptr<const plan::Plan> plan_for(const Device& device, const ir::Program& verified,
+// The plan of a program for a machine.
+std::shared_ptr<const plan::Plan> plan_for(const Target& target, const ir::Program& verified,
                                            const plan::Options& options = {});
 // The part of the plan that the device reads: only the program if the device has no target.
 std::shared_ptr<const plan::Plan> needed_plan(const Device& device, const ir::Program& verified,

@@ -101,12 +101,12 @@ Model model_of(const Context& ctx, const Tensor& input, const Tensor& output) {
   if (!state)
     throw StateError("`" + input.node().label + "`" + where_text(input.node().where) +
                      " is computed, and cannot be the input of an exported model; an `input(...)` can.");
-  plan::Plan plan = plan::make_plan(ctx.solved(observe(output)), plain_c());
+  const std::shared_ptr<const plan::Plan> plan = ctx.plan(observe(output), plain_c());
   Model out;
-  out.module = std::move(plan.scheduled);
+  out.module = plan->scheduled;
   out.output = out.module.observed[0];
   const std::string& output_name = out.buffer(out.output).name;
-  refuse_what_is_no_function(plan.optimized, output_name);
+  refuse_what_is_no_function(plan->optimized, output_name);
 
   std::set<std::string> fields;
   std::set<BufferId> seen;

@@ -165,4 +165,8 @@ Plan make_plan(const ir::Program& program, const Target& target, const Options& 
   return out;
 }
 
+loop::Module unoptimized(const Plan& plan) {
+  return make_plan(plan.program, plan.target, {.off = pass_names()}).lowered;
+}
+
 }  // namespace caravan::plan

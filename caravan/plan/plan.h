@@ -38,5 +38,7 @@ std::vector<std::string> pass_names();  // names for Options::off
 void check(const Options& options);     // throws ConfigError if there is no pass of a name
 
 Plan make_plan(const ir::Program& program, const Target& target, const Options& options = {});
+// The kernels of the plan's program before any optimisation: one for each accumulation that it was written with.
+loop::Module unoptimized(const Plan& plan);
 
 }  // namespace caravan::plan

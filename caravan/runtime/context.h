@@ -23,11 +23,10 @@
 
 namespace caravan {
 
+class Inference;
+struct Target;
 namespace backend {
 class Device;
-}
-namespace ir {
-struct Program;
 }
 namespace plan {
 struct Plan;
@@ -110,6 +109,7 @@ class Routine {
 
  private:
   friend class Context;
+  friend const Inference& inference_of(const Routine& routine);
   struct Impl;
   void bind(const IndexValues& values);
   size_t observed_at(const Tensor& observed) const;  // its place among those that are observed
@@ -136,9 +136,9 @@ class Context {
     compile(program, where).run(values, where);
   }
   Shape shape(const Tensor& tensor, Source where = Source::here());  // what inference finds; computes nothing
-  // The program with all shapes inferred; computes nothing.
-  ir::Program solved(const Program& program) const;
-  std::shared_ptr<const plan::Plan> plan(const Program& program) const;  // how compile() would run it; compiles nothing
+  // How a program with the states of this Context would run on a machine, such as the one that a C99 file is for
+  // (target/target.h); compiles nothing. Routine::plan says how a program runs here.
+  std::shared_ptr<const plan::Plan> plan(const Program& program, const Target& target) const;
 
   // The value of a state, by its tensor or its name.
   Array read(const Tensor& state, Source where = Source::here()) const;

@@ -109,9 +109,13 @@ struct Context::Impl {
       if (device->has(name) && !i.any_axes) out[name] = i.shape;
     return out;
   }
+  Inference infer(const Program& program) const;  // with the states that exist
 };
 
 struct Routine::Impl {
+  explicit Impl(Inference inferred) : inference(std::move(inferred)) {}
+
+  const Inference inference;  // with the states that the Context had then
   std::shared_ptr<Context::Impl> context;
   std::shared_ptr<const plan::Plan> plan;   // what the device needs of it
   std::shared_ptr<const plan::Plan> shown;  // all of it, where the device does not need it and somebody asked
@@ -184,5 +188,8 @@ struct Routine::Impl {
     ran = true;
   }
 };
+
+// What was inferred when the routine was compiled.
+const Inference& inference_of(const Routine& routine);
 
 }  // namespace caravan

@@ -12,7 +12,7 @@
 #include "caravan/autodiff/grad.h"
 #include "caravan/base/list_text.h"
 #include "caravan/ir/print.h"
-#include "caravan/tensor/infer.h"
+#include "caravan/runtime/context_impl.h"
 
 namespace caravan {
 
@@ -95,13 +95,12 @@ void print_graph(std::ostream& out, const Tensor& root) {
     out << listing.line(t) << (t.node().accumulate() ? "  " + describe(t) : "") << '\n';
 }
 
-void print_shapes(std::ostream& stream, const Program& program) {
+namespace {
+
+void print_shapes(std::ostream& stream, const Inference& inference) {
   std::ostringstream out;  // leaves the stream's flags alone
-  Inference inference(program);
-  std::vector<Tensor> roots = program.observed();
-  for (const auto& a : program.assignments()) roots.push_back(a.value);
   size_t width = 0;
-  std::vector<Tensor> order = topological(roots, true);
+  const std::vector<Tensor> order = topological(inference.results(), true);
   for (const Tensor& t : order) width = std::max(width, std::min<size_t>(t.node().label.size(), 24));
   for (const Tensor& t : order) {
     std::string shape = to_string(inference.shape(t));
@@ -112,12 +111,20 @@ void print_shapes(std::ostream& stream, const Program& program) {
   stream << out.str();
 }
 
+}  // namespace
+
+void print_shapes(std::ostream& out, const Program& program) { print_shapes(out, Inference(program)); }
+void print_shapes(std::ostream& out, const Routine& routine) { print_shapes(out, inference_of(routine)); }
 void print_constraints(std::ostream& out, const Program& program) {
   out << shape::to_string(Inference(program).system());
+}
+void print_constraints(std::ostream& out, const Routine& routine) {
+  out << shape::to_string(inference_of(routine).system());
 }
 void print_assignments(std::ostream& out, const Program& program) {
   out << ir::readable(to_ir(program, Inference(program)));
 }
+void print_assignments(std::ostream& out, const Routine& routine) { out << routine.to_string(); }
 
 namespace {
 

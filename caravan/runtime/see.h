@@ -15,6 +15,11 @@ void print_shapes(std::ostream& out, const Program& program);       // prints ev
 void print_constraints(std::ostream& out, const Program& program);  // prints the constraints that inference solves
 // Prints the program with its shapes, as accumulations.
 void print_assignments(std::ostream& out, const Program& program);
+// The same as they were when a routine was compiled, with the shapes of the states that the Context had then. A program
+// alone may not say them.
+void print_shapes(std::ostream& out, const Routine& routine);
+void print_constraints(std::ostream& out, const Routine& routine);
+void print_assignments(std::ostream& out, const Routine& routine);
 std::string graphviz(const Tensor& root);  // the graph as text for `dot -Tsvg`
 // The same with the axes, the value and the gradient of `root` in each box.
 std::string graphviz(const Tensor& root, Context& ctx, const IndexValues& values = {});

@@ -8,7 +8,7 @@
 
 #include "caravan/loop/walk.h"
 #include "caravan/plan/plan.h"
-#include "caravan/tensor/infer.h"
+#include "caravan/runtime/context_impl.h"
 
 namespace caravan {
 
@@ -128,12 +128,11 @@ Json values_of(const Program& program, Context& ctx, const IndexValues& indices)
 }  // namespace
 
 void write_trace(std::ostream& out, const Program& program, Context& ctx, const TraceOptions& options) {
-  const Inference inference(program, ctx.shapes());
-  const std::shared_ptr<const plan::Plan> made = options.plan ? nullptr : ctx.plan(program);
-  const plan::Plan& plan = options.plan ? *options.plan : *made;
+  const Routine routine = options.routine ? *options.routine : ctx.compile(program);
+  const plan::Plan& plan = routine.plan();
   const Json trace{{"program", plan.program.name},
                    {"device", ctx.device()},
-                   {"constraints", constraints_of(inference)},
+                   {"constraints", constraints_of(inference_of(routine))},
                    {"passes", passes_of(plan)},
                    {"kernels", kernels_of(plan.scheduled)},
                    {"values", values_of(program, ctx, options.indices)}};

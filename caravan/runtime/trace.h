@@ -19,7 +19,7 @@ namespace caravan {
 // What is traced.
 struct TraceOptions {
   IndexValues indices{};             // at which values are computed
-  const plan::Plan* plan = nullptr;  // of the routine that ran; without one, what the Context would run
+  const Routine* routine = nullptr;  // the program as it was compiled; null: it is compiled now
 };
 
 // Values are those that the Context's state gives now; nothing is assigned.

@@ -18,7 +18,8 @@ class Inference {
   // Everything reachable from the program's assignments and observed tensors. Throws ShapeError; changes nothing.
   explicit Inference(const Program& program, const KnownShapes& known = {});
 
-  const std::vector<Tensor>& order() const { return order_; }  // children first
+  const std::vector<Tensor>& order() const { return order_; }      // children first
+  const std::vector<Tensor>& results() const { return results_; }  // what the program observes and assigns
   Shape shape(const Tensor& tensor) const;
   shape::Projection projection(const AccumulateNode& node) const;
   int64_t size(const shape::DimRef& dim) const;
@@ -37,7 +38,7 @@ class Inference {
   void add_given(const Rows& rows, RowKind kind, const GivenRow& given, shape::OriginId origin);
   shape::Role role(const Node& node) const;
 
-  std::vector<Tensor> order_;
+  std::vector<Tensor> order_, results_;
   std::unordered_map<const Node*, Rows> rows_;
   std::unordered_map<const Node*, shape::Role> roles_;
   std::unordered_map<const Link*, shape::Instance> instances_;
