@@ -65,7 +65,7 @@ struct Generator::Impl {
   Compiled& token(Batch& batch, int64_t size, bool padded) {
     std::optional<Compiled>& out = padded ? batch.padded_token : batch.token;
     if (out) return *out;
-    Index at("at", std::max<int64_t>(options.capacity, 1));
+    Index at("at", options.capacity);
     IndexValues values{{at, 0}};
     std::vector<Tensor> ids;
     for (int64_t i = 0; i < size; ++i) {
@@ -104,7 +104,8 @@ Generator::Generator(const Context& ctx, Model model, Ids window, const Generato
 }
 Generator::Generator(const Context& ctx, const Window& model, const GeneratorOptions& options, Source where)
     : Generator(ctx, Model([model](const Operand& ids, const nn::Phase& phase) { return model(ids, phase); }),
-                Ids(size_t(model.size()), model.before()), options, where) {}
+                Ids(size_t(model.size()), model.before()),
+                {.capacity = model.size(), .precision = options.precision, .threads = options.threads}, where) {}
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 Generator::~Generator() = default;

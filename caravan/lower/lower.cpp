@@ -43,7 +43,7 @@ Accumulation without_sums_of_bool(const ir::Program& program, Accumulation a) {
 class KernelLowering {
  public:
   KernelLowering(ir::Program& program, const Accumulation& a)
-      : program_(program), a_(a), form_(write_form(program, a)) {
+      : program_(program), a_(without_single(a)), form_(write_form(program, a)) {
     form_.covers = form_.covers || a.part;  // it writes its whole slice of the target
     kernel_.name = program.buffers[size_t(a.target)].name;
     kernel_.variables = a.iterators;
@@ -376,8 +376,8 @@ class KernelLowering {
   }
 
   ir::Program& program_;
-  const Accumulation a_;
-  WriteForm form_;
+  const Accumulation a_;  // without iterators of extent 1
+  WriteForm form_;        // with them: an axis of size 1 that is written is not a sum over one term
   Kernel kernel_;
 };
 
@@ -387,7 +387,7 @@ Module lower(const ir::Program& program) {
   ir::Program extended = program;  // with the scratch buffers that lowering adds
   Module module;
   for (const Accumulation& a : program.accumulations) {
-    Kernel kernel = KernelLowering(extended, without_sums_of_bool(program, without_single(a))).run();
+    Kernel kernel = KernelLowering(extended, without_sums_of_bool(program, a)).run();
     kernel.comments.push_back(ir::readable(program, a));
     kernel.origins.push_back(a.source.known() ? a.label + ", " + to_string(a.source) : a.label);
     module.kernels.push_back(std::move(kernel));

@@ -82,7 +82,7 @@ Tensor SelfAttention::operator()(Operand x, const OptionalOperand& mask, const P
     throw ConfigError("attention `" + name_of(proj) + "`" + where_text(x.where) +
                       " is not causal, so it sees tokens that are not there yet: give it .causal = true to decode.");
   const std::string name = name_of(proj);
-  k = remembered(k, name + ".keys", phase), v = remembered(v, name + ".values", phase);
+  k = remembered_by_channel(k, name + ".keys", phase), v = remembered(v, name + ".values", phase);
   OptionalOperand seen = visible(q, k, phase);
   if (mask) seen = seen ? Operand(*seen && *mask, x.where) : *mask;
   const bool causal = options.causal && !decodes_token(phase);

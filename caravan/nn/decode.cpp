@@ -1,6 +1,7 @@
 #include "caravan/nn/decode.h"
 
 #include "caravan/tensor/functions.h"
+#include "caravan/tensor/graph.h"
 
 namespace caravan::nn {
 
@@ -17,21 +18,36 @@ Tensor positions(Operand x, const Phase& phase) {
   return decoding->first ? max(out, 0) : out;  // padding is before the first token, where there is no position
 }
 
-Tensor remembered(Operand x, const std::string& name, const Phase& phase) {
+namespace {
+
+// Where the axis `t` of the positions stands in a cache: `t, ... | h, d` or `... | h, d, t`.
+std::string cache_axes(const std::string& t, bool by_channel) {
+  return by_channel ? "... | h, d, " + t : t + ", ... | h, d";
+}
+
+Tensor cached(Operand x, const std::string& name, const Phase& phase, bool by_channel) {
   const DecodingOptions* decoding = phase.decoding();
   if (!decoding) return x.tensor;
-  Tensor cache = state_like(einsum(spec("..., _ | h, d => t, ... | h, d", x.where), x, {{"t", decoding->capacity}}),
-                            name, zeros(), x.where);
+  const std::string axes = cache_axes("t", by_channel);
+  Tensor cache = state_like(einsum(spec("..., _ | h, d => " + axes, x.where), x, {{"t", decoding->capacity}}), name,
+                            zeros(), x.where);
   if (decoding->at) {
-    Tensor now =
-        update(cache, *decoding->at, Operand(einsum("..., 0 | h, d => ... | h, d", x), x.where)).assignments()[0].value;
+    const Operand token(einsum("..., 0 | h, d => ... | h, d", x), x.where);
+    const Tensor now = with_slice(cache, *decoding->at, token, "t", "... | h, d", axes);
     phase.update(cache, Operand(now, x.where));
-    return einsum("t, ... | h, d => ..., t | h, d", now);
+    return einsum(spec(axes + " => ..., t | h, d", x.where), now);
   }
   const int64_t rest = decoding->capacity - decoding->prompt;  // positions that stay empty
-  const std::string axis = rest ? "t^" + std::to_string(rest) : "t";
-  phase.update(cache, Operand(einsum(spec("..., t | h, d => " + axis + ", ... | h, d", x.where), x), x.where));
+  const std::string filled = cache_axes(rest ? "t^" + std::to_string(rest) : "t", by_channel);
+  phase.update(cache, Operand(einsum(spec("..., t | h, d => " + filled, x.where), x), x.where));
   return x.tensor;
+}
+
+}  // namespace
+
+Tensor remembered(Operand x, const std::string& name, const Phase& phase) { return cached(x, name, phase, false); }
+Tensor remembered_by_channel(Operand x, const std::string& name, const Phase& phase) {
+  return cached(x, name, phase, true);
 }
 
 OptionalOperand visible(Operand q, Operand k, const Phase& phase) {

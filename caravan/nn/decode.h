@@ -20,6 +20,9 @@ Tensor positions(Operand x, const Phase& phase);
 // x is `..., t | h, d`, of the tokens that the call is given. Decoding one token: the x of all positions, from the
 // state `name`, which the phase's updates change in place. Otherwise x as it is; a prompt fills the state.
 Tensor remembered(Operand x, const std::string& name, const Phase& phase);
+// The same in another layout: the positions of one channel are neighbours in memory. So products over the channels, as
+// of queries and keys, are computed for many positions at once.
+Tensor remembered_by_channel(Operand x, const std::string& name, const Phase& phase);
 
 // Which of the positions of the keys hold tokens that a query may see, `..., s | t ->`: a mask for `attend`. None where
 // all do, or where `.causal` says it. Queries are `..., s | h, d`, keys `..., t | h, d`.

@@ -17,6 +17,10 @@ Phase evaluation(const PhaseOptions& options) {
   return out;
 }
 Phase decoding(const DecodingOptions& options) {
+  if (options.at && (options.at->range() < 1 || options.at->range() > options.capacity))
+    throw ConfigError("a decoding phase" + where_text(Source::call()) + ": the index `" + options.at->name() +
+                      "` needs a range, at most the capacity: Index(\"at\", " + std::to_string(options.capacity) +
+                      ").");
   if (options.prompt < 0 || options.prompt > options.capacity || (options.prompt == 0) != options.at.has_value())
     throw ConfigError("a decoding phase" + where_text(Source::call()) +
                       " needs the length of a prompt, at most its capacity of " + std::to_string(options.capacity) +

@@ -84,6 +84,26 @@ void store_value(Block& block, Register value) {
     if (Block* within = inside(s)) store_value(*within, value);
   }
 }
+// Replaces every loop of the block that is an update, at any depth. Returns whether there was one.
+bool narrow(Block& block, const Narrowing& narrowing) {
+  bool changed = false;
+  Block out;
+  for (Statement& s : block) {
+    auto* loop = std::get_if<For>(&s);
+    const auto update = loop ? narrowing.of(*loop) : std::nullopt;
+    if (update) {
+      store_value(loop->body, update->value);
+      substitute(loop->body, loop->variable, Term::symbol(update->symbol));
+      std::move(loop->body.begin(), loop->body.end(), std::back_inserter(out));
+    } else {
+      if (Block* within = inside(s)) changed = narrow(*within, narrowing) || changed;
+      out.push_back(std::move(s));
+    }
+    changed = changed || update;
+  }
+  block = std::move(out);
+  return changed;
+}
 bool drop_unread(Block& all, Block& block) {
   bool dropped = false;
   for (size_t k = block.size(); k-- > 0;) {
@@ -102,29 +122,12 @@ bool drop_unread(Block& all, Block& block) {
 Module narrow_updates(const Module& module) {
   Module out = module;
   if (module.symbols.empty()) return out;
-  for (Kernel& kernel : out.kernels) {
-    if (library_call(kernel)) continue;
-    const Kernel before = kernel;
-    const Narrowing narrowing(module, before);
-    Block& block = statements(kernel);
-    Block after;
-    bool changed = false;
-    for (size_t k = 0; k < block.size(); ++k) {
-      const auto* loop = std::get_if<For>(&statements(before)[k]);
-      const auto update = loop ? narrowing.of(*loop) : std::nullopt;
-      if (!update) {
-        after.push_back(std::move(block[k]));
-        continue;
+  for (size_t k = 0; k < out.kernels.size(); ++k) {
+    if (library_call(out.kernels[k])) continue;
+    Block& block = statements(out.kernels[k]);
+    if (narrow(block, Narrowing(module, module.kernels[k])))
+      while (drop_unread(block, block)) {
       }
-      Block body = loop->body;
-      store_value(body, update->value);
-      substitute(body, loop->variable, Term::symbol(update->symbol));
-      std::move(body.begin(), body.end(), std::back_inserter(after));
-      changed = true;
-    }
-    block = std::move(after);
-    while (changed && drop_unread(block, block)) {
-    }
   }
   return out;
 }

@@ -433,20 +433,22 @@ Tensor Tensor::operator[](const IndexHere& at) const {
   return make_store(link_to(shape::slice_relation(at.index.symbol()), at.where), 0, shared(ir::Body::identity()),
                     {{*this, 0}}, 1, "slice " + at.index.name(), at.where);
 }
-Tensor with_slice(const Tensor& whole, const Index& at, Operand value) {
-  const Operand all(whole, value.where);
+Tensor with_slice(const Tensor& whole, const Index& at, Operand slice, const std::string& axis,
+                  const std::string& slice_axes, const std::string& whole_axes, const Tensor& bound) {
+  const Source where = slice.where;
+  const Operand all(whole, where);
   Dim size;
-  einsum(spec("n, ... | ... -> ... => n", value.where), all, {{"n", size}});
-  const Operand slice(whole[{at, value.where.file, value.where.line}], value.where);  // fits the index to the axis
-  ir::Body body;  // where(n == at, value, whole); the slice is not read
+  einsum(spec(whole_axes + " => " + axis, where), all, {{axis, size}});
+  ir::Body body;  // where(position == at, slice, whole)
   const int here[] = {body.load(0), body.load(1)};
   const int chosen[] = {body.apply(Op::eq, here), body.load(2), body.load(3)};
   body.finish(body.apply(Op::where, chosen));
-  const SpecRef written{"n;; ... | ... -> ...; n, ... | ... -> ...; ... | ... -> ... => n, ... | ... -> ...",
-                        value.where};
-  return over_spec(Accumulator::add, std::move(body), written,
-                   {Operand(iota(size, value.where), value.where), Operand(at, value.where), value, all, slice}, {},
-                   shape::SpecUse::product, "update", false, true);
+  std::vector<Operand> operands = {Operand(iota(size, where), where), Operand(at, where), slice, all};
+  std::string written = axis + ";; " + slice_axes + "; " + whole_axes;
+  if (bound.defined()) operands.emplace_back(bound, where), written += "; " + slice_axes;  // the body does not read it
+  written += " => " + whole_axes;
+  return over_spec(Accumulator::add, std::move(body), {written, where}, operands, {}, shape::SpecUse::product, "update",
+                   false, true);
 }
 // The index's own line: operator[] of an array cannot know another.
 Tensor slice(const Array& array, const Index& index) {

@@ -138,8 +138,11 @@ Tensor make_accumulate(std::shared_ptr<const Link> link, int clause, Accumulator
 // bytes.
 Tensor make_store(std::shared_ptr<const Link> link, int clause, std::shared_ptr<const ir::Body> body,
                   std::vector<AccumulateNode::Attached> operands, int written, std::string label, Source where);
-// The tensor with another slice at the position `at` of its leftmost batch axis.
-Tensor with_slice(const Tensor& whole, const Index& at, Operand slice);
+// The tensor with another slice at the position `at` of one of its axes, which is `axis` in the spec `whole_axes`;
+// `slice_axes` are all others: with_slice(cache, at, key, "n", "... | d", "n, ... | d"). The index must have a range;
+// or `bound` is the old slice, cache[at], which fits the index to the axis.
+Tensor with_slice(const Tensor& whole, const Index& at, Operand slice, const std::string& axis,
+                  const std::string& slice_axes, const std::string& whole_axes, const Tensor& bound = {});
 
 Tensor pointwise(Op op, const std::vector<Operand>& operands);  // with broadcasting
 // The op folded over tensors of equal shapes, without broadcasting: partial results, sums of cotangents.

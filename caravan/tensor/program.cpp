@@ -123,7 +123,9 @@ Program add_to(const Tensor& state, Spec<1> spec, Operand value, const Bindings&
 // The slice's relation writes the value, and a mask of ones, into the shape of the state.
 Program update(const Tensor& state, const Index& at, Operand value) {
   const WrittenAt call(value.where);
-  return assign(state, Operand(with_slice(state, at, value), value.where));
+  const Tensor slice = state[{at, value.where.file, value.where.line}];
+  return assign(
+      state, Operand(with_slice(state, at, value, "n", "... | ... -> ...", "n, ... | ... -> ...", slice), value.where));
 }
 
 Program when(Operand condition, const Program& program) {
