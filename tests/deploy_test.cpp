@@ -652,6 +652,44 @@ TEST_F(Deploy, WeightsThatAreNotItsOwnAreRefused) {
 // ---------------------------------------------------------------- what is refused
 
 // The page shows the file that the example prints.
+// Logits of a sequence token by token, from caches that are a struct of the caller's, are those of the whole sequence.
+TEST_F(Deploy, AModelThatRemembers) {
+  const Gpt gpt({.vocab = 7, .ctx = 8, .dim = 8, .heads = 2, .layers = 2, .init = normal_init(0, 0.5)});
+  const std::vector<int32_t> ids = {3, 1, 4, 1, 5, 2};
+  Context ctx({.seed = 1, .device = "interp"});
+  const Array whole = ctx.eval(gpt(tensor(Array({.batch = {1, int64_t(ids.size())}}, ids))));
+  Tensor id = input("id", {.batch = {1, 1}, .output = {}, .dtype = DType::i32});
+  const Phase phase = decoding({.capacity = 8, .at = Index("at", 8)});
+  Tensor logits = gpt(id, phase);
+  ctx.compile(observe(logits) & phase.updates());
+  for (bool inside : {true, false}) {
+    const CSource file = to_c99(ctx, id, logits, phase.updates(), {.weights_inside = inside});
+    EXPECT_NE(file.header.find("void model_begin(model_state* state);"), std::string::npos);
+    const Ran ran = program(file, "3 1 4 1 5 2");
+    expect_near(ran.numbers(), whole.values(), 1e-5, "logits");
+  }
+}
+// A state that cannot be written where it lies is copied after the run.
+TEST_F(Deploy, AWindowThatRemembers) {
+  const Tensor table = param("table", {.input = {5}, .output = {5}, .init = normal_init(0, 1)});
+  const Window last_two(
+      [&](const Tensor& ids) {
+        return einsum("..., two | v => ... | v", gather(table, ids), {{"two", 2}});
+      },
+      2, 4);
+  Context ctx({.seed = 1, .device = "interp"});
+  Tensor id = input("id", {.batch = {1, 1}, .output = {}, .dtype = DType::i32});
+  const Phase phase = decoding({.capacity = 2, .at = Index("at", 2)});
+  Tensor logits = last_two(id, phase);
+  ctx.compile(observe(logits) & phase.updates());
+  const Ran ran = program(to_c99(ctx, id, logits, phase.updates()), "3 1 0");
+  const Array weights = ctx.read(table);
+  std::vector<double> expected;
+  for (auto [a, b] : {std::pair{4, 3}, {3, 1}, {1, 0}})
+    for (int v = 0; v < 5; ++v) expected.push_back(weights.at(v * 5 + a) + weights.at(v * 5 + b));
+  expect_near(ran.numbers(), expected, 1e-6, "logits");
+}
+
 TEST(DeployPage, ShowsTheExample) {
   const std::string page = contents("docs/export.md"), text = contents("examples/export.expected");
   ASSERT_GT(text.size(), 1000u);

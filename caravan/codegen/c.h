@@ -62,12 +62,14 @@ std::vector<std::string> to_units(const loop::Module& module, Entries entries = 
 // The kernels as C99 for any compiler, for a caller who writes the calls. The text has no vectors, no threads and no
 // pragmas, except for one that only GCC sees (schedule/keep_loops.h). All its names at file scope start with `prefix`
 // and an underscore. It calls functions of <math.h>, where the text of to_c has its own. The kernels must not need
-// symbols or random bits.
+// random bits.
 struct PlainText {
   struct Call {
-    std::string function;
+    std::string function;               // empty: a copy of so many bytes from the second buffer to the first
     std::string comments;               // set if this kernel shares the function of another one
-    std::vector<ir::BufferId> buffers;  // the arguments
+    std::vector<ir::BufferId> buffers;  // the first arguments
+    std::vector<int> symbols{};         // the others: values of the program's symbols
+    int64_t copied_bytes = 0;
   };
   std::vector<std::string> functions;
   std::vector<Call> calls;        // in order

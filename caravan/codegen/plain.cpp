@@ -15,12 +15,15 @@ PlainText to_plain(const Module& module, const std::string& prefix) {
   const PlainC dialect(prefix);
   std::map<std::string, std::string> known;  // function names, by the text of the kernel with numbered names
   for (const Kernel& kernel : module.kernels) {
-    CARAVAN_CHECK(!library_call(kernel), "`" + kernel.name + "` is a call");
+    if (const LibraryCall* call = library_call(kernel)) {
+      CARAVAN_CHECK(call->function == LibraryCall::Function::copy, "`" + kernel.name + "` calls a library");
+      out.calls.push_back({"", "", {call->writes[0], call->reads[0]}, {}, call->numbers[0]});
+      continue;
+    }
     KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);
     KernelPrinter numbered(module, kernel, dialect, KernelPrinter::Names::numbered);
     const Uses& uses = printer.uses();
-    CARAVAN_CHECK(uses.symbols.empty() && uses.streams.empty() && !parallel_loop(kernel),
-                  "`" + kernel.name + "` needs more than its buffers");
+    CARAVAN_CHECK(uses.streams.empty() && !parallel_loop(kernel), "`" + kernel.name + "` needs random bits or threads");
     auto [at, fresh] =
         known.emplace(numbered.head("") + numbered.body(),
                       prefix + "_k" + std::to_string(out.functions.size()) + "_" + identifier(kernel.name));
@@ -31,7 +34,7 @@ PlainText to_plain(const Module& module, const std::string& prefix) {
       out.functions.push_back(comments + head + printer.body());
       out.helpers.insert(printer.helpers().begin(), printer.helpers().end());
     }
-    out.calls.push_back({at->second, fresh ? "" : comments, uses.buffers});
+    out.calls.push_back({at->second, fresh ? "" : comments, uses.buffers, uses.symbols});
   }
   return out;
 }

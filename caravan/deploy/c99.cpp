@@ -64,8 +64,9 @@ void check_prefix(const std::string& name) {
 struct Model {
   loop::Module module;
   BufferId input = -1, output = -1;
-  std::vector<BufferId> weight_buffers;
+  std::vector<BufferId> weight_buffers, state_buffers;
   std::vector<Weight> weights;
+  std::vector<Weight> states;  // that a run assigns, with their first values
 
   const Buffer& buffer(BufferId id) const { return module.buffers[size_t(id)]; }
 };
@@ -86,7 +87,7 @@ Array value_of(const Context& ctx, const Buffer& buffer, const std::string& outp
 }
 
 void refuse_what_is_no_function(const ir::Program& program, const std::string& output) {
-  if (!program.symbols.empty())
+  if (!program.symbols.empty() && program.assignments.empty())
     throw ConfigError("`" + output + "` depends on the index `" + program.symbols[0].name +
                       "`; export what the model gives for an input that is no slice of data.");
   for (const ir::Accumulation& a : program.accumulations)
@@ -96,19 +97,20 @@ void refuse_what_is_no_function(const ir::Program& program, const std::string& o
                           "`; export the model as it is called for evaluation, without a training phase.");
 }
 
-Model model_of(const Context& ctx, const Tensor& input, const Tensor& output) {
+Model model_of(const Context& ctx, const Tensor& input, const Tensor& output, const Program& updates) {
   const StateNode* state = input.node().state();
   if (!state)
     throw StateError("`" + input.node().label + "`" + where_text(input.node().where) +
                      " is computed, and cannot be the input of an exported model; an `input(...)` can.");
-  const std::shared_ptr<const plan::Plan> plan = ctx.plan(observe(output), plain_c());
+  const std::shared_ptr<const plan::Plan> plan = ctx.plan(updates & observe(output), plain_c());
   Model out;
   out.module = plan->scheduled;
   out.output = out.module.observed[0];
   const std::string& output_name = out.buffer(out.output).name;
   refuse_what_is_no_function(plan->optimized, output_name);
 
-  std::set<std::string> fields;
+  std::set<std::string> fields, state_fields, assigned;
+  for (const Program::Assignment& a : updates.assignments()) assigned.insert(a.state.name());
   std::set<BufferId> seen;
   for (const loop::Kernel& kernel : out.module.kernels)
     loop::for_each_access(kernel, [&](const loop::Access& access) {
@@ -116,6 +118,11 @@ Model model_of(const Context& ctx, const Tensor& input, const Tensor& output) {
       if (std::holds_alternative<ir::Computed>(buffer.kind) || !seen.insert(access.buffer).second) return;
       if (std::holds_alternative<ir::StateLeaf>(buffer.kind) && buffer.name == state->name) {
         out.input = access.buffer;
+        return;
+      }
+      if (std::holds_alternative<ir::StateLeaf>(buffer.kind) && assigned.count(buffer.name)) {
+        out.state_buffers.push_back(access.buffer);
+        out.states.push_back({free_name(state_fields, buffer.name), buffer.name, value_of(ctx, buffer, output_name)});
         return;
       }
       out.weight_buffers.push_back(access.buffer);
@@ -136,12 +143,15 @@ class Writer {
         macro_(capitals(options.name)),
         inside_(options.weights_inside || model_.weights.empty()),
         kernels_(codegen::to_plain(model_.module, prefix_)) {
-    std::set<std::string> taken = {"weights", "scratch"};
+    std::set<std::string> taken = {"weights", "state", "scratch"};
     for (const auto& call : kernels_.calls) taken.insert(call.function);
     arguments_[model_.input] = free_name(taken, model_.buffer(model_.input).name);
     arguments_[model_.output] = free_name(taken, model_.buffer(model_.output).name);
     for (size_t w = 0; w < model_.weights.size(); ++w)
       arguments_[model_.weight_buffers[w]] = "weights->" + model_.weights[w].field;
+    for (size_t k = 0; k < model_.states.size(); ++k)
+      arguments_[model_.state_buffers[k]] = "state->" + model_.states[k].field;
+    for (const ir::Symbol& symbol : model_.module.symbols) symbols_.push_back(free_name(taken, symbol.name));
     place_scratch(taken);
   }
 
@@ -153,6 +163,9 @@ class Writer {
                           struct_text(model_.weights, prefix_), prefix_);
     for (const std::string& function : kernels_.functions) code += "\n" + function;
     if (!inside_) code += load_definition(model_.weights, prefix_);
+    if (has_states())
+      code += fmt::format("\n{2}\nvoid {0}_begin({0}_state* state) {{ *state = {1}; }}\n", prefix_, prefix_ + "_first",
+                          initializer_text(model_.states, prefix_, "state", "first"));
     code += run_definition();
     const std::string text = codegen::plain_helpers(kernels_.helpers, prefix_) + code;
     CSource out;
@@ -168,6 +181,7 @@ class Writer {
 
  private:
   bool has_weights() const { return !model_.weights.empty(); }
+  bool has_states() const { return !model_.states.empty(); }
   const Buffer& input() const { return model_.buffer(model_.input); }
   const Buffer& output() const { return model_.buffer(model_.output); }
 
@@ -208,8 +222,15 @@ class Writer {
     std::string text = options_.about.empty() ? "" : options_.about + "\n\n";
     text += fmt::format("`{}` of `{}`, generated by Caravan.\n\n", output().name, input().name);
     text += row("input", input(), arguments_.at(model_.input)) + row("output", output(), arguments_.at(model_.output));
-    text += fmt::format("  weights  {} numbers, {} bytes{}\n  scratch  {} bytes\n\n", numbers, weight_bytes,
-                        inside_ ? "" : ", in a file of their own", scratch_bytes_);
+    text += fmt::format("  weights  {} numbers, {} bytes{}\n", numbers, weight_bytes,
+                        inside_ ? "" : ", in a file of their own");
+    if (has_states()) {
+      int64_t state_bytes = 0;
+      for (const Weight& w : model_.states) state_bytes += w.value.size() * bytes(w.value.dtype());
+      text += fmt::format("  state    {} bytes, what a run remembers for the next; {}_begin begins anew\n", state_bytes,
+                          prefix_);
+    }
+    text += fmt::format("  scratch  {} bytes\n\n", scratch_bytes_);
     const std::string program = fmt::format("cc -O3 -std=c99 -D{1}_MAIN {0}.c -o {0} -lm", prefix_, macro_);
     text += fmt::format(
         "C99 and its <math.h>, no other library. Nothing is allocated and nothing but the arguments changes: several\n"
@@ -223,15 +244,22 @@ class Writer {
   }
 
   std::string run_head() const {
-    return fmt::format("void {}_run({}const {}* {}, {}* {}, {}_scratch* scratch)", prefix_,
+    std::string kept;
+    for (const std::string& symbol : symbols_) kept += "int64_t " + symbol + ", ";
+    if (has_states()) kept += prefix_ + "_state* state, ";
+    return fmt::format("void {}_run({}const {}* {}, {}* {}, {}{}_scratch* scratch)", prefix_,
                        inside_ ? "" : "const " + prefix_ + "_weights* weights, ", c_type(input().dtype),
-                       arguments_.at(model_.input), c_type(output().dtype), arguments_.at(model_.output), prefix_);
+                       arguments_.at(model_.input), c_type(output().dtype), arguments_.at(model_.output), kept,
+                       prefix_);
   }
   std::string declarations() const {
     std::string out = fmt::format("\n#define {0}_INPUT_SIZE {1}\n#define {0}_OUTPUT_SIZE {2}\n", macro_,
                                   input().shape.elements(), output().shape.elements());
     out += "\n/* What is computed on the way; its contents mean nothing between two runs. */\ntypedef struct {\n" +
            members_ + "} " + prefix_ + "_scratch;\n";
+    if (has_states())
+      out += "\n/* What a run remembers for the next one. */\n" + struct_text(model_.states, prefix_, "state") +
+             fmt::format("void {0}_begin({0}_state* state);\n", prefix_);
     if (!inside_) out += "\n" + struct_text(model_.weights, prefix_) + load_declaration(prefix_);
     return out + "\n" + run_head() + ";\n";
   }
@@ -239,13 +267,23 @@ class Writer {
     std::string out = "\n" + run_head() + " {\n";
     if (inside_ && has_weights()) out += fmt::format("  const {0}_weights* const weights = &{0}_trained;\n", prefix_);
     out += locals_.empty() ? "  (void)scratch;\n" : locals_;
+    for (size_t s = 0; s < symbols_.size(); ++s)
+      if (!uses_symbol(int(s))) out += "  (void)" + symbols_[s] + ";\n";
     for (const auto& call : kernels_.calls) {
       out += call.comments.empty() ? "" : "  " + indented(call.comments, "  ");
-      std::string line = "  " + call.function + "(";
+      std::string line = "  " + (call.copied_bytes ? "memcpy" : call.function) + "(";
       for (size_t k = 0; k < call.buffers.size(); ++k) line += (k ? ", " : "") + arguments_.at(call.buffers[k]);
+      for (int s : call.symbols) line += ", " + symbols_[size_t(s)];
+      if (call.copied_bytes) line += ", " + std::to_string(call.copied_bytes);
       out += codegen::wrapped(line + ");") + "\n";
     }
     return out + "}\n";
+  }
+
+  bool uses_symbol(int symbol) const {
+    return std::any_of(kernels_.calls.begin(), kernels_.calls.end(), [&](const codegen::PlainText::Call& call) {
+      return std::find(call.symbols.begin(), call.symbols.end(), symbol) != call.symbols.end();
+    });
   }
 
   // A number from text as an element, and an element as a double for printf.
@@ -288,6 +326,11 @@ class Writer {
 )C",
                                                       prefix_, macro_);
     const std::string in = element_of_number(), out = number_of_element();
+    std::string begin, kept;  // the indices count runs
+    if (!symbols_.empty()) begin += "  int64_t runs = 0;\n";
+    for (size_t s = 0; s < symbols_.size(); ++s) kept += s + 1 < symbols_.size() ? "runs, " : "runs++, ";
+    if (has_states())
+      begin += fmt::format("  static {0}_state state;\n  {0}_begin(&state);\n", prefix_), kept += "&state, ";
     const std::string helpers = codegen::plain_helpers(helpers_of_main(), prefix_);
     return "#include <stdio.h>\n" + std::string(helpers.empty() ? "" : "#include <string.h>\n") + helpers +
            fmt::format(R"C(
@@ -296,13 +339,13 @@ int main({2}) {{
   static {3} input[{1}_INPUT_SIZE];
   static {4} output[{1}_OUTPUT_SIZE];
   static {0}_scratch scratch;
-  double number;
+{10}  double number;
   long given = 0;
 {5}  while (scanf("%lf", &number) == 1) {{
     input[given++] = {6};
     if (given < {1}_INPUT_SIZE) continue;
     given = 0;
-    {0}_run({7}input, output, &scratch);
+    {0}_run({7}input, output, {11}&scratch);
     for (long i = 0; i < {1}_OUTPUT_SIZE; ++i)
       printf("%.{8}g%c", {9}, i + 1 < {1}_OUTPUT_SIZE ? ' ' : '\n');
   }}
@@ -313,7 +356,7 @@ int main({2}) {{
 )C",
                        prefix_, macro_, inside_ ? "void" : "int count, char** arguments", c_type(input().dtype),
                        c_type(output().dtype), weights, in, inside_ ? "" : "&weights, ",
-                       bytes(output().dtype) > 4 ? 17 : 9, out);
+                       bytes(output().dtype) > 4 ? 17 : 9, out, begin, kept);
   }
 
   Model model_;
@@ -322,6 +365,7 @@ int main({2}) {{
   bool inside_;
   codegen::PlainText kernels_;
   std::map<BufferId, std::string> arguments_;  // what a kernel is given for a buffer
+  std::vector<std::string> symbols_;           // what it is given for a symbol
   std::string members_, locals_;               // of the scratch
   int64_t scratch_bytes_ = 0;
 };
@@ -329,8 +373,12 @@ int main({2}) {{
 }  // namespace
 
 CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const COptions& options) {
+  return to_c99(ctx, input, output, Program(), options);
+}
+CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const Program& updates,
+               const COptions& options) {
   check_prefix(options.name);
-  return Writer(model_of(ctx, input, output), options).source();
+  return Writer(model_of(ctx, input, output, updates), options).source();
 }
 
 }  // namespace caravan::deploy

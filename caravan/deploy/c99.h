@@ -1,4 +1,4 @@
-// A trained model as one C99 file: no library but C's own, no allocation, no state.
+// A trained model as one C99 file: no library but C's own, no allocation, no hidden state.
 //
 //     Tensor x = input("x", {.batch = {1}, .output = {784}});
 //     deploy::CSource file = deploy::to_c99(ctx, x, model(x), {.name = "digits"});
@@ -31,5 +31,11 @@ struct CSource {
 // its bits, but for functions of <math.h>). Refused: an output that does not depend on the
 // input, that draws random numbers (a training phase), that depends on a static index, or on a state without a value.
 CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const COptions& options = {});
+
+// A model that remembers: each run also assigns states, as the updates of a decoding phase do. They are a struct of the
+// caller's, `model_state`, which model_begin fills with their values in the Context. Indices of the program are further
+// arguments of model_run.
+CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const Program& updates,
+               const COptions& options = {});
 
 }  // namespace caravan::deploy

@@ -48,17 +48,18 @@ std::string capitals(std::string text) {
 
 }  // namespace
 
-std::string struct_text(const std::vector<Weight>& weights, const std::string& prefix) {
+std::string struct_text(const std::vector<Weight>& arrays, const std::string& prefix, const char* type) {
   std::string out = "typedef struct {\n";
-  for (const Weight& w : weights)
+  for (const Weight& w : arrays)
     out += fmt::format("  {} {}[{}];  {}\n", codegen::c_type(w.value.dtype()), w.field, w.value.size(),
                        codegen::comment(w.name + ": " + to_string(w.value.shape())));
-  return out + fmt::format("}} {}_weights;\n", prefix);
+  return out + fmt::format("}} {}_{};\n", prefix, type);
 }
 
-std::string initializer_text(const std::vector<Weight>& weights, const std::string& prefix) {
-  std::string out = fmt::format("static const {0}_weights {0}_trained = {{\n", prefix);
-  for (const Weight& w : weights) {
+std::string initializer_text(const std::vector<Weight>& arrays, const std::string& prefix, const char* type,
+                             const char* constant) {
+  std::string out = fmt::format("static const {0}_{1} {0}_{2} = {{\n", prefix, type, constant);
+  for (const Weight& w : arrays) {
     std::string lines, line = "   ";
     for (int64_t i = 0; i < w.value.size(); ++i) {
       const std::string text = " " + element_text(w.value, i) + ",";

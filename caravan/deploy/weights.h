@@ -14,8 +14,11 @@ struct Weight {
   Array value;        // of the precision that the model computes with
 };
 
-std::string struct_text(const std::vector<Weight>& weights, const std::string& prefix);       // PREFIX_weights
-std::string initializer_text(const std::vector<Weight>& weights, const std::string& prefix);  // PREFIX_trained
+// The type PREFIX_weights, or another name for arrays of another kind.
+std::string struct_text(const std::vector<Weight>& arrays, const std::string& prefix, const char* type = "weights");
+// The constant PREFIX_trained of that type.
+std::string initializer_text(const std::vector<Weight>& arrays, const std::string& prefix, const char* type = "weights",
+                             const char* constant = "trained");
 
 // The file: a head (magic, byte order, version, hashes of the layout and of the contents), then the arrays, packed.
 std::string file_bytes(const std::vector<Weight>& weights);
