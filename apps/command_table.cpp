@@ -229,6 +229,12 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
                                  fmt::format("{} [{}]", fmt::join(optimizer_names(), ", "), d.optimizer))
                      ->type_name("NAME")] = {optimizer_names().begin(), optimizer_names().end()};
   if (!row.paper_doc.empty()) command.add_flag("--paper", o.wishes.paper, row.paper_doc);
+  if (!row.l2_doc.empty()) command.add_option("--l2", o.wishes.l2, row.l2_doc)->type_name("NUMBER");
+  if (!row.sizes.empty())
+    parsed.choices[command
+                       .add_option("--size", o.wishes.size,
+                                   fmt::format("Of the model: {} [{}]", listed(row.sizes), row.sizes[0]))
+                       ->type_name("NAME")] = row.sizes;
   if (!row.data.empty()) add_data_setting(command, parsed);
   add_setting(command, parsed, "seed", "N", kSeedDoc);
   add_device_settings(command, parsed);
@@ -285,6 +291,36 @@ void add_eval(CLI::App& app, Parsed& parsed) {
   command.add_flag("--quiet", o.quiet, "No text");
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return eval_command(o, s); }; });
+}
+
+void add_sample(CLI::App& app, Parsed& parsed) {
+  SampleOptions& o = parsed.sample;
+  CLI::App& command = add_command(app, "sample", "Writes text with a saved language model",
+                                  "  caravan sample names-mlp.safetensors\n"
+                                  "  caravan sample names-mlp.safetensors --prompt em --count 5 --seed 3\n"
+                                  "  caravan sample shakespeare-gpt.safetensors --prompt ROMEO: --temperature 0.8");
+  command.add_option("FILE", o.file, "A checkpoint of a language model that `caravan train --save` wrote")
+      ->check(kNotEmpty)
+      ->required();
+  command.add_option("--prompt", o.prompt, "What the text begins with")->type_name("TEXT");
+  command
+      .add_option("--temperature", o.temperature,
+                  "Below 1, likely tokens become likelier; 0 takes the likeliest always [1]")
+      ->type_name("NUMBER");
+  command.add_option("--top-k", o.top_k, "Only the so many likeliest tokens; 0: all [0]")->type_name("N");
+  command.add_option("--top-p", o.top_p, "Only the likeliest tokens that together have this probability [1]")
+      ->type_name("NUMBER");
+  command
+      .add_option("--repetition-penalty", o.repetition_penalty,
+                  "Above 1, tokens that the text has already become less likely [1]")
+      ->type_name("NUMBER");
+  command.add_option("--tokens", o.tokens, "At most so many tokens after the prompt [500, or to the end of a name]")
+      ->type_name("N");
+  command.add_option("--count", o.count, "How many texts [1, or 20 names]")->type_name("N");
+  add_setting(command, parsed, "seed", "N", "The same seed writes the same text [1]");
+  add_device_settings(command, parsed);
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return sample_command(o, s); }; });
 }
 
 void add_export(CLI::App& app, Parsed& parsed) {
@@ -434,6 +470,7 @@ void add_commands(CLI::App& app, Parsed& parsed) {
       "1: every setting with its source, and the passes with their times; 2: also step, rate and loss while training");
   add_train(app, parsed);
   add_eval(app, parsed);
+  add_sample(app, parsed);
   add_summary(app, parsed);
   add_inspect(app, parsed);
   add_profile(app, parsed);
@@ -451,7 +488,7 @@ void add_commands(CLI::App& app, Parsed& parsed) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
       {"Train and look", {"train", "eval", "summary", "inspect", "profile"}},
       {"The notation", {"einsum", "ops", "gradcheck", "parity"}},
-      {"Use a model", {"serve", "export", "new"}},
+      {"Use a model", {"sample", "serve", "export", "new"}},
       {"This machine", {"data", "cache", "doctor"}},
       {"Help", {"help", "completion", "man"}}};
   for (const auto& [group, names] : groups)

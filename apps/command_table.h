@@ -22,6 +22,7 @@ struct Parsed {
   SummaryOptions summary;
   TrainOptions train;
   EvalOptions eval;
+  SampleOptions sample;
   ExportOptions export_;
   NewOptions new_;
   ParityOptions parity;

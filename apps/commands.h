@@ -77,6 +77,16 @@ struct EvalOptions {
 };
 int eval_command(const EvalOptions& options, const Settings& settings);
 
+struct SampleOptions {
+  std::string file;
+  std::optional<std::string> prompt;  // none: the beginning of a text
+  double temperature = 1, top_p = 1, repetition_penalty = 1;
+  int64_t top_k = 0;
+  std::optional<int64_t> tokens, count;  // none: a whole name, 20 of them; 500 tokens of a text
+  bool json = false;
+};
+int sample_command(const SampleOptions& options, const Settings& settings);
+
 struct ExportOptions {
   std::string file, part, name;    // no part: the whole; no name: the C file's
   std::string c, header, weights;  // files; empty: none, and weights inside

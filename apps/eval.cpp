@@ -24,7 +24,8 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
                .cache = settings.cache(),
                .compiling = compile_notice(options.quiet)},
               {});
-  ctx.compile(observe(recipe.loss), {});  // so that the Context has the model's states
+  // So that the Context has the model's states.
+  ctx.compile(observe(recipe.evaluated.defined() ? recipe.evaluated : recipe.loss), {});
   load_checkpoint(file.states, file.path, ctx, {.allow_unexpected = true}, {});  // the moments of its optimiser
   const std::string nonfinite = nonfinite_state(ctx);
   std::optional<OutputFolder> plots;
@@ -43,6 +44,7 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
         {"recipe", file.recipe}, {"device", ctx.device()}, {"seed", file.request.seed}, {"steps", file.history.step}};
     if (!row.data.empty()) out["data"] = recipe.data, out["stand_in"] = recipe.stand_in;
     for (const auto& [name, value] : found.numbers) out[name] = value;
+    if (!found.samples.empty()) out["samples"] = found.samples;
     std::cout << json_line(out);
   } else if (!options.quiet) {
     const Screen screen = output_screen();

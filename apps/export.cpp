@@ -27,8 +27,9 @@ std::string name_of(const std::string& path) {
 std::string about(const ModelFile& file, const std::string& part) {
   std::string out =
       fmt::format("{} of the recipe {}, after {} steps of training", part, file.recipe, file.history.step);
+  const Measure& measure = find_recipe(file.recipe).measure;
   if (!file.history.accuracies.empty())
-    out += fmt::format("; accuracy on test images {:.2f} %", 100 * file.history.accuracies.back());
+    out += fmt::format("; {} on {} {}", measure.name, measure.on, measure.text(file.history.accuracies.back()));
   return out + ".";
 }
 

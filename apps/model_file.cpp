@@ -91,11 +91,14 @@ std::string model_content(const std::string& recipe, const ModelRun& run, const 
                   {"lr", fmt::format("{}", s.lr)},
                   {"optimizer", s.optimizer},
                   {"seed", std::to_string(s.seed)},
-                  {"paper", run.paper ? "1" : "0"},
+                  {"paper", run.wishes.paper ? "1" : "0"},
                   {"data", run.data},
                   {"data_sum", run.data_sum},
                   {"device", ctx.device()},
                   {"precision", ctx.device() == "interp" ? "f64" : "as declared"}};
+  if (run.wishes.l2) out.metadata["l2"] = fmt::format("{}", *run.wishes.l2);
+  if (run.wishes.size) out.metadata["size"] = *run.wishes.size;
+  if (!run.vocabulary.empty()) out.metadata["vocabulary"] = run.vocabulary;
   out.metadata[kSum] = data::sha256(data::safetensors_content(out));
   return data::safetensors_content(out);
 }
@@ -125,6 +128,9 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
                   .paper = in.text("paper") == "1"},
                  in.number<uint64_t>("seed"),
                  places};
+  if (in.says("l2")) out.request.wishes.l2 = in.number<double>("l2");
+  if (in.says("size")) out.request.wishes.size = in.text("size");
+  if (in.says("vocabulary")) out.request.vocabulary = in.text("vocabulary");
   out.data = in.text("data");
   out.data_sum = in.text("data_sum");
   if (in.says("device")) out.device = in.text("device");

@@ -30,8 +30,9 @@ struct History {
 struct ModelRun {
   Schedule schedule;
   History history;
-  bool paper = false;
+  Wishes wishes{};             // those that are no part of the schedule are written
   std::string data, data_sum;  // where the points came from, and the recipe's checksum of them
+  std::string vocabulary{};    // of a language model; empty: it is none
   bool as_declared = false;    // states are written in their declared precision, not in the device's, if it is wider
 };
 

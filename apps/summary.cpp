@@ -61,11 +61,12 @@ std::string text_of(const Part& part, const std::vector<LayerRow>& rows, const S
   return out + fmt::format("  {:<16} {:<16} {:>12}\n", "in all", "", plot::grouped(total));
 }
 
-std::string about(const ModelFile& file) {
+std::string about(const ModelFile& file, const Measure& measure) {
   std::string out =
       fmt::format("{} of {}", counted(file.history.step, "step", "steps"), plot::grouped(*file.request.wishes.steps));
   out += fmt::format(", loss {}", figure(file.history.loss()));
-  if (!file.history.accuracies.empty()) out += fmt::format(", accuracy {}", percent(file.history.accuracies.back()));
+  if (!file.history.accuracies.empty())
+    out += fmt::format(", {} {}", measure.name, measure.text(file.history.accuracies.back()));
   if (!file.device.empty()) out += ", on " + printable(file.device);
   return file.data.empty() ? out : out + ", trained on " + printable(file.data);
 }
@@ -98,7 +99,7 @@ int summary_command(const SummaryOptions& options, const Settings& settings) {
   }
   const Screen screen = output_screen();
   std::cout << wrapped(screen.styled(Style::strong, row.name) + ": " + row.doc, screen.width) << "\n";
-  if (file) std::cout << '\n' << screen.fact("saved", about(*file));
+  if (file) std::cout << '\n' << screen.fact("saved", about(*file, row.measure));
   for (const Part& part : parts) std::cout << '\n' << text_of(part, rows_of(part), screen);
   return kDone;
 }

@@ -97,7 +97,6 @@ void add_digit_findings(Recipe& recipe, const data::Digits& digits, const Model&
   recipe.data_sum = checksum(digits);
   recipe.stand_in = digits.drawn || (!digits.chosen && recipe.data_sum != kMnist);
   const Model model = [probabilities](const Tensor& images) { return probabilities(pixels(images)); };
-  recipe.measure = {"accuracy", "test images", "epoch_accuracies"};
   const data::LabelledImages test = digits.test;
   recipe.evaluate = [=](Context& ctx) {
     const auto predictor = std::make_shared<Predictor>(ctx, model, test.images, test.labels);

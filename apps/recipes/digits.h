@@ -21,7 +21,7 @@ struct DigitBatches {
 };
 DigitBatches digit_batches(const Request& request, Defaults defaults, bool shuffled = true);
 
-// Fills in data, measure and evaluation of a recipe whose model gives `probabilities`; `more` adds its own findings.
+// Fills in data and evaluation of a recipe whose model gives `probabilities`; `more` adds its own findings.
 using MoreFindings = std::function<void(Findings&, const Predictions&, Context&)>;
 void add_digit_findings(Recipe& recipe, const data::Digits& digits, const Model& probabilities,
                         const MoreFindings& more = nullptr);

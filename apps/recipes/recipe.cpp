@@ -4,18 +4,60 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 
 #include "apps/figures.h"
+#include "apps/recipes/language.h"
+#include "apps/recipes/made_text.h"
 #include "apps/unknown_name.h"
 #include "caravan/base/error.h"
 #include "caravan/data/digits.h"
 
 namespace caravan::app {
 
+namespace {
+
+const Measure kAccuracy{"accuracy", "test images", "epoch_accuracies"};
+const Measure kDevNll{"NLL", "dev names", "epoch_nlls", false};
+const Measure kValidationNll{"NLL", "validation text", "epoch_nlls", false};
+
+// What all recipes of language models have.
+RecipeRow of_text(RecipeRow row) {
+  if (row.lr_doc.empty())
+    row.lr_doc = "Largest learning rate; it rises in the first fiftieth of the steps and falls along a cosine to 0";
+  row.defaults.completed = true;
+  row.next = "sample";
+  return row;
+}
+
+template <MakeTextModel kMake>
+RecipeRow of_names(RecipeRow row) {
+  row = of_text(std::move(row));
+  row.data = "names";
+  row.measure = kDevNll;
+  row.make = [](const Request& request) { return names_recipe(kMake, request); };
+  row.parts = [](const Request& request) { return names_parts(kMake, request); };
+  row.language = [](const Request& request) { return names_language(kMake, request); };
+  return row;
+}
+
+template <MakeTextModel kMake>
+RecipeRow of_shakespeare(RecipeRow row) {
+  row = of_text(std::move(row));
+  row.data = "tinyshakespeare";
+  row.measure = kValidationNll;
+  row.make = [](const Request& request) { return text_recipe(kMake, request); };
+  row.parts = [](const Request& request) { return text_parts(kMake, request); };
+  row.language = [](const Request& request) { return text_language(kMake, request); };
+  return row;
+}
+
+}  // namespace
+
 std::span<const RecipeRow> recipe_rows() {
   const char* falls = "Learning rate of the first step; it falls evenly to 0";
-  static const std::array<RecipeRow, 8> kRows = {{
+  static const std::vector<RecipeRow> kRows = {
       {.name = "linear",
        .doc = "A line y = x w + b through noisy points: the graph, its backward pass, and w and b recovered.",
        .defaults = {.points = 100, .batch = 4, .epochs = 20, .lr = 0.1, .by_epoch = true},
@@ -53,6 +95,7 @@ std::span<const RecipeRow> recipe_rows() {
            {.points = 60'000, .batch = 1, .epochs = 5, .lr = 0.01, .completed = true, .words = {"image", "images"}},
        .lr_doc = falls,
        .data = "mnist",
+       .measure = kAccuracy,
        .paper_doc =
            "The run of the Camelax paper: rate 1e-4, in the order of the file, with its accuracies beside ours",
        .next = "serve",
@@ -69,6 +112,7 @@ std::span<const RecipeRow> recipe_rows() {
                     .words = {"image", "images"}},
        .lr_doc = falls,
        .data = "mnist",
+       .measure = kAccuracy,
        .next = "serve",
        .make = mnist_conv_recipe,
        .parts = mnist_conv_parts},
@@ -84,10 +128,63 @@ std::span<const RecipeRow> recipe_rows() {
                     .words = {"image", "images"}},
        .lr_doc = falls,
        .data = "mnist",
+       .measure = kAccuracy,
        .next = "serve",
        .make = mnist_autoencoder_recipe,
        .parts = mnist_autoencoder_parts},
-  }};
+      of_names<names_bigram>(
+          {.name = "names-bigram",
+           .doc = "Names, letter by letter: the next letter from the last one alone, beside the counts of pairs.",
+           .defaults = {.points = 182'000, .batch = 1000, .epochs = 11, .lr = 10, .words = {"letter", "letters"}},
+           .lr_doc = "Learning rate",
+           .l2_doc = "Adds this number times the mean square of the table to the loss [0]"}),
+      of_names<names_mlp>({.name = "names-mlp",
+                           .doc = "Names, letter by letter: the next letter from the last three by a hidden layer.",
+                           .defaults = {.points = 182'000,
+                                        .batch = 256,
+                                        .epochs = 16,
+                                        .lr = 5e-3,
+                                        .optimizer = "adamw",
+                                        .weight_decay = 0.01,
+                                        .words = {"letter", "letters"}}}),
+      of_names<names_mlp_bn>({.name = "names-mlp-bn",
+                              .doc = "The same with batch norm before the tanh.",
+                              .defaults = {.points = 182'000,
+                                           .batch = 256,
+                                           .epochs = 16,
+                                           .lr = 5e-3,
+                                           .optimizer = "adamw",
+                                           .weight_decay = 0.01,
+                                           .words = {"letter", "letters"}}}),
+      of_names<names_wavenet>({.name = "names-wavenet",
+                               .doc = "Names: the next letter from the last eight, fused two by two in three levels.",
+                               .defaults = {.points = 182'000,
+                                            .batch = 256,
+                                            .epochs = 16,
+                                            .lr = 3e-3,
+                                            .optimizer = "adamw",
+                                            .weight_decay = 0.1,
+                                            .words = {"letter", "letters"}}}),
+      of_names<names_transformer>({.name = "names-transformer",
+                                   .doc = "Names: the next letter from all before it by a GPT of four layers.",
+                                   .defaults = {.points = 25'626,
+                                                .batch = 128,
+                                                .epochs = 20,
+                                                .lr = 2e-3,
+                                                .optimizer = "adamw",
+                                                .weight_decay = 0.1,
+                                                .words = {"name", "names"}}}),
+      of_shakespeare<shakespeare_gpt>({.name = "shakespeare-gpt",
+                                       .doc = "Verses, character by character, by a GPT; --size large is nanoGPT's.",
+                                       .defaults = {.points = 15'685,
+                                                    .batch = 32,
+                                                    .epochs = 5,
+                                                    .lr = 2e-3,
+                                                    .optimizer = "adamw",
+                                                    .weight_decay = 0.1,
+                                                    .words = {"window", "windows"}},
+                                       .sizes = {"small", "large"}}),
+  };
   return kRows;
 }
 
@@ -133,6 +230,11 @@ Schedule schedule(const Request& request, const Defaults& defaults) {
 }
 
 std::string Measure::text(double value) const { return in_percent ? percent(value) : figure(value); }
+std::string Measure::file() const {
+  std::string out = name;
+  for (char& c : out) c = char(std::tolower(c));
+  return out + ".svg";
+}
 
 std::span<const std::string> optimizer_names() {
   static const std::array<std::string, 7> kNames = {"sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "lion"};
@@ -153,14 +255,19 @@ Optimizer chosen_optimizer(const Schedule& schedule, const Tensor& lr) {
 }
 
 std::string stand_in_message(const RecipeRow& row, const Recipe& recipe) {
-  if (recipe.data != data::kDrawn)
+  if (!is_made(recipe.data))
     return fmt::format(
         "caravan: warning: {1} has other data than {0} (the checksums differ), and it is trained on all the same; move "
         "the folder away, or give it with --data if it is meant.\n",
         row.data, recipe.data);
-  return fmt::format("caravan: {0} is not here, so {1} stand in for it; `caravan data get {0}` fetches it.\n", row.data,
-                     recipe.data);
+  const data::Dataset& set = data::dataset(row.data);
+  const std::string how = set.package.packager == data::Packager::none
+                              ? data::advice(set, data::data_cache())
+                              : fmt::format("`caravan data get {}` fetches it", row.data);
+  return fmt::format("caravan: {} is not here, so {} stand in for it; {}.\n", row.data, recipe.data, how);
 }
+
+bool is_made(const std::string& data) { return data == data::kDrawn || data == kMadeNames || data == kMadeText; }
 
 Context interpreted(const Context& ctx) {
   Context out({.seed = ctx.seed(), .device = "interp"});

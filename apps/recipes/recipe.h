@@ -13,8 +13,13 @@
 
 #include "apps/terminal.h"
 #include "caravan/data/places.h"
+#include "caravan/data/tokenizer.h"
 #include "caravan/runtime/context.h"
 #include "caravan/train/optimizer.h"
+
+namespace caravan {
+class Generator;
+}
 
 namespace caravan::app {
 
@@ -23,13 +28,16 @@ struct Wishes {
   std::optional<int64_t> epochs{}, steps{}, batch{};
   std::optional<double> lr{};
   std::optional<std::string> optimizer{};
-  bool paper = false;  // the published set-up, where there is one
+  bool paper = false;                 // the published set-up, where there is one
+  std::optional<double> l2{};         // the weight of a regulariser, where there is one
+  std::optional<std::string> size{};  // of the model, where there are several
 };
 
 struct Request {
   Wishes wishes;
   uint64_t seed = 0;
-  data::Places places;  // where data may be
+  data::Places places;       // where data may be
+  std::string vocabulary{};  // of a saved language model, as Tokenizer::text() gives it; empty: that of the data
 };
 
 struct Schedule {
@@ -68,6 +76,7 @@ struct Picture {
 // What a trained model can do.
 struct Findings {
   std::map<std::string, double> numbers{};           // for --json
+  std::vector<std::string> samples{};                // texts that a language model has written
   std::string result{};                              // in a few words: "97.12 % of 10,000 test images are right"
   std::function<std::string(const Screen&)> text{};  // for a reader: tables, predictions beside the truth
   std::function<std::vector<Picture>()> pictures{};  // drawn when asked for
@@ -80,6 +89,7 @@ struct Measure {
   std::string each{};      // the values after each epoch, in the JSON: "epoch_accuracies"
   bool in_percent = true;  // it is a part of all, from 0 to 1
   std::string text(double value) const;
+  std::string file() const;  // of its curve: "accuracy.svg"
 };
 
 // A trained model on one Context, to be looked at. It is made once for a run, and what it compiles it compiles once.
@@ -93,15 +103,16 @@ struct Recipe {
   Tensor loss;      // the mean over a batch
   Program program;  // one training step, which observes the loss
   Index batch, step;
-  Tensor lr;               // of `step`
-  std::string model{};     // in a few words: "2-16-16-1 ReLU"
-  std::string data{};      // where the points come from; empty: made for this run
-  std::string data_sum{};  // a checksum of them, by which a run that goes on knows them again
-  bool stand_in = false;   // they are not what the recipe is meant for
+  Tensor lr;                 // of `step`
+  std::string model{};       // in a few words: "2-16-16-1 ReLU"
+  std::string data{};        // where the points come from; empty: made for this run
+  std::string data_sum{};    // a checksum of them, by which a run that goes on knows them again
+  bool stand_in = false;     // they are not what the recipe is meant for
+  std::string vocabulary{};  // of a language model, for its checkpoints; empty: it is none
 
   std::function<void(std::ostream&, Context&, const Screen&)> before{};  // the first step
   std::function<Evaluation(Context&)> evaluate{};
-  Measure measure{};
+  Tensor evaluated{};                              // has all states that evaluate() reads; undefined: the loss has them
   std::vector<std::optional<double>> published{};  // the measure after each epoch elsewhere
 
   IndexValues at(int64_t s) const { return {{batch, s % schedule.steps_per_epoch()}, {step, s}}; }
@@ -119,20 +130,36 @@ struct Part {
   bool probabilities = false;                                   // the answer is one for each class
 };
 
+// A language model without its data: all that is needed to write text.
+struct Language {
+  data::Tokenizer tokenizer;
+  std::string prompt{};          // where none is given
+  data::Ids first{};             // what the model sees before every prompt
+  std::optional<int32_t> end{};  // what ends a text; none: a text goes on
+  int64_t longest = 0;           // prompt, in tokens; 0: any, because the model sees its last tokens alone
+  Tensor called{};               // the model, called once, so that a Context has its states
+  std::function<Generator(const Context&)> generator{};  // reads the states of that Context
+};
+
 struct RecipeRow {
   std::string name, doc;
   Defaults defaults;
-  std::string lr_doc;       // what the rate means
-  std::string data{};       // the data set it needs; empty: none
-  std::string paper_doc{};  // empty: there is no published set-up
-  std::string next{};       // a command that takes the saved model, beside eval: "serve"
+  std::string lr_doc{};              // what the rate means
+  std::string data{};                // the data set it needs; empty: none
+  Measure measure{};                 // without a name: there is none
+  std::string paper_doc{};           // empty: there is no published set-up
+  std::string l2_doc{};              // empty: there is no regulariser
+  std::vector<std::string> sizes{};  // that the model may have, the first where none is wished; empty: it has one
+  std::string next{};                // a command that takes the saved model, beside eval: "serve"
   Recipe (*make)(const Request& request) = nullptr;
   std::vector<Part> (*parts)(const Request& request) = nullptr;  // the whole model first
+  Language (*language)(const Request& request) = nullptr;        // null: it is no language model
 };
 std::span<const RecipeRow> recipe_rows();
 const RecipeRow& find_recipe(const std::string& name);  // ConfigError naming those there are
 
 std::string stand_in_message(const RecipeRow& row, const Recipe& recipe);  // a line that says how to have the real data
+bool is_made(const std::string& data);  // whether that source of points is a program of ours, not a folder
 
 Context interpreted(const Context& ctx);  // the same states, where looking needs no compilation
 

@@ -88,7 +88,7 @@ bool train(const Wanted& wanted, const std::stop_token& stop) {
     history.step += some;
   }
   history.last_loss = step.read(recipe.loss).item();
-  write_model(wanted.kept, kRecipe, {schedule, history, false, recipe.data, recipe.data_sum}, ctx);
+  write_model(wanted.kept, kRecipe, {schedule, history, {}, recipe.data, recipe.data_sum}, ctx);
   return true;
 }
 

@@ -9,7 +9,6 @@
 #include "apps/stages.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
-#include "caravan/data/digits.h"
 #include "caravan/runtime/devices.h"
 #include "caravan/train/checkpoint.h"
 
@@ -30,6 +29,8 @@ void check_resumed(const TrainOptions& options, const Settings& settings, const 
   if (wishes.batch && wishes.batch != kept.batch) refuse("--batch", *kept.batch);
   if (wishes.lr && wishes.lr != kept.lr) refuse("--lr", *kept.lr);
   if (wishes.optimizer && wishes.optimizer != kept.optimizer) refuse("--optimizer", printable(*kept.optimizer));
+  if (wishes.l2 && wishes.l2 != kept.l2) refuse("--l2", kept.l2.value_or(0));
+  if (wishes.size && wishes.size != kept.size) refuse("--size", printable(kept.size.value_or("")));
   if (wishes.paper && !kept.paper) throw ConfigError(fmt::format("{} was not begun with --paper.", file.path));
   const Setting& seed = settings.all().at("seed");
   if (seed.source == "command line" && settings.seed() != file.request.seed) refuse("--seed", file.request.seed);
@@ -37,12 +38,16 @@ void check_resumed(const TrainOptions& options, const Settings& settings, const 
 
 Start start_of(const TrainOptions& options, const Settings& settings) {
   const data::Places places = settings.data();
-  if (options.resume.empty()) return {{options.wishes, settings.seed(), places}, {}, {}};
+  if (options.resume.empty()) {
+    Start out{{options.wishes, settings.seed(), places, {}}, {}, {}};
+    const std::vector<std::string>& sizes = find_recipe(options.recipe).sizes;
+    if (!sizes.empty() && !options.wishes.size) out.request.wishes.size = sizes[0];
+    return out;
+  }
   ModelFile file = read_model(options.resume, places);
   check_resumed(options, settings, file);
   Request request = file.request;
-  if (file.data == data::kDrawn && places.given.empty())
-    request.places.usual.clear();  // though there may be others now
+  if (is_made(file.data) && places.given.empty()) request.places.usual.clear();  // though there may be others now
   if (options.wishes.epochs) request.wishes.steps.reset(), request.wishes.epochs = options.wishes.epochs;
   if (options.wishes.steps) request.wishes.steps = options.wishes.steps;
   const History history = file.history;
@@ -137,7 +142,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
 }
 
 Keeper keeper_of(const Prepared& p) {
-  ModelRun run{p.recipe.schedule, {}, p.start.request.wishes.paper, p.recipe.data, p.recipe.data_sum};
+  ModelRun run{p.recipe.schedule, {}, p.start.request.wishes, p.recipe.data, p.recipe.data_sum, p.recipe.vocabulary};
   std::optional<int64_t> on_disk;
   if (const auto& file = p.start.file) {
     run.as_declared = is_as_declared(file->states, p.ctx);
@@ -153,7 +158,7 @@ Outputs open_outputs(const Prepared& p, const Keeper& keeper) {
     throw ConfigError(fmt::format("--save `{}` is not a file that can be replaced.", options.save));
   const Schedule& s = p.recipe.schedule;
   const int64_t left = s.steps - p.start.history.step;
-  keeper.try_out(p.start.history, left / s.report + (p.recipe.measure.name.empty() ? 0 : left / s.steps_per_epoch()));
+  keeper.try_out(p.start.history, left / s.report + (p.row.measure.name.empty() ? 0 : left / s.steps_per_epoch()));
   Outputs out;
   if (!options.plot.empty()) out.plots.emplace(options.plot, "--plot");
   if (!options.trace.empty()) out.trace.emplace(options.trace, "--trace");

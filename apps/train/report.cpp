@@ -21,8 +21,9 @@ namespace {
 using End = Training::End;
 
 // The losses of a run over its steps or epochs, with the measure where there is one.
-plot::Curve loss_curve(const Recipe& recipe, const History& history, plot::Axis axis) {
-  const Schedule& s = recipe.schedule;
+plot::Curve loss_curve(const Prepared& p, const History& history, plot::Axis axis) {
+  const Schedule& s = p.recipe.schedule;
+  const Measure& measure = p.row.measure;
   const bool by_epoch = s.by_epoch();
   plot::Curve out{.title = axis == plot::Axis::linear ? "Loss" : "Loss, logarithmic",
                   .x_label = by_epoch ? "epoch" : "step",
@@ -34,18 +35,17 @@ plot::Curve loss_curve(const Recipe& recipe, const History& history, plot::Axis 
   if (history.accuracies.size() < 2) return out;  // one point is no curve
   for (size_t i = 0; i < history.accuracies.size(); ++i)
     out.beside.points.push_back({double(i + 1) * double(by_epoch ? 1 : s.steps_per_epoch()),
-                                 (recipe.measure.in_percent ? 100 : 1) * history.accuracies[i]});
-  out.beside.name = recipe.measure.name + (recipe.measure.in_percent ? ", %" : "");
+                                 (measure.in_percent ? 100 : 1) * history.accuracies[i]});
+  out.beside.name = measure.name + (measure.in_percent ? ", %" : "");
   return out;
 }
 
-plot::Curve measure_curve(const Recipe& recipe, const History& history) {
-  plot::Curve out{.title = fmt::format("{} on the {}", recipe.measure.name, recipe.measure.on),
-                  .x_label = "epoch",
-                  .values = history.accuracies};
+plot::Curve measure_curve(const Measure& measure, const History& history) {
+  plot::Curve out{
+      .title = fmt::format("{} on the {}", measure.name, measure.on), .x_label = "epoch", .values = history.accuracies};
   out.title[0] = char(std::toupper(out.title[0]));
-  if (recipe.measure.in_percent) out.title += ", %";
-  for (double& value : out.values) value *= recipe.measure.in_percent ? 100 : 1;
+  if (measure.in_percent) out.title += ", %";
+  for (double& value : out.values) value *= measure.in_percent ? 100 : 1;
   return out;
 }
 
@@ -78,8 +78,8 @@ nlohmann::ordered_json curve_json(const Recipe& recipe, const History& history) 
   return out;
 }
 
-void show_curve(const Recipe& recipe, const History& history, const Screen& screen) {
-  plot::Curve curve = loss_curve(recipe, history, plot::Axis::logarithmic);
+void show_curve(const Prepared& p, const History& history, const Screen& screen) {
+  plot::Curve curve = loss_curve(p, history, plot::Axis::logarithmic);
   const std::vector<double>& losses = curve.values;
   curve.title = "Loss on a logarithmic scale";
   if (std::any_of(losses.begin(), losses.end(), [](double loss) { return loss == 0; })) curve.title += ", ○ is 0";
@@ -91,12 +91,13 @@ void show_curve(const Recipe& recipe, const History& history, const Screen& scre
 }
 
 // The names of what was written.
-std::vector<std::string> write_plots(const OutputFolder& folder, const Recipe& recipe, const History& history,
+std::vector<std::string> write_plots(const OutputFolder& folder, const Prepared& p, const History& history,
                                      const Findings& found) {
-  std::vector<Picture> pictures = {{"learning_rate.svg", plot::svg(rate_curve(recipe, history))},
-                                   {"loss.svg", plot::svg(loss_curve(recipe, history, plot::Axis::linear))},
-                                   {"log_loss.svg", plot::svg(loss_curve(recipe, history, plot::Axis::logarithmic))}};
-  if (!history.accuracies.empty()) pictures.push_back({"accuracy.svg", plot::svg(measure_curve(recipe, history))});
+  std::vector<Picture> pictures = {{"learning_rate.svg", plot::svg(rate_curve(p.recipe, history))},
+                                   {"loss.svg", plot::svg(loss_curve(p, history, plot::Axis::linear))},
+                                   {"log_loss.svg", plot::svg(loss_curve(p, history, plot::Axis::logarithmic))}};
+  const Measure& measure = p.row.measure;
+  if (!history.accuracies.empty()) pictures.push_back({measure.file(), plot::svg(measure_curve(measure, history))});
   std::vector<std::string> names;
   auto write = [&](const Picture& picture) {
     folder.write(picture.file, picture.content);
@@ -133,8 +134,9 @@ nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Find
   out["lr"] = schedule.lr;
   out["optimizer"] = schedule.optimizer;
   if (!p.row.data.empty()) out["data"] = p.recipe.data, out["stand_in"] = p.recipe.stand_in;
-  if (!history.accuracies.empty()) out[p.recipe.measure.each] = history.accuracies;
+  if (!history.accuracies.empty()) out[p.row.measure.each] = history.accuracies;
   for (const auto& [name, value] : found.numbers) out[name] = value;
+  if (!found.samples.empty()) out["samples"] = found.samples;
   out["curve"] = curve_json(p.recipe, history);
   return out;
 }
@@ -205,12 +207,12 @@ int report(const Prepared& p, const Evaluation& evaluation, const Outputs& outpu
     attempt([&] { found = evaluation.findings(); });
     std::vector<std::string> pictures;
     if (shown) {
-      attempt([&] { show_curve(p.recipe, ended.history, screen); });
+      attempt([&] { show_curve(p, ended.history, screen); });
       attempt([&] {
         if (found.text) std::cout << '\n' << found.text(screen);
       });
     }
-    if (outputs.plots) attempt([&] { pictures = write_plots(*outputs.plots, p.recipe, ended.history, found); });
+    if (outputs.plots) attempt([&] { pictures = write_plots(*outputs.plots, p, ended.history, found); });
     if (outputs.trace)
       attempt([&] {
         Context ctx = p.ctx;

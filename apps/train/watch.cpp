@@ -47,7 +47,9 @@ std::string plan_text(const Prepared& p) {
   std::string out = counted(s.steps, "step", "steps");
   if (s.steps % s.steps_per_epoch() == 0)
     out += fmt::format(" ({})", counted(s.steps / s.steps_per_epoch(), "epoch", "epochs"));
-  out += fmt::format(" of {}, {}, rate {}", counted(s.batch, words.one, words.many), s.optimizer, figure(first));
+  out += fmt::format(" of {}, {}, rate ", counted(s.batch, words.one, words.many), s.optimizer);
+  if (first < 0.9 * s.lr && last < 0.9 * s.lr) return out + fmt::format("rising to {}, then falling", figure(s.lr));
+  out += figure(first);
   return last == first ? out : out + fmt::format(" falling to {}", figure(last < first / 1000 ? 0 : last));
 }
 
@@ -105,7 +107,7 @@ void Watch::after_epoch() {
   if (run_.options.quiet || run_.options.json) return;
   progress_.clear();
   const std::vector<double>& all = training_.history.accuracies;
-  std::cout << epoch_line(run_.recipe, all, all.size() - 1) << std::endl;
+  std::cout << epoch_line(run_.row.measure, run_.recipe, all, all.size() - 1) << std::endl;
 }
 
 void Watch::after_report() {
@@ -127,7 +129,7 @@ std::vector<std::string> Watch::notes() const {
                              : fmt::format("step {} of {}", plot::grouped(history.step), plot::grouped(s.steps));
   std::vector<std::string> out = {redraws() ? loss + " " + plot::sparkline(history.reports, 8) : at + ": " + loss};
   if (!history.accuracies.empty())
-    out.push_back(fmt::format("{} {}", run_.recipe.measure.name, run_.recipe.measure.text(history.accuracies.back())));
+    out.push_back(fmt::format("{} {}", run_.row.measure.name, run_.row.measure.text(history.accuracies.back())));
   const auto done = double(history.step - run_.start.history.step);
   if (training_.seconds > 0) {
     const double left = training_.seconds / done * double(run_.until - history.step);
@@ -138,10 +140,9 @@ std::vector<std::string> Watch::notes() const {
   return out;
 }
 
-std::string epoch_line(const Recipe& recipe, const std::vector<double>& accuracies, size_t epoch) {
-  const Measure& measure = recipe.measure;
+std::string epoch_line(const Measure& measure, const Recipe& recipe, const std::vector<double>& values, size_t epoch) {
   std::string out =
-      fmt::format("epoch {}: {} {} on the {}", epoch + 1, measure.name, measure.text(accuracies[epoch]), measure.on);
+      fmt::format("epoch {}: {} {} on the {}", epoch + 1, measure.name, measure.text(values[epoch]), measure.on);
   if (epoch < recipe.published.size())
     out += recipe.published[epoch] ? fmt::format("; the paper has {}", measure.text(*recipe.published[epoch]))
                                    : "; the paper does not say";

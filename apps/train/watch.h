@@ -40,6 +40,6 @@ class Watch {
 };
 
 // "epoch 3: accuracy 97.12 % on the test images; the paper has 91.00 %"
-std::string epoch_line(const Recipe& recipe, const std::vector<double>& accuracies, size_t epoch);
+std::string epoch_line(const Measure& measure, const Recipe& recipe, const std::vector<double>& values, size_t epoch);
 
 }  // namespace caravan::app

@@ -1,0 +1,290 @@
+#include "apps/recipes/language.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "apps/figures.h"
+#include "apps/recipes/text_data.h"
+#include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
+#include "caravan/base/printable.h"
+#include "caravan/base/random.h"
+#include "caravan/generate/generator.h"
+#include "caravan/tensor/functions.h"
+
+namespace caravan::app {
+
+namespace {
+
+constexpr int64_t kSamples = 20, kSampleTokens = 30;  // of names
+constexpr int64_t kVerseTokens = 500;                 // of one sample of a text
+
+// A random position below n for each example of a step.
+Tensor drawn(int64_t n, int64_t batch, const Index& step) {
+  Tensor at = floor(uniform("examples", {.batch = {batch}, .step = step}) * tunable(double(n), "examples"));
+  return cast(min(at, tunable(double(n - 1), "last")), DType::i32);
+}
+
+// `n, ..|` as a table `n -> ..`, from which `gather` takes examples. Memory has the outputs first.
+Array table_of(const Array& examples) {
+  const std::vector<int64_t> sizes = examples.shape().sizes();
+  const int64_t n = sizes[0], each = examples.size() / n;
+  std::vector<int32_t> ids(size_t(examples.size()));
+  examples.copy_to(std::span(ids));
+  std::vector<int32_t> turned(ids.size());
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t t = 0; t < each; ++t) turned[size_t(t * n + i)] = ids[size_t(i * each + t)];
+  if (sizes.size() == 1) return Array({.input = {n}}, turned);
+  return Array({.input = {n}, .output = {each}}, turned);
+}
+
+struct Drawn {
+  Tensor inputs, targets;
+};
+// Examples of a step, each drawn from all.
+Drawn drawn_examples(const data::Sequences& all, int64_t batch, const Index& step) {
+  const Tensor at = drawn(all.targets.shape().sizes()[0], batch, step);
+  const Tensor inputs = einsum("b | t => b, t |", gather(table_of(all.inputs), at)),
+               found = gather(table_of(all.targets), at);
+  return {inputs, all.targets.shape().rank() == 1 ? found : einsum("b | t => b, t |", found)};
+}
+// Windows of a text that begin anywhere.
+Drawn drawn_windows(const Array& text, int64_t length, int64_t batch, const Index& step) {
+  const Tensor first = drawn(text.size() - length, batch, step);
+  const Tensor at =
+      einsum("b | => b, t |", first, {{"t", length}}) + einsum("t => t |", cast(iota(length), DType::i32));
+  return {gather(text, at), gather(text, at + 1)};
+}
+
+// The mean loss of a character on each part of the data. All parts are one array of batches, so that one program is
+// compiled; what fills up the last batch of a part does not count.
+class NllMeter {
+ public:
+  NllMeter(const Context& ctx, const TextModel& model, const std::vector<TextPart>& parts) : ctx_(ctx), model_(model) {
+    const int64_t length = model.context, targets = model.window ? 1 : length;
+    const int64_t rows = std::clamp<int64_t>(8192 / length, 16, 1024);
+    for (const TextPart& part : parts) {
+      const data::Sequences& s = part.examples;
+      const int64_t n = s.targets.shape().sizes()[0], batches = (n + rows - 1) / rows;
+      Range range{int64_t(targets_.size()) / (rows * targets), batches, 0};
+      append(inputs_, s.inputs, batches * rows * length, 0);
+      append(targets_, s.targets, batches * rows * targets, data::kNoTarget);
+      for (int64_t i = 0; i < s.targets.size(); ++i) range.characters += s.targets.at(i) != data::kNoTarget;
+      ranges_.push_back(range);
+    }
+    rows_ = rows;
+  }
+
+  double operator()(size_t part) {
+    if (!routine_) compile();
+    const Range& range = ranges_[part];
+    double sum = 0;
+    for (int64_t b = 0; b < range.batches; ++b) {
+      routine_->run({{*batch_, range.first + b}}, {});
+      sum += routine_->read(sum_, {}).item();
+    }
+    return sum / double(range.characters);
+  }
+
+ private:
+  struct Range {
+    int64_t first, batches, characters;
+  };
+  static void append(std::vector<int32_t>& to, const Array& from, int64_t count, int32_t filler) {
+    const size_t begin = to.size();
+    to.resize(begin + size_t(count), filler);
+    from.copy_to(std::span(to).subspan(begin, size_t(from.size())));
+  }
+  void compile() {
+    const int64_t length = model_.context, all = int64_t(inputs_.size()) / (rows_ * length);
+    batch_.emplace("judged_batch", all);
+    const Array inputs({.batch = {all, rows_, length}}, inputs_);
+    const Array targets =
+        model_.window ? Array({.batch = {all, rows_}}, targets_) : Array({.batch = {all, rows_, length}}, targets_);
+    sum_ = nn::cross_entropy(model_.logits(inputs[*batch_], {}), targets[*batch_],
+                             {.reduction = nn::Reduction::sum, .ignore = data::kNoTarget});
+    routine_ = ctx_.compile(observe(sum_), {});
+  }
+
+  Context ctx_;
+  TextModel model_;
+  int64_t rows_ = 0;
+  std::vector<int32_t> inputs_, targets_;
+  std::vector<Range> ranges_;
+  std::optional<Index> batch_;
+  Tensor sum_{};
+  std::optional<Routine> routine_;
+};
+
+std::string samples_text(const std::vector<std::string>& samples, const Language& language, const Screen& screen) {
+  if (!language.end) return "A sample:\n" + printable_lines(samples[0]) + '\n';
+  std::vector<std::string> shown;
+  for (const std::string& one : samples) shown.push_back(printable(one));
+  return fmt::format("Samples:\n{}\n", wrapped(fmt::format("{}", fmt::join(shown, " ")), screen.width));
+}
+
+Findings findings(const TextModel& model, const TextData& data, const Language& language, NllMeter& nll, Context& ctx,
+                  uint64_t seed) {
+  Findings found;
+  std::string table = "NLL per character\n";
+  for (size_t i = 0; i < data.parts.size(); ++i) {
+    const double value = nll(i);
+    const std::string& name = data.parts[i].name;
+    found.numbers[name + "_nll"] = value;
+    table += fmt::format("  {:<10} {}\n", name, figure(value));
+    if (i == 1) found.result = fmt::format("NLL {} per character on the {} part", figure(value), name);
+  }
+  Generator generator = language.generator(ctx);
+  for (int64_t i = 0; i < (language.end ? kSamples : 1); ++i)
+    found.samples.push_back(sample(language, generator,
+                                   {.prompt = language.prompt,
+                                    .tokens = language.end ? kSampleTokens : kVerseTokens,
+                                    .seed = seed,
+                                    .number = uint64_t(i)}));
+  found.text = [table, language, samples = found.samples](const Screen& screen) {
+    return table + '\n' + samples_text(samples, language, screen);
+  };
+  if (model.more) model.more(found, data, ctx);
+  return found;
+}
+
+Recipe recipe_of(const TextModel& model, const TextData& data, const Schedule& schedule, const Language& language,
+                 const Index& step, const Drawn& examples) {
+  const nn::Phase phase = nn::training({.step = step});
+  Tensor loss = nn::cross_entropy(model.logits(examples.inputs.named("inputs"), phase),
+                                  examples.targets.named("targets"), {.ignore = data::kNoTarget});
+  if (model.penalty) loss = loss + model.penalty();
+  loss = loss.named("loss");
+  const double steps = double(schedule.steps);
+  const Tensor lr = model.constant_rate
+                        ? step * 0 + tunable(schedule.lr, "lr")
+                        : warmup(step, std::max(1.0, std::floor(steps / 50)), cosine_decay(step, steps, schedule.lr));
+  const Transform clip = model.clip > 0 ? clip_by_global_norm(model.clip) : nullptr;
+  Recipe out{schedule,
+             loss,
+             train_step(loss, chosen_optimizer(schedule, lr), clip) & phase.updates(),
+             Index("batch", schedule.steps_per_epoch()),
+             step,
+             lr};
+  out.model = model.words;
+  out.data = data.source;
+  out.data_sum = data.sum;
+  out.stand_in = data.stand_in;
+  out.vocabulary = data.tokenizer.text();
+  out.evaluated = language.called;
+  out.evaluate = [=, seed = schedule.seed](Context& ctx) {
+    const auto nll = std::make_shared<NllMeter>(ctx, model, data.parts);
+    return Evaluation{[=] { return (*nll)(1); },
+                      [=]() mutable { return findings(model, data, language, *nll, ctx, seed); }};
+  };
+  return out;
+}
+
+Language language_of(const TextModel& model, const data::Tokenizer& tokenizer) {
+  Language out{.tokenizer = tokenizer};
+  const Array zeros({.batch = {1, model.context}}, DType::i32);
+  out.called = model.logits(zeros, {});
+  if (model.window) {
+    const Window window([model](const Tensor& ids) { return model.logits(ids, {}); }, model.context,
+                        tokenizer.start().value_or(0));
+    out.generator = [window](const Context& ctx) { return Generator(ctx, window, {}, {}); };
+  } else {
+    out.longest = model.context;
+    out.generator = [model](const Context& ctx) {
+      return Generator(ctx, model.logits, {.capacity = model.context}, {});
+    };
+  }
+  return out;
+}
+Language name_language_of(const TextModel& model, const data::Tokenizer& letters) {
+  Language out = language_of(model, letters);
+  out.end = letters.end();
+  if (!model.window) out.first = {*letters.start()}, --out.longest;
+  return out;
+}
+Language text_language_of(const TextModel& model, const data::Tokenizer& characters) {
+  Language out = language_of(model, characters);
+  out.prompt = characters.piece(0);  // a line end, in most texts
+  return out;
+}
+
+std::vector<Part> parts_of(const TextModel& model) {
+  auto layers = [model](const Tensor& x) -> std::vector<Part::Layer> {
+    Tensor logits = model.logits(einsum("... | t => ..., t |", cast(x, DType::i32)), {});
+    if (!model.window) logits = einsum("..., t | v => ... | t, v", logits);
+    return {{"logits", logits}, {"probabilities", nn::softmax(logits)}};
+  };
+  return {{"next", Shape{.output = {model.context}}, layers, true}};
+}
+
+}  // namespace
+
+Recipe names_recipe(MakeTextModel make, const Request& request) {
+  const FoundText names = find_names(request);
+  const data::Tokenizer letters = letters_of(request, names);
+  const TextModel model = make(letters.size(), request.wishes);
+  const TextData data{letters, name_parts(names, letters, model, request.seed), names.source, names.sum,
+                      names.stand_in};
+  const data::Sequences& train = data.parts[0].examples;
+  Defaults defaults = model.defaults.value_or(find_recipe(model.recipe).defaults);
+  defaults.points = train.targets.shape().sizes()[0];
+  const Schedule schedule = app::schedule(request, defaults);
+  const Index step("step");
+  return recipe_of(model, data, schedule, name_language_of(model, letters), step,
+                   drawn_examples(train, schedule.batch, step));
+}
+Language names_language(MakeTextModel make, const Request& request) {
+  const data::Tokenizer letters = letters_of(request);
+  return name_language_of(make(letters.size(), request.wishes), letters);
+}
+std::vector<Part> names_parts(MakeTextModel make, const Request& request) {
+  return parts_of(make(letters_of(request).size(), request.wishes));
+}
+
+Recipe text_recipe(MakeTextModel make, const Request& request) {
+  const FoundText text = find_shakespeare(request);
+  const data::Tokenizer characters = characters_of(request, text);
+  const TextModel model = make(characters.size(), request.wishes);
+  const VerseData verses = verse_data(text, characters, model);
+  const TextData data{characters, verses.parts, text.source, text.sum, text.stand_in};
+  Defaults defaults = model.defaults.value_or(find_recipe(model.recipe).defaults);
+  defaults.points = (verses.train.size() - 1) / model.context;
+  const Schedule schedule = app::schedule(request, defaults);
+  const Index step("step");
+  return recipe_of(model, data, schedule, text_language_of(model, characters), step,
+                   drawn_windows(verses.train, model.context, schedule.batch, step));
+}
+Language text_language(MakeTextModel make, const Request& request) {
+  const data::Tokenizer characters = characters_of(request);
+  return text_language_of(make(characters.size(), request.wishes), characters);
+}
+std::vector<Part> text_parts(MakeTextModel make, const Request& request) {
+  return parts_of(make(characters_of(request).size(), request.wishes));
+}
+
+std::string sample(const Language& language, Generator& generator, const SampleRequest& request) {
+  const data::Tokenizer& tokenizer = language.tokenizer;
+  data::Ids prompt = tokenizer.encode(request.prompt);
+  if (language.longest > 0 && int64_t(prompt.size()) > language.longest)
+    throw ConfigError(fmt::format("the prompt has {} tokens, but the model sees at most {}; give it the last part.",
+                                  prompt.size(), language.longest));
+  prompt.insert(prompt.begin(), language.first.begin(), language.first.end());
+  const Word4 words = random_words(request.seed, hash_name("sample"), request.number, 0);
+  GenerateOptions options{.tokens = request.tokens,
+                          .sampling = {.temperature = request.temperature,
+                                       .top_k = request.top_k,
+                                       .top_p = request.top_p,
+                                       .repetition_penalty = request.repetition_penalty,
+                                       .seed = uint64_t(words[0]) << 32 | words[1]},
+                          .end = language.end};
+  if (request.each) {
+    request.each(request.prompt);
+    options.each = [&](int64_t, int32_t id) { return request.each(tokenizer.piece(id)); };
+  }
+  return request.prompt + tokenizer.decode(generator(prompt, options, {}));
+}
+
+}  // namespace caravan::app

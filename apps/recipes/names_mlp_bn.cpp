@@ -1,0 +1,32 @@
+// names-mlp with batch norm before the tanh, so that the hidden layer is neither saturated nor idle at the start.
+#include "apps/recipes/language.h"
+
+namespace caravan::app {
+
+namespace {
+
+struct NormalizedMlp {
+  nn::Embedding letters;
+  nn::Linear hidden;  // without a bias: the norm would take it away again
+  nn::BatchNorm norm{"norm"};
+  nn::Linear next;
+  explicit NormalizedMlp(int64_t symbols)
+      : letters("letters", {.num = symbols, .dim = 10}),
+        hidden("hidden", {.output = {200}, .bias = false, .init = kaiming_normal(5.0 / 3)}),
+        next("next", {.output = {symbols}, .init = normal_init(0, 0.01)}) {}
+  Tensor operator()(const Tensor& ids, const nn::Phase& phase) const {
+    Tensor x = einsum("..., t | c => ... | t, c", letters(ids));
+    return next(tanh(norm(hidden(x), phase)));
+  }
+};
+
+}  // namespace
+
+TextModel names_mlp_bn(int64_t symbols, const Wishes&) {
+  return {.recipe = "names-mlp-bn",
+          .words = "3 letters as 10 numbers each, 200 batch norm tanh, logits",
+          .context = 3,
+          .logits = NormalizedMlp(symbols)};
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,31 @@
+// The next character of a play from up to 256 before it: the GPT of nanoGPT, and a small one for a CPU.
+#include <fmt/format.h>
+
+#include "apps/recipes/language.h"
+#include "apps/unknown_name.h"
+#include "caravan/base/error.h"
+
+namespace caravan::app {
+
+TextModel shakespeare_gpt(int64_t symbols, const Wishes& wishes) {
+  const std::vector<std::string>& sizes = find_recipe("shakespeare-gpt").sizes;
+  const std::string size = wishes.size.value_or(sizes[0]);
+  if (size != "small" && size != "large") throw ConfigError(unknown_name("size", size, sizes));
+  const bool large = size == "large";
+  nn::GptOptions options{.vocab = symbols, .ctx = 64, .dim = 128, .heads = 4, .layers = 4};
+  if (large) options.ctx = 256, options.dim = 384, options.heads = 6, options.layers = 6, options.dropout = 0.2;
+  TextModel out{.recipe = "shakespeare-gpt",
+                .words = fmt::format("a GPT of {} layers, {} wide, {} heads, for {} characters", options.layers,
+                                     options.dim, options.heads, options.ctx),
+                .context = options.ctx,
+                .window = false,
+                .logits = nn::Gpt(options),
+                .clip = 1};
+  if (large) {  // 5,000 steps
+    out.defaults = find_recipe("shakespeare-gpt").defaults;
+    out.defaults->batch = 64, out.defaults->epochs = 82;
+  }
+  return out;
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,99 @@
+// caravan sample: text by a saved language model, shown as it is written.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "apps/commands.h"
+#include "apps/interruption.h"
+#include "apps/json_line.h"
+#include "apps/model_file.h"
+#include "apps/progress.h"
+#include "apps/recipes/language.h"
+#include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
+#include "caravan/base/printable.h"
+#include "caravan/generate/generator.h"
+#include "caravan/train/checkpoint.h"
+
+namespace caravan::app {
+
+namespace {
+
+constexpr int64_t kMostNames = 1'000'000, kLongestName = 100, kTextTokens = 500, kNames = 20;
+
+Language language_of(const ModelFile& file) {
+  const RecipeRow& row = find_recipe(file.recipe);
+  if (row.language) return row.language(file.request);
+  std::vector<std::string> known;
+  for (const RecipeRow& other : recipe_rows())
+    if (other.language) known.push_back(other.name);
+  throw ConfigError(fmt::format("{} is of the recipe {}, which is no language model; those are: {}.", file.path,
+                                file.recipe, joined(known)));
+}
+
+int64_t at_least(const char* option, int64_t value, int64_t least) {
+  if (value < least) throw ConfigError(fmt::format("{} is {}; it must be at least {}.", option, value, least));
+  return value;
+}
+
+}  // namespace
+
+int sample_command(const SampleOptions& options, const Settings& settings) {
+  const ModelFile file = read_model(options.file, settings.data());
+  const Language language = language_of(file);
+  const bool names = language.end.has_value();
+  SampleRequest request{.prompt = options.prompt.value_or(language.prompt),
+                        .tokens = at_least("--tokens", options.tokens.value_or(names ? kLongestName : kTextTokens), 0),
+                        .temperature = options.temperature,
+                        .top_p = options.top_p,
+                        .repetition_penalty = options.repetition_penalty,
+                        .top_k = options.top_k,
+                        .seed = settings.seed()};
+  const int64_t count = at_least("--count", options.count.value_or(names ? kNames : 1), 1);
+  if (count > kMostNames) throw ConfigError(fmt::format("--count is {}; it is at most {}.", count, kMostNames));
+
+  Context ctx({.seed = file.request.seed,
+               .device = settings.device(),
+               .threads = int(settings.threads()),
+               .cache = settings.cache(),
+               .compiling = compile_notice(options.json)},
+              {});
+  ctx.compile(observe(language.called), {});  // so that the Context has the model's states
+  load_checkpoint(file.states, file.path, ctx, {.allow_unexpected = true}, {});  // the moments of its optimiser
+  if (const std::string problem = nonfinite_state(ctx); !problem.empty())
+    throw ConfigError(fmt::format("{} is of a model that diverged: {}.", file.path, problem));
+  Generator generator = language.generator(ctx);
+
+  const Interruption interruption;  // a text ends where it is; what is written stays
+  int64_t tokens = -1;              // the prompt is the first piece
+  request.each = [&](const std::string& piece) {
+    ++tokens;
+    if (!options.json) std::cout << printable_lines(piece) << std::flush;
+    return !Interruption::asked();
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  std::vector<std::string> texts;
+  int64_t written = 0;
+  for (int64_t i = 0; i < count && !Interruption::asked(); ++i) {
+    request.number = uint64_t(i), tokens = -1;
+    texts.push_back(sample(language, generator, request));
+    written += tokens;
+    if (!options.json) std::cout << (texts.back().ends_with('\n') ? "" : "\n") << std::flush;
+    if (!options.json) texts.clear();
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  if (options.json)
+    std::cout << json_line({{"recipe", file.recipe},
+                            {"device", ctx.device()},
+                            {"seed", request.seed},
+                            {"prompt", request.prompt},
+                            {"texts", texts},
+                            {"tokens", written},
+                            {"seconds", seconds},
+                            {"tokens_per_second", double(written) / seconds}});
+  std::cout.flush();
+  return Interruption::asked() ? Interruption::exit_code() : int(kDone);
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,159 @@
+// Language models as a user trains them and writes with them: small lists of names and a short text of the test's own.
+#include <gtest/gtest.h>
+
+#ifdef CARAVAN_COMMAND
+#include <fstream>
+
+#include "command.h"
+
+namespace {
+
+const Arguments kNames = {"names-bigram", "names-mlp", "names-mlp-bn", "names-wavenet", "names-transformer"};
+
+class Language : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    if (!data_.empty()) return;
+    data_ = cache_ + "/data";
+    std::filesystem::create_directories(data_ + "/names");
+    std::filesystem::create_directories(data_ + "/text");
+    std::ofstream names(data_ + "/names/names.txt"), text(data_ + "/text/tinyshakespeare.txt");
+    for (const char* first : {"an", "be", "da", "el", "jo", "ma", "sa", "ti"})
+      for (const char* second : {"la", "na", "ri", "to", "mi"})
+        for (const char* third : {"", "n", "s", "ra"}) names << first << second << third << '\n';
+    for (int i = 0; i < 60; ++i)
+      text << (i % 3 == 0 ? "FIRST:\nThe river runs.\n" : i % 3 == 1 ? "SECOND:\nSo it does!\n" : "FIRST:\nAlways?\n");
+  }
+  Outcome good(Arguments arguments) const {
+    const Outcome out = run(arguments);
+    EXPECT_EQ(out.code, 0) << joined(arguments) << "\n" << out.err;
+    return out;
+  }
+  void expect_refused(const Arguments& arguments, const string& phrase) const {
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, 2) << joined(arguments) << o.err;
+    EXPECT_CONTAINS(o.err, phrase);
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << "one sentence: " << o.err;
+    EXPECT_EQ(o.out, "") << joined(arguments);
+  }
+  Arguments train(const string& recipe, const Arguments& more) const {
+    Arguments out = {"train", recipe, "--data", data_};
+    if (recipe != "shakespeare-gpt")
+      out.insert(out.end(), {"--batch", "16"});
+    else
+      out.insert(out.end(), {"--batch", "4"});
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  string file(const string& name) const { return content(folder_ + "/" + name); }
+
+  static inline string data_;
+};
+
+TEST_F(Language, EachModelOfNamesLearnsAndWrites) {
+  for (const string& recipe : kNames) {
+    const Outcome o = good(train(recipe, {"--steps", "120", "--json", "--save", recipe}));
+    EXPECT_LT(number(o.out, "dev_nll"), 2.4) << recipe << ": 12 letters at random have 2.5";
+    EXPECT_LT(number(o.out, "train_nll"), 2.4) << recipe;
+    EXPECT_CONTAINS(o.out, "\"test_nll\":");
+    EXPECT_CONTAINS(o.out, "\"epoch_nlls\":[");
+    EXPECT_CONTAINS(o.out, "\"samples\":[");
+    const Outcome again = good({"eval", recipe, "--data", data_, "--json"});
+    for (const char* key : {"dev_nll", "test_nll", "train_nll", "samples"})
+      EXPECT_EQ(field(again.out, key), field(o.out, key)) << recipe << " " << key;
+  }
+}
+
+TEST_F(Language, GoingOnIsNeverHavingStopped) {
+  Arguments all = kNames;
+  all.push_back("shakespeare-gpt");
+  for (const string& recipe : all) {
+    good(train(recipe, {"--steps", "9", "--save", "whole", "--quiet"}));
+    good(train(recipe, {"--steps", "9", "--until", "4", "--save", "part", "--quiet"}));
+    EXPECT_NE(file("part"), file("whole")) << recipe;
+    good(train(recipe, {"--resume", "part", "--save", "part", "--quiet", "--threads", "1"}));
+    EXPECT_EQ(file("part"), file("whole")) << recipe << " is not the same after a stop";
+  }
+}
+
+TEST_F(Language, SampleNeedsTheFileAlone) {
+  good(train("names-mlp", {"--steps", "40", "--save", "model", "--quiet"}));
+  const Outcome names = good({"sample", "model", "--count", "6", "--seed", "3"});
+  EXPECT_EQ(std::count(names.out.begin(), names.out.end(), '\n'), 6) << names.out;
+  EXPECT_EQ(good({"sample", "model", "--count", "6", "--seed", "3"}).out, names.out) << "the same seed";
+  EXPECT_NE(good({"sample", "model", "--count", "6", "--seed", "4"}).out, names.out) << "another seed";
+  EXPECT_EQ(good({"sample", "model", "--count", "2", "--seed", "3"}).out,
+            names.out.substr(0, names.out.find('\n', names.out.find('\n') + 1) + 1))
+      << "a name does not depend on how many follow";
+  const Outcome twenty = good({"sample", "model"});
+  EXPECT_EQ(std::count(twenty.out.begin(), twenty.out.end(), '\n'), 20);
+  const Outcome prompted = good({"sample", "model", "--prompt", "belan", "--count", "1", "--tokens", "4"});
+  EXPECT_EQ(prompted.out.substr(0, 5), "belan");
+  EXPECT_LE(prompted.out.size(), 10u);
+  const Outcome greedy = good({"sample", "model", "--temperature", "0", "--count", "2"});
+  EXPECT_EQ(greedy.out.substr(0, greedy.out.size() / 2), greedy.out.substr(greedy.out.size() / 2));
+  EXPECT_EQ(good({"sample", "model", "--top-k", "1", "--count", "2"}).out, greedy.out);
+  const Outcome json = good({"sample", "model", "--count", "2", "--json", "--top-p", "0.9"});
+  EXPECT_EQ(json.out.find('\n'), json.out.size() - 1) << "JSON and nothing else";
+  EXPECT_EQ(field(json.out, "recipe"), "\"names-mlp\"");
+  EXPECT_CONTAINS(json.out, "\"texts\":[\"");
+  const Outcome interpreted = good({"sample", "model", "--count", "6", "--seed", "3", "--device", "interp"});
+  EXPECT_EQ(interpreted.out, names.out) << "the interpreter writes the same names";
+}
+
+TEST_F(Language, ATextGoesOnAsLongAsAsked) {
+  good(train("shakespeare-gpt", {"--steps", "3", "--save", "gpt", "--quiet"}));
+  const Outcome o = good({"sample", "gpt", "--prompt", "FIRST:", "--tokens", "70", "--temperature", "0"});
+  EXPECT_EQ(o.out.substr(0, 6), "FIRST:");
+  EXPECT_GE(o.out.size(), 76u);
+  expect_refused({"sample", "gpt", "--prompt", string(65, 'T')},
+                 "the prompt has 65 tokens, but the model sees at most 64");
+}
+
+TEST_F(Language, WhatCannotBeSampledIsRefusedInOneSentence) {
+  good(train("names-transformer", {"--steps", "2", "--save", "model", "--quiet"}));
+  good({"train", "moons", "--steps", "2", "--save", "moons", "--quiet"});
+  expect_refused({"sample", "model", "--prompt", "Zoë"}, "the text has `Z` at byte 0");
+  expect_refused({"sample", "model", "--prompt", string(16, 'a')}, "the prompt has 16 tokens");
+  expect_refused({"sample", "moons"}, "which is no language model; those are: names-bigram,");
+  expect_refused({"sample", "absent"}, "absent");
+  expect_refused({"sample", "model", "--count", "0"}, "--count is 0; it must be at least 1.");
+  expect_refused({"sample", "model", "--tokens", "-1"}, "--tokens is -1");
+  expect_refused({"sample", "model", "--temperature", "-1"}, "temperature");
+  expect_refused({"sample", "model", "--top-p", "0"}, "top_p");
+  expect_refused(train("names-mlp", {"--resume", "model"}), "model is of the recipe names-transformer");
+}
+
+TEST_F(Language, OptionsOfARecipeStayWithItsFile) {
+  good(train("names-bigram", {"--steps", "4", "--l2", "0.5", "--save", "bigram", "--quiet"}));
+  expect_refused(train("names-bigram", {"--resume", "bigram", "--l2", "0.1"}), "was begun with --l2 0.5");
+  expect_refused(train("names-bigram", {"--l2", "-1"}), "--l2 is -1; it must be 0 or more.");
+  expect_refused(train("shakespeare-gpt", {"--size", "huge"}), "no size `huge`");
+  const double plain = number(good(train("names-bigram", {"--steps", "100", "--json"})).out, "train_nll");
+  const double flat = number(good(train("names-bigram", {"--steps", "100", "--json", "--l2", "10"})).out, "train_nll");
+  EXPECT_GT(flat, plain + 0.1) << "the regulariser keeps the table near 0";
+}
+
+TEST_F(Language, WithoutDataMadeUpTextsStandIn) {
+  const Outcome o = good({"train", "names-bigram", "--steps", "3"});
+  EXPECT_CONTAINS(o.err, "names is not here, so made-up names stand in for it; no package has exactly this one");
+  EXPECT_CONTAINS(o.out, "The counts of the train names themselves");
+  EXPECT_CONTAINS(o.out, "Samples:");
+  expect_refused({"train", "names-mlp", "--data", folder_}, "has neither the files of names");
+}
+
+TEST_F(Language, TextsThatCannotBeLearnedAreRefused) {
+  std::filesystem::create_directories(folder_ + "/few");
+  std::ofstream(folder_ + "/few/names.txt") << "ada\nbob\n";
+  expect_refused({"train", "names-mlp", "--data", "few"}, "few has 2 names; at least 10 are needed");
+  std::filesystem::create_directories(folder_ + "/long");
+  std::ofstream(folder_ + "/long/names.txt") << string(20, 'a') + "\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
+  expect_refused({"train", "names-transformer", "--data", "long"}, "has 20 ids, and a sequence of 16 has room for 15");
+  std::filesystem::create_directories(folder_ + "/empty");
+  std::ofstream(folder_ + "/empty/tinyshakespeare.txt") << "";
+  expect_refused({"train", "shakespeare-gpt", "--data", "empty"}, "");
+}
+
+}  // namespace
+#endif
