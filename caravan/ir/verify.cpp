@@ -15,11 +15,11 @@ namespace {
 
 using PartKind = Term::Part::Kind;
 
-struct Quoted {
+struct InBackticks {
   std::string_view name;
 };
-Quoted quoted(std::string_view name) { return {name}; }
-std::ostream& operator<<(std::ostream& out, Quoted q) { return out << '`' << q.name << '`'; }
+InBackticks in_backticks(std::string_view name) { return {name}; }
+std::ostream& operator<<(std::ostream& out, InBackticks q) { return out << '`' << q.name << '`'; }
 
 struct Problem {  // thrown to end a verification; it is caught in this file
   std::string text;
@@ -63,12 +63,12 @@ class Verifier {
     int64_t number;
   };
   static void print(std::ostream& out, NumberOf subject) { out << subject.what << ' ' << subject.number; }
-  static void print(std::ostream& out, const Symbol& symbol) { out << "symbol " << quoted(symbol.name); }
-  static void print(std::ostream& out, const Buffer& b) { out << "buffer " << quoted(b.name); }
+  static void print(std::ostream& out, const Symbol& symbol) { out << "symbol " << in_backticks(symbol.name); }
+  static void print(std::ostream& out, const Buffer& b) { out << "buffer " << in_backticks(b.name); }
   void print(std::ostream& out, const Accumulation& a) const {
     out << "accumulation of ";
     if (exists(a.target))
-      out << quoted(buffer(a.target).name);
+      out << in_backticks(buffer(a.target).name);
     else
       out << "buffer " << a.target;
     std::string detail = a.label;
@@ -77,7 +77,7 @@ class Verifier {
   }
   void print(std::ostream& out, const Assignment& a) const {
     if (exists(a.state) && exists(a.value))
-      out << "assignment " << quoted(buffer(a.state).name + " := " + buffer(a.value).name);
+      out << "assignment " << in_backticks(buffer(a.state).name + " := " + buffer(a.value).name);
     else
       out << "assignment of buffer " << a.value << " to buffer " << a.state;
   }
@@ -118,8 +118,8 @@ class Verifier {
         require(random->lane >= 0 && random->lane < 4, b, "reads random word ", random->lane, " of 4");
         require(random->width >= 1 && random->width <= 32, b, "reads ", random->width, " bits of a random word of 32");
         require(exists(random->step) && random->step != BufferId(id), b, "has no step buffer");
-        require(buffer(random->step).shape.rank() == 0, b, "has the step buffer ", quoted(buffer(random->step).name),
-                ", which is not a scalar");
+        require(buffer(random->step).shape.rank() == 0, b, "has the step buffer ",
+                in_backticks(buffer(random->step).name), ", which is not a scalar");
         require(!is<RandomLeaf>(random->step), b, "has a random step buffer");
       }
     }
@@ -136,7 +136,7 @@ class Verifier {
     require(a.iterators.size() == a.extents.size(), a, "has ", a.iterators.size(), " iterators but ", a.extents.size(),
             " extents");
     for (size_t k = 0; k < a.extents.size(); ++k)
-      require(a.extents[k] >= 0, a, "has the negative extent ", a.extents[k], " of ", quoted(a.iterators[k]));
+      require(a.extents[k] >= 0, a, "has the negative extent ", a.extents[k], " of ", in_backticks(a.iterators[k]));
 
     for (const Operand& operand : a.operands) {
       require(exists(operand.buffer), a, "reads buffer ", operand.buffer, ", which does not exist");
@@ -219,7 +219,7 @@ class Verifier {
   }
 
   void require_ready(const Accumulation& a, BufferId id) const {
-    require(ready_[size_t(id)], a, "reads ", quoted(buffer(id).name), " before it is written");
+    require(ready_[size_t(id)], a, "reads ", in_backticks(buffer(id).name), " before it is written");
     if (const auto* random = std::get_if<RandomLeaf>(&buffer(id).kind)) require_ready(a, random->step);
   }
 
@@ -242,7 +242,7 @@ class Verifier {
 
   void check_map(const Accumulation& a, const std::vector<Term>& map, BufferId id, const char* verb) const {
     const auto sizes = buffer(id).shape.sizes();
-    require(map.size() == sizes.size(), a, verb, " ", quoted(buffer(id).name), ", which has ", sizes.size(),
+    require(map.size() == sizes.size(), a, verb, " ", in_backticks(buffer(id).name), ", which has ", sizes.size(),
             " axes, with ", map.size(), " indices");
     for (const Term& term : map) check_term(a, term);
     if (std::ranges::find(a.extents, 0) != a.extents.end()) return;  // the domain is empty
@@ -254,7 +254,7 @@ class Verifier {
       if (low && high) continue;
       const std::string bounds = low ? "up to " + bound(span.high) + " where the size is " + std::to_string(sizes[axis])
                                      : "down to " + bound(span.low);
-      fail(a, verb, " ", quoted(buffer(id).name), " out of range: the index ", text(a, term), " of axis ", axis,
+      fail(a, verb, " ", in_backticks(buffer(id).name), " out of range: the index ", text(a, term), " of axis ", axis,
            " goes ", bounds, " and no condition of the domain prevents it");
     }
   }
@@ -279,7 +279,7 @@ class Verifier {
     enum : uint8_t { unseen, open, done };
     std::vector<uint8_t> seen(a.operands.size(), unseen);
     auto visit = [&](auto& self, size_t k) -> void {
-      require(seen[k] != open, a, "reads the index tensor ", quoted(buffer(a.operands[k].buffer).name),
+      require(seen[k] != open, a, "reads the index tensor ", in_backticks(buffer(a.operands[k].buffer).name),
               " at its own value");
       if (seen[k] == done) return;
       seen[k] = open;
@@ -316,8 +316,8 @@ class Verifier {
       require(!assigned[size_t(assignment.state)], assignment, "is the second of its state");
       assigned[size_t(assignment.state)] = true;
       if (!same_sizes(state.shape, value.shape))
-        fail(assignment, "gives shape ", quoted(to_string(value.shape)), " to a state of shape ",
-             quoted(to_string(state.shape)));
+        fail(assignment, "gives shape ", in_backticks(to_string(value.shape)), " to a state of shape ",
+             in_backticks(to_string(state.shape)));
     }
   }
 
