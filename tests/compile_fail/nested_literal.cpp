@@ -1,5 +1,5 @@
 // expect: rows({{..}}) makes each an example, matrix({{..}}) makes two plain axes
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of() {

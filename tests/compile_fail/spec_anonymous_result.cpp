@@ -1,5 +1,5 @@
 // expect: `_` is reduced away, so it cannot stand in the result
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of(const Tensor& x) {

@@ -1,5 +1,5 @@
 // expect: expected `=>` and the result
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of(const Tensor& x) {

@@ -1,5 +1,5 @@
 // expect: a padded window needs `+ kernel`
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of(const Tensor& x) {

@@ -1,5 +1,5 @@
 // expect: the number of shapes before `=>` is not the number of operands
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of(const Tensor& x) {

@@ -1,5 +1,5 @@
 // expect: the result has a row variable that no operand has
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of(const Tensor& x) {

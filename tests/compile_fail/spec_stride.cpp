@@ -1,5 +1,5 @@
 // expect: a stride is at least 1
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of(const Tensor& x) {

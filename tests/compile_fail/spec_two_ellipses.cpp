@@ -1,5 +1,5 @@
 // expect: at most one ellipsis in a row
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of(const Tensor& x) {

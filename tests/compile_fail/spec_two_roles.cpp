@@ -1,5 +1,5 @@
 // expect: this name is used as an axis and as a row variable
-#include <caravan/caravan.h>
+#include <caravan/tensor/tensor.h>
 using namespace caravan;
 
 Tensor of(const Tensor& x) {
