@@ -33,6 +33,12 @@ function(caravan_own_target target)
   target_compile_options(${target} PRIVATE ${CARAVAN_WARNINGS} $<$<CONFIG:Release>:${level}>)
 endfunction()
 
+# caravan_test_target(TARGET): those of programs that only tests run. Optimising them takes longer than they run.
+function(caravan_test_target target)
+  caravan_own_target(${target})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
+endfunction()
+
 # caravan_layer([generated sources...]): the layer of the current folder, from its *.cpp.
 # A folder that has only headers is an INTERFACE library until its first source arrives.
 function(caravan_layer)
@@ -48,6 +54,7 @@ function(caravan_layer)
     # Headers that only our sources include, so users of the package need no JSON library.
     target_link_libraries(${target} PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
     caravan_own_target(${target} ${layer})
+    caravan_precompile(${target} caravan_headers)
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)

@@ -1,7 +1,10 @@
 // The command as a user meets it: arguments in, text, JSON and an exit code out.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #ifdef CARAVAN_COMMAND
 #include <algorithm>
@@ -551,7 +554,7 @@ TEST_F(Command, TheTraceTellsAProgramFromNotationToValues) {
   EXPECT_EQ(o.code, 0) << o.err;
   const string text = content(folder_ + "/deep/trace.json");
   const Json trace = Json::parse(text);
-  EXPECT_CONTAINS(text, "\n  \"passes\": [\n    {\n      \"name\": ") << "indented";
+  EXPECT_CONTAINS(text, "\n  \"passes\": [\n    {\n      \"name\": ");  // indented
   EXPECT_EQ(trace.at("device"), "cpu");
 
   const Json& constraints = trace.at("constraints");
@@ -741,9 +744,9 @@ void write_fixture(const string& path, const string& changed = "", double by = 0
   const parity::RandomFixture random(6);
   ContextOptions options;
   options.device = "interp";
-  parity::Arrays results = parity::train(parity::fixture_from(random.tensors()), options);
+  parity::Arrays results = parity::train(parity::fixture_from(random.tensors), options);
   if (!changed.empty()) results.at(changed).set(1, results.at(changed).at(1) + by);
-  data::write_safetensors(path, parity::completed(random.tensors(), results));
+  data::write_safetensors(path, parity::completed(random.tensors, results));
 }
 
 TEST_F(Command, ParityComparesEveryTensor) {

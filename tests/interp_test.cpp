@@ -16,6 +16,7 @@ namespace caravan::interp {
 namespace {
 
 using namespace caravan::ir;
+using ir::Operand, ir::Program;  // not the tensors of the same names
 using Names = std::vector<std::string>;
 const double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();

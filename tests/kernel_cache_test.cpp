@@ -18,6 +18,7 @@
 
 #include "caravan/backend/cc/compile.h"
 #include "caravan/base/scratch.h"
+#include "contains.h"
 #include "equal_pids.h"
 #include "programs.h"
 
@@ -103,7 +104,6 @@ mode_t mode_of(const string& path) {
   return stat(path.c_str(), &about) == 0 ? about.st_mode & 07777 : 0;
 }
 constexpr uid_t kNobody = 65534;
-#define EXPECT_CONTAINS(text, phrase) EXPECT_NE((text).find(phrase), string::npos) << (text)
 
 // ---------------------------------------------------------------- who may put code there
 

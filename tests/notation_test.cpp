@@ -90,7 +90,7 @@ void compare_with_naive(const SpecRow& row, const Shape& shape, const Values& va
   const naive::Combine combine = op == "concat"                          ? naive::Combine::concat
                                  : op == "tropical" || op == "outer_sum" ? naive::Combine::sum
                                                                          : naive::Combine::product;
-  const naive::Value expected = naive::Evaluator(row.spec, operands, numbers).evaluate(reduce, combine);
+  const naive::Value expected = naive::evaluate(row.spec, operands, numbers, reduce, combine);
   for (RowKind kind : kRowKinds) {
     naive::Sizes sizes;
     for (const Axis& axis : shape[kind]) sizes.push_back(axis.size);

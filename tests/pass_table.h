@@ -1,43 +1,30 @@
 // Tables for the tests of passes: what a pass makes of a program, and what it must leave alone and why.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <functional>
+#include <string>
+#include <vector>
 
-#include "caravan/lower/lower.h"
-#include "caravan/optimize/copy_leaves.h"
-#include "caravan/optimize/delay_updates.h"
-#include "caravan/optimize/remove_unused.h"
+#include "caravan/loop/loop.h"
 #include "caravan/target/target.h"
 #include "programs.h"
 
 namespace caravan {
 
-inline Tensor leaf(const std::string& name, const std::string& shape) { return param(name, Array(parse_shape(shape))); }
-
-inline std::string trimmed(const std::string& text) {  // raw strings begin with a line break
-  const size_t from = text.find_first_not_of('\n');
-  return from == text.npos ? "" : text.substr(from);
-}
+Tensor leaf(const std::string& name, const std::string& shape);
+std::string trimmed(const std::string& text);  // raw strings begin with a line break
 
 // As passes over accumulations meet a program, and as passes over loops do: a kernel for each accumulation.
-inline ir::Program prepared(const Program& program) {
-  return optimize::remove_unused(optimize::copy_leaves(to_ir(program)));
-}
-inline loop::Module lowered(const Program& program) { return lower::lower(optimize::delay_updates(prepared(program))); }
-inline std::string loops(const loop::Module& module) { return joined(lines_of(loop::to_string(module))); }
+ir::Program prepared(const Program& program);
+loop::Module lowered(const Program& program);
+std::string loops(const loop::Module& module);
 
 using ProgramPass = std::function<ir::Program(const ir::Program&)>;
 using LoopPass = std::function<loop::Module(const loop::Module&)>;
 
 // A pass that asks what the machine is like, for the machine that runs the test.
-inline ProgramPass on_host(ir::Program (*pass)(const ir::Program&, const Target&)) {
-  return [pass](const ir::Program& program) { return pass(program, host()); };
-}
-inline LoopPass on_host(loop::Module (*pass)(const loop::Module&, const Target&)) {
-  return [pass](const loop::Module& module) { return pass(module, host()); };
-}
+ProgramPass on_host(ir::Program (*pass)(const ir::Program&, const Target&));
+LoopPass on_host(loop::Module (*pass)(const loop::Module&, const Target&));
 
 struct Rewrite {
   const char* name;
@@ -60,55 +47,14 @@ struct LoopRefusal {
   std::vector<LoopPass> first;
 };
 
-inline void expect_rewritten(const ProgramPass& pass, const std::vector<Rewrite>& rows) {
-  for (const Rewrite& row : rows) {
-    SCOPED_TRACE(row.name);
-    const ir::Program before = prepared(row.program()), after = pass(before);
-    ir::verify(after);
-    EXPECT_EQ(body_of(before), trimmed(row.before));
-    EXPECT_EQ(body_of(after), trimmed(row.after));
-    EXPECT_EQ(body_of(pass(after)), body_of(after)) << "a second time";
-  }
-}
-inline void expect_refused(const ProgramPass& pass, const std::vector<Refusal>& rows) {
-  for (const Refusal& row : rows) {
-    const ir::Program before = prepared(row.program());
-    EXPECT_EQ(body_of(pass(before)), body_of(before)) << row.reason;
-  }
-}
-
-inline loop::Module after_all(const std::vector<LoopPass>& passes, loop::Module module) {
-  for (const LoopPass& pass : passes) module = pass(module);
-  return module;
-}
-inline void expect_rewritten(const LoopPass& pass, const std::vector<LoopRewrite>& rows,
-                             loop::Module (*lowering)(const Program&) = lowered) {
-  for (const LoopRewrite& row : rows) {
-    SCOPED_TRACE(row.name);
-    const loop::Module after = pass(after_all(row.first, lowering(row.program())));
-    loop::verify(after);
-    EXPECT_EQ(loops(after), trimmed(row.after));
-    EXPECT_EQ(loops(pass(after)), loops(after)) << "a second time";
-  }
-}
-inline void expect_refused(const LoopPass& pass, const std::vector<LoopRefusal>& rows) {
-  for (const LoopRefusal& row : rows) {
-    const loop::Module before = after_all(row.first, lowered(row.program()));
-    EXPECT_EQ(loops(pass(before)), loops(before)) << row.reason;
-  }
-}
+void expect_rewritten(const ProgramPass& pass, const std::vector<Rewrite>& rows);
+void expect_refused(const ProgramPass& pass, const std::vector<Refusal>& rows);
+loop::Module after_all(const std::vector<LoopPass>& passes, loop::Module module);
+void expect_rewritten(const LoopPass& pass, const std::vector<LoopRewrite>& rows,
+                      loop::Module (*lowering)(const Program&) = lowered);
+void expect_refused(const LoopPass& pass, const std::vector<LoopRefusal>& rows);
 
 // The program with its accumulations in this order.
-inline ir::Program in_order(const Program& program, const std::vector<std::string>& targets) {
-  const ir::Program p = prepared(program);
-  ir::Program out = p;
-  out.accumulations.clear();
-  for (const std::string& target : targets)
-    for (const ir::Accumulation& a : p.accumulations)
-      if (p.buffers[size_t(a.target)].name == target) out.accumulations.push_back(a);
-  EXPECT_EQ(out.accumulations.size(), p.accumulations.size()) << body_of(p);
-  ir::verify(out);
-  return out;
-}
+ir::Program in_order(const Program& program, const std::vector<std::string>& targets);
 
 }  // namespace caravan

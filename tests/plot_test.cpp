@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <regex>
 
 #include "svg.h"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <regex>
 
 #include "checked_device.h"
 #include "naive_spec.h"
@@ -297,7 +298,7 @@ void compare(uint64_t seed, Tally& tally) {
   std::optional<naive::Value> expected;
   std::string reason;
   try {
-    expected = naive::Evaluator(c.text, c.operands, c.numbers).evaluate(c.reduce, c.combine, 4'000);
+    expected = naive::evaluate(c.text, c.operands, c.numbers, c.reduce, c.combine, 4'000);
   } catch (const naive::Invalid& invalid) {
     reason = invalid.what();
   } catch (const naive::TooLarge&) {
@@ -374,8 +375,7 @@ Joined operand(Dice& dice, const std::array<naive::Sizes, 3>& rows) {
       if (text[i + 1] == ' ' && (isalnum(text[i + 2]) || text[i + 2] == '_') && (isalnum(text[i]) || text[i] == '_'))
         text[i + 1] = ',';
   }
-  out.value.elements =
-      naive::Evaluator(text, {whole}, {}).evaluate(naive::Reduce::add, naive::Combine::product).elements;
+  out.value.elements = naive::evaluate(text, {whole}, {}, naive::Reduce::add, naive::Combine::product).elements;
   out.tensor = einsum(spec(text), tensor(Array(parse_shape(shape_text(whole)), whole.elements)));
   return out;
 }

@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <regex>
+#include <sstream>
 
 #include "caravan/data/digits.h"
 #include "caravan/data/idx.h"

@@ -9,8 +9,11 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <regex>
+#include <thread>
 
 #include "caravan/data/safetensors.h"
 #include "caravan/data/sha256.h"

@@ -1,24 +1,22 @@
-// A folder of a test's own, gone when the test ends.
+// A folder of a test's own, gone with the process that made it.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <filesystem>
-#include <stdexcept>
 #include <string>
 
-struct TemporaryFolder {
-  TemporaryFolder() {
-    std::string pattern = testing::TempDir() + "caravan.XXXXXX";
-    if (!mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder");
-    path = pattern;
-  }
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
 
-  size_t files() const {
-    return size_t(std::distance(std::filesystem::directory_iterator(path), std::filesystem::directory_iterator()));
-  }
-  std::string path;
+  const std::string& path() const { return path_; }
+  operator std::string() const { return path_; }
+  size_t files() const;  // how many are in it
+
+ private:
+  std::string path_;
+  pid_t owner_ = getpid();
 };

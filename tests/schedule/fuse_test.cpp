@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caravan/lower/lower.h"
 #include "caravan/plan/plan.h"
 #include "caravan/schedule/update_in_place.h"
 #include "pass_table.h"

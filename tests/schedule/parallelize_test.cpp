@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caravan/lower/lower.h"
 #include "pass_table.h"
 
 namespace caravan::schedule {

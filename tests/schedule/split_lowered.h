@@ -1,6 +1,7 @@
 // Lowered programs whose long sums are kept in lanes.
 #pragma once
 
+#include "caravan/lower/lower.h"
 #include "caravan/optimize/split_sums.h"
 #include "pass_table.h"
 

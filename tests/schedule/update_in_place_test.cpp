@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caravan/lower/lower.h"
 #include "caravan/optimize/copy_leaves.h"
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
