@@ -48,7 +48,7 @@ TEST(ListText, HasASeparatorBetweenItems) {
 TEST(RegularFile, IsReadWhole) {
   const TemporaryFolder folder;
   for (const size_t size : {0, 1, 4096, 100'000}) {
-    const string path = folder.path() + "/file", content(size, 'x');
+    const string path = folder.path + "/file", content(size, 'x');
     std::ofstream(path) << content;
     RegularFile file(path);
     ASSERT_TRUE(file.ok()) << file.problem();
@@ -66,7 +66,7 @@ TEST(RegularFile, IsReadWhole) {
 // Each within the moment that a test takes: a FIFO that was opened in the usual way would wait for a writer.
 TEST(RegularFile, NothingElseIsOpened) {
   const TemporaryFolder folder;
-  const string at = folder.path() + "/";
+  const string at = folder.path + "/";
   ASSERT_EQ(mkfifo((at + "fifo").c_str(), 0600), 0);
   std::ofstream(at + "file") << "content";
   ASSERT_EQ(symlink("file", (at + "link").c_str()), 0);
@@ -187,11 +187,11 @@ TEST(Processors, AContainersShareOfTime) {
   for (const Container& c : kContainers) {
     const TemporaryFolder folder;
     for (const GroupFile& file : c.files) {
-      const string path = folder.path() + file.path;
+      const string path = folder.path + file.path;
       std::filesystem::create_directories(std::filesystem::path(path).parent_path());
       std::ofstream(path) << file.content;
     }
-    EXPECT_EQ(processors(folder.path()).quota, c.quota) << c.what;
+    EXPECT_EQ(processors(folder.path).quota, c.quota) << c.what;
   }
 }
 TEST(Processors, APartOfOneCountsAsNoneButThereIsAlwaysOne) {

@@ -96,7 +96,7 @@ string packed_megabytes(char byte, int count) {
 
 TEST(Bombs, AnIdxFileIsUnpackedIntoItsArray) {
   const TemporaryFolder folder;
-  const string path = folder.path() + "/images.gz";
+  const string path = folder.path + "/images.gz";
   write_file(path, gzip(idx_header(256, uint32_t(kMegabyte))) + packed_megabytes('x', 256));
   const Outcome whole = tried([&] { EXPECT_EQ(read_idx(path).at(5), 'x'); });
   EXPECT_EQ(whole.said, "read");
@@ -117,7 +117,7 @@ TEST(Bombs, AnIdxFileIsUnpackedIntoItsArray) {
 
 TEST(Bombs, AnNpzFileIsUnpackedIntoItsArrays) {
   const TemporaryFolder folder;
-  const string path = folder.path() + "/arrays.npz";
+  const string path = folder.path + "/arrays.npz";
   const Array big(parse_shape("16,1048576"), DType::f32);  // 64 megabytes
   write_npz(path, {{"a", big}, {"b", big}, {"c", big}, {"d", big}}, Packing::deflated);
   const Outcome whole = tried([&] { EXPECT_EQ(read_npz(path).size(), 4u); });
@@ -143,7 +143,7 @@ TEST(Bombs, AnNpzFileIsUnpackedIntoItsArrays) {
 
 TEST(Bombs, TextsHaveALimitThatACallerRaises) {
   const TemporaryFolder folder;
-  const string path = folder.path() + "/table.gz";
+  const string path = folder.path + "/table.gz";
   write_file(path, gzip("1,2\n3,4\n"));
   EXPECT_EQ(read_lines(path, {.unpacked = 8}).size(), 2u);
   EXPECT_EQ(tried([&] { read_lines(path, {.unpacked = 7}); }).said,
@@ -190,7 +190,7 @@ TEST(Bombs, ATensorHasFewAxes) {
 TEST(Bombs, WhereTheMemoryDoesNotSufficeTheFileIsNamed) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer needs the address space";
   const TemporaryFolder folder;
-  const string path = folder.path() + "/images.gz";
+  const string path = folder.path + "/images.gz";
   write_file(path, gzip(idx_header(512, uint32_t(kMegabyte))) + packed_megabytes('x', 512));
   const string bytes = std::to_string(std::filesystem::file_size(path));
   const string expected = "there is not enough memory to read `" + path + "`, a file of " + bytes + " bytes.";
@@ -203,13 +203,13 @@ TEST(Bombs, WhereTheMemoryDoesNotSufficeTheFileIsNamed) {
 
 TEST(Bombs, WhatIsNoRegularFileIsNotWaitedFor) {
   const TemporaryFolder folder;
-  const string path = folder.path() + "/fifo";
+  const string path = folder.path + "/fifo";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   for (const auto& read : std::vector<std::function<void(const string&)>>{
            [](const string& p) { read_idx(p); }, [](const string& p) { read_npy(p); },
            [](const string& p) { read_npz(p); }, [](const string& p) { read_csv(p); },
            [](const string& p) { read_lines(p); }, [](const string& p) { read_safetensors(p); }})
-    for (const string& file : {path, folder.path(), string("/dev/zero")}) {
+    for (const string& file : {path, folder.path, string("/dev/zero")}) {
       const string said = tried([&] { read(file); }).said;
       EXPECT_TRUE(said.starts_with("`" + file + "` cannot be read: it is a ")) << said;
     }

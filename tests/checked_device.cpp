@@ -118,7 +118,7 @@ class CheckOnTheProcessor : public testing::Environment {
       for (size_t k = from; k < end; ++k) tasks.push_back(wide ? in_f64(runs[k]->task) : runs[k]->task);
       static const TemporaryFolder cache;
       cc::DeviceOptions options;
-      options.seed = seed, options.compiler.cache = cache.path();
+      options.seed = seed, options.compiler.cache = cache.path;
       options.compiler.flags.push_back("-O0");  // what -O3 makes of it is cpu_test's
       const Outcome actual = run_on(*cc::make_device(options), joined(tasks));
       size_t observed = 0;

@@ -31,8 +31,12 @@ string new_folder() {
   return pattern;
 }
 
-void Command::SetUpTestSuite() { cache_ = new_folder(); }
-void Command::TearDownTestSuite() { std::filesystem::remove_all(cache_); }
+void Command::SetUpTestSuite() {
+  scratch_ = new_folder();
+  const char* set = getenv("CARAVAN_CACHE");
+  cache_ = set && *set ? set : scratch_ + "/kernels";
+}
+void Command::TearDownTestSuite() { std::filesystem::remove_all(scratch_); }
 void Command::SetUp() { folder_ = new_folder(); }
 void Command::TearDown() { std::filesystem::remove_all(folder_); }
 

@@ -22,7 +22,7 @@ string content(const string& path);
 bool exists(const string& path);
 string new_folder();
 
-// Runs the command in an empty folder, with no CARAVAN_* but a cache that the tests of a program share.
+// Runs the command in an empty folder, with no CARAVAN_* but the cache that the tests of this build share.
 class Command : public testing::Test {
  protected:
   static void SetUpTestSuite();
@@ -36,8 +36,8 @@ class Command : public testing::Test {
   pid_t start(const Arguments& arguments, const Arguments& environment = {}) const;
   Outcome ended(pid_t child) const;
 
-  string folder_;
-  static inline string cache_;
+  string folder_;                         // of a test
+  static inline string scratch_, cache_;  // of all tests of a program; of kernels
 };
 
 // Until the process has a handler for the signal, however long its compiler takes.

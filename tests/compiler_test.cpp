@@ -47,7 +47,7 @@ class WrongCompiler {
                                  "  shift\n"
                                  "  case \"$word\" in *.c)\n"
                                  "    sed 's/^\\( *[a-z]*[0-9_]*\\) += /\\1 -= /' \"$word\" >" +
-                                 folder_.path() + "/wrong.c; word=" + folder_.path() +
+                                 folder_.path + "/wrong.c; word=" + folder_.path +
                                  "/wrong.c;;\n"
                                  "  esac\n"
                                  "  set -- \"$@\" \"$word\"\n"
@@ -56,12 +56,12 @@ class WrongCompiler {
                                  cc::path_of("cc") + " \"$@\"\n";
     chmod(path().c_str(), 0755);
   }
-  std::string folder() const { return folder_.path() + "/bin"; }
+  std::string folder() const { return folder_.path + "/bin"; }
   std::string path() const {
     mkdir(folder().c_str(), 0755);
     return folder() + "/cc";
   }
-  std::string cache() const { return folder_.path() + "/cache"; }
+  std::string cache() const { return folder_.path + "/cache"; }
   cc::CompilerOptions options() const {
     cc::CompilerOptions out;
     out.compiler = path();
@@ -75,7 +75,7 @@ class WrongCompiler {
 
   // The command with this compiler as `cc`: what it prints.
   std::string caravan(const std::string& arguments) const {
-    const std::string out = folder_.path() + "/out";
+    const std::string out = folder_.path + "/out";
     const std::string command = "PATH='" + folder() + ":'$PATH CARAVAN_CACHE='" + cache() + "' '" CARAVAN_COMMAND "' " +
                                 arguments + " >'" + out + "' 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0) << command << "\n" << contents(out);
@@ -83,7 +83,7 @@ class WrongCompiler {
   }
 
  private:
-  std::string calls_path() const { return folder_.path() + "/calls"; }
+  std::string calls_path() const { return folder_.path + "/calls"; }
   const TemporaryFolder folder_;
 };
 
@@ -103,7 +103,7 @@ class Compiler : public testing::Test {
 TEST_F(Compiler, OfTheSystemPasses) {
   const TemporaryFolder folder;
   cc::CompilerOptions options;
-  options.cache = folder.path();
+  options.cache = folder.path;
   const cc::SelfTest test = cc::self_test(options);
   EXPECT_TRUE(test.passed);
   EXPECT_EQ(test.wrong, std::vector<std::string>{});

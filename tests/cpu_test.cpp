@@ -26,7 +26,7 @@ constexpr double kF32Tolerance = 1e-5;
 
 const std::string& cache() {
   static const TemporaryFolder folder;
-  return folder.path();
+  return folder.path;
 }
 std::unique_ptr<backend::Device> cpu(uint64_t seed = 3) {
   cc::DeviceOptions options;
@@ -518,7 +518,7 @@ TEST(CompilerCache, TheSecondTimeComesFromTheCache) {
   EXPECT_EQ(first.sources, second.sources);
   std::ifstream in(first.sources[0]);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), kSource);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 3)
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 3)
       << "an entry, its text, and a note of the compiler's version";
   EXPECT_FALSE(cc::compile({"int answer(void) { return 43; }\n"}, in_folder(folder)).from_cache) << "another text";
   cc::CompilerOptions other = in_folder(folder);
@@ -528,11 +528,11 @@ TEST(CompilerCache, TheSecondTimeComesFromTheCache) {
 TEST(CompilerCache, TheFolderMayBeRelative) {
   const TemporaryFolder folder;
   const fs::path before = fs::current_path();
-  fs::current_path(folder.path());
+  fs::current_path(folder.path);
   EXPECT_NO_THROW(EXPECT_EQ(answer(cc::compile({kSource}, in_folder("kernels"))), 42));
   EXPECT_NO_THROW(EXPECT_TRUE(cc::compile({kSource}, in_folder("kernels")).from_cache));
   fs::current_path(before);
-  EXPECT_EQ(entries(folder.path() + "/kernels", ".so").size(), 1u);
+  EXPECT_EQ(entries(folder.path + "/kernels", ".so").size(), 1u);
 }
 TEST(CompilerCache, ADamagedEntryIsMadeAgain) {
   struct Row {
@@ -575,12 +575,12 @@ bool in_child(const std::function<bool()>& work) {
 }
 TEST(CompilerCache, AFolderThatCannotBeWrittenIsReadAndLeftAlone) {
   const TemporaryFolder folder, temporary;  // what the child makes goes with the latter
-  fs::permissions(temporary.path(), fs::perms::all);
+  fs::permissions(temporary.path, fs::perms::all);
   cc::compile({kSource}, in_folder(folder));
-  const auto before = std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator());
-  fs::permissions(folder.path(), fs::perms(0555));
+  const auto before = std::distance(fs::directory_iterator(folder.path), fs::directory_iterator());
+  fs::permissions(folder.path, fs::perms(0555));
   EXPECT_TRUE(in_child([&] {
-    setenv("TMPDIR", temporary.path().c_str(), 1);
+    setenv("TMPDIR", temporary.path.c_str(), 1);
     if (geteuid() == 0 && setuid(65534) != 0) return false;  // root may write everywhere
     const cc::Compiled old = cc::compile({kSource}, in_folder(folder)),
                        made = cc::compile({"int answer(void) { return 7; }\n"}, in_folder(folder)),
@@ -588,9 +588,9 @@ TEST(CompilerCache, AFolderThatCannotBeWrittenIsReadAndLeftAlone) {
     return old.from_cache && answer(old) == 42 && !made.from_cache && answer(made) == 7 && again.from_cache &&
            answer(again) == 7;
   }));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), before);
-  fs::permissions(folder.path(), fs::perms::owner_all);
-  const std::string blocked = folder.path() + "/file";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), before);
+  fs::permissions(folder.path, fs::perms::owner_all);
+  const std::string blocked = folder.path + "/file";
   std::ofstream(blocked) << "in the place of a folder";
   EXPECT_EQ(answer(cc::compile({kSource}, in_folder(blocked))), 42);
 }
@@ -599,7 +599,7 @@ TEST(CompilerCache, TwoProcessesAtOnce) {
   auto work = [&] {
     Context ctx = [&] {
       ContextOptions options;
-      options.device = "cpu", options.cache = folder.path();
+      options.device = "cpu", options.cache = folder.path;
       return Context(options);
     }();
     return ctx.eval(sum(exp(param("x", {1, 2, 3})))).item();
@@ -621,7 +621,7 @@ TEST(CompilerErrors, OneMessageWithTheCommandTheLogAndTheSource) {
   cc::CompilerOptions options = in_folder(folder);
   expect_message<BackendError>([&] { cc::compile({"int broken(void) { return undeclared; }\n"}, options); },
                                {"the C compiler failed (status 1)", "command: cc -std=gnu99 -O3",
-                                "source:  " + folder.path(), "log: ", "undeclared", ".c"});
+                                "source:  " + folder.path, "log: ", "undeclared", ".c"});
   EXPECT_TRUE(entries(folder, ".so").empty() && entries(folder, ".log").empty());
   EXPECT_EQ(entries(folder, ".c").size(), 1u) << "kept, to be looked at";
   options.compiler = "no-such-compiler";

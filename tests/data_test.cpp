@@ -105,8 +105,8 @@ TEST(Text, LinesEndWithLfOrCrlf) {
   EXPECT_EQ(lines("one\r\n\r\ntwo"), (Lines{"one", "", "two"}));
   EXPECT_EQ(lines("z\xc3\xbc\rx\n"), Lines{"z\xc3\xbc\rx"});
   const TemporaryFolder folder;
-  write_file(folder.path() + "/a.gz", gzip("one\ntwo"));
-  EXPECT_EQ(read_lines(folder.path() + "/a.gz"), (Lines{"one", "two"}));
+  write_file(folder.path + "/a.gz", gzip("one\ntwo"));
+  EXPECT_EQ(read_lines(folder.path + "/a.gz"), (Lines{"one", "two"}));
 }
 
 TEST(Csv, Tables) {
@@ -138,8 +138,8 @@ TEST(Csv, Tables) {
     EXPECT_EQ(table.values.dtype(), row.options.dtype);
   }
   const TemporaryFolder folder;
-  write_file(folder.path() + "/a.csv.gz", gzip("1,2\n"));
-  EXPECT_EQ(read_csv(folder.path() + "/a.csv.gz").values.values(), (Values{1, 2}));
+  write_file(folder.path + "/a.csv.gz", gzip("1,2\n"));
+  EXPECT_EQ(read_csv(folder.path + "/a.csv.gz").values.values(), (Values{1, 2}));
 }
 
 TEST(Csv, RefusalsNameLineAndColumn) {
@@ -333,10 +333,10 @@ TEST(Npz, ComesBackStoredAndDeflated) {
   EXPECT_LT(npz_content(arrays, Packing::deflated).size(), npz_content(arrays, Packing::stored).size());
   EXPECT_TRUE(parse_npz(npz_content({}), "memory").empty());
   const TemporaryFolder folder;
-  write_npz(folder.path() + "/a.npz", arrays);
-  write_npy(folder.path() + "/a.npy", counted("3"));
-  EXPECT_EQ(read_npz(folder.path() + "/a.npz").size(), 4u);
-  EXPECT_TRUE(same(read_npy(folder.path() + "/a.npy"), counted("3")));
+  write_npz(folder.path + "/a.npz", arrays);
+  write_npy(folder.path + "/a.npy", counted("3"));
+  EXPECT_EQ(read_npz(folder.path + "/a.npz").size(), 4u);
+  EXPECT_TRUE(same(read_npy(folder.path + "/a.npy"), counted("3")));
 }
 
 TEST(Npz, DamageIsRefused) {

@@ -103,8 +103,8 @@ TEST(Idx, ComesBack) {
       }
     }
   const TemporaryFolder folder;
-  write_idx(folder.path() + "/a", counted("3|4", DType::f64));
-  EXPECT_TRUE(same(read_idx(folder.path() + "/a"), counted("3|4", DType::f64)));
+  write_idx(folder.path + "/a", counted("3|4", DType::f64));
+  EXPECT_TRUE(same(read_idx(folder.path + "/a"), counted("3|4", DType::f64)));
 }
 
 TEST(Idx, IsBigEndian) {
@@ -194,8 +194,8 @@ struct Made {
 
 string load_refusal(const Made& made) {
   const TemporaryFolder folder;
-  made.write(folder.path());
-  return refusal([&](const string&) { load_digits(folder.path()); }, "");
+  made.write(folder.path);
+  return refusal([&](const string&) { load_digits(folder.path); }, "");
 }
 
 TEST(Digits, FilesPackedOrNotWithADashOrADot) {
@@ -203,14 +203,14 @@ TEST(Digits, FilesPackedOrNotWithADashOrADot) {
   for (const char* dash : {"-", "."})
     for (bool packed : {false, true}) {
       const TemporaryFolder folder;
-      made.write(folder.path(), dash, packed);
-      const Digits digits = load_digits(folder.path());
+      made.write(folder.path, dash, packed);
+      const Digits digits = load_digits(folder.path);
       EXPECT_EQ(to_string(digits.train.images.shape()), "5|28,28,1");
       EXPECT_EQ(digits.train.images.values(), made.train_images.values());
       EXPECT_TRUE(same(digits.train.labels, made.train_labels));
       EXPECT_TRUE(same(digits.test.labels, made.test_labels));
       EXPECT_EQ(to_string(digits.test.images.shape()), "3|28,28,1");
-      EXPECT_EQ(digits.source, folder.path());
+      EXPECT_EQ(digits.source, folder.path);
       EXPECT_FALSE(digits.drawn);
     }
 }
@@ -232,7 +232,7 @@ TEST(Digits, FilesThatDoNotFitAreRefused) {
       with([](Made& m) { m.test_images = counted("0|28,28", DType::u8), m.test_labels = counted("0|", DType::u8); }),
       "has no images");
   const TemporaryFolder folder;
-  contains(refusal([&](const string&) { load_digits(folder.path()); }, ""), "has no train-images-idx3-ubyte");
+  contains(refusal([&](const string&) { load_digits(folder.path); }, ""), "has no train-images-idx3-ubyte");
 }
 
 TEST(DrawnDigits, TheSameBitsHoweverManyAreDrawn) {
@@ -308,32 +308,32 @@ TEST(DrawnDigits, LookLikeMnist) {
 TEST(Places, AreLookedAtInTheirOrder) {
   const TemporaryFolder folder;
   const Made made;
-  const Places places{"", "", {folder.path() + "/first", folder.path() + "/second"}};
+  const Places places{"", "", {folder.path + "/first", folder.path + "/second"}};
   EXPECT_EQ(find_dataset("mnist", places), std::nullopt);
   EXPECT_TRUE(find_digits(places, 1).drawn);
-  made.write(folder.path() + "/second/mnist");
-  EXPECT_EQ(find_dataset("mnist", places), folder.path() + "/second/mnist");
+  made.write(folder.path + "/second/mnist");
+  EXPECT_EQ(find_dataset("mnist", places), folder.path + "/second/mnist");
   EXPECT_FALSE(find_digits(places, 1).drawn);
-  made.write(folder.path() + "/first/mnist", ".", true);
-  EXPECT_EQ(find_dataset("mnist", places), folder.path() + "/first/mnist");
-  std::filesystem::remove(folder.path() + "/first/mnist/t10k-labels.idx1-ubyte.gz");
-  EXPECT_EQ(find_dataset("mnist", places), folder.path() + "/second/mnist") << "half a data set is none";
+  made.write(folder.path + "/first/mnist", ".", true);
+  EXPECT_EQ(find_dataset("mnist", places), folder.path + "/first/mnist");
+  std::filesystem::remove(folder.path + "/first/mnist/t10k-labels.idx1-ubyte.gz");
+  EXPECT_EQ(find_dataset("mnist", places), folder.path + "/second/mnist") << "half a data set is none";
   EXPECT_EQ(find_dataset("names", places), std::nullopt);
 }
 
 TEST(Places, TheFilesThatAreMissingAreNamed) {
   const TemporaryFolder folder;
-  Made().write(folder.path() + "/mnist");
-  std::filesystem::remove(folder.path() + "/mnist/t10k-labels-idx1-ubyte");
-  const Places given{folder.path(), "--data"}, usual{"", "", {folder.path()}};
+  Made().write(folder.path + "/mnist");
+  std::filesystem::remove(folder.path + "/mnist/t10k-labels-idx1-ubyte");
+  const Places given{folder.path, "--data"}, usual{"", "", {folder.path}};
   EXPECT_EQ(
       refusal([&](const string&) { find_digits(given, 1); }, ""),
-      "`" + folder.path() +
+      "`" + folder.path +
           "/mnist` (--data) has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
   EXPECT_EQ(missing_message("mnist", usual),
-            "`" + folder.path() +
+            "`" + folder.path +
                 "/mnist` has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
-  std::filesystem::remove(folder.path() + "/mnist/train-images-idx3-ubyte");
+  std::filesystem::remove(folder.path + "/mnist/train-images-idx3-ubyte");
   EXPECT_NE(missing_message("mnist", usual)
                 .find("has no train-images-idx3-ubyte, t10k-labels-idx1-ubyte, packed or not; put them"),
             string::npos);
@@ -342,13 +342,13 @@ TEST(Places, TheFilesThatAreMissingAreNamed) {
 TEST(Places, AFolderThatWasGivenIsTheOnlyOne) {
   const TemporaryFolder folder;
   const Made made;
-  made.write(folder.path() + "/usual/mnist");
-  made.write(folder.path() + "/holds/mnist");
-  made.write(folder.path() + "/is");
-  const std::vector<string> usual{folder.path() + "/usual"};
-  EXPECT_EQ(find_dataset("mnist", {folder.path() + "/holds", "--data", usual}), folder.path() + "/holds/mnist");
-  EXPECT_EQ(find_dataset("mnist", {folder.path() + "/is", "--data", usual}), folder.path() + "/is");
-  const Places wrong{folder.path() + "/none", "--data", usual};
+  made.write(folder.path + "/usual/mnist");
+  made.write(folder.path + "/holds/mnist");
+  made.write(folder.path + "/is");
+  const std::vector<string> usual{folder.path + "/usual"};
+  EXPECT_EQ(find_dataset("mnist", {folder.path + "/holds", "--data", usual}), folder.path + "/holds/mnist");
+  EXPECT_EQ(find_dataset("mnist", {folder.path + "/is", "--data", usual}), folder.path + "/is");
+  const Places wrong{folder.path + "/none", "--data", usual};
   EXPECT_EQ(find_dataset("mnist", wrong), std::nullopt);
   const string said = refusal([&](const string&) { find_digits(wrong, 1); }, "");
   EXPECT_NE(said.find("none` (--data) has neither the files of mnist"), string::npos) << said;

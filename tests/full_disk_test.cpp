@@ -23,7 +23,7 @@ std::string said_by_child(const std::function<std::string()>& work) {
   static const TemporaryFolder temporary;  // for the folders of these processes, which _exit leaves
   const pid_t child = fork();
   if (child == 0) {
-    setenv("TMPDIR", temporary.path().c_str(), 1);
+    setenv("TMPDIR", temporary.path.c_str(), 1);
     std::string text;
     try {
       text = work();
@@ -93,8 +93,8 @@ TEST(FullDisk, AFullFilesystem) {
       if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
         return "no mount";
       const std::string size = "mode=700,size=" + std::to_string(kilobytes) + "k";
-      if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, size.c_str()) != 0) return "no mount";
-      setenv("TMPDIR", (kilobytes == 64 ? room : folder).path().c_str(), 1);
+      if (mount("tmpfs", folder.path.c_str(), "tmpfs", 0, size.c_str()) != 0) return "no mount";
+      setenv("TMPDIR", (kilobytes == 64 ? room : folder).path.c_str(), 1);
       return result_on(kilobytes == 24 ? "auto" : "cpu", folder);
     });
     if (said == "no mount") GTEST_SKIP() << "only root may mount a small filesystem";

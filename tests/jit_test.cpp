@@ -22,7 +22,7 @@ Floats counting(size_t n, float first = 0) {
 }
 const std::string& cache() {
   static const TemporaryFolder folder;
-  return folder.path();
+  return folder.path;
 }
 jit::Kernel compiled(std::string_view text, jit::Buffers buffers = {}) {
   jit::Options options;

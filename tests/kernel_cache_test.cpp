@@ -47,7 +47,7 @@ string said_by_child(const std::function<string()>& work) {
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);
-    setenv("TMPDIR", temporary.path().c_str(), 1);
+    setenv("TMPDIR", temporary.path.c_str(), 1);
     string text;
     try {
       text = work();
@@ -109,9 +109,9 @@ constexpr uid_t kNobody = 65534;
 
 TEST(KernelCache, IsClosedToOthersWhateverTheUmask) {
   const TemporaryFolder folder;
-  const string cache = folder.path() + "/deep/kernels";
+  const string cache = folder.path + "/deep/kernels";
   EXPECT_EQ(compiled_in_child(kSource, in_folder(cache), [] { umask(0); }), "42 made");
-  EXPECT_EQ(mode_of(folder.path() + "/deep"), 0700u);
+  EXPECT_EQ(mode_of(folder.path + "/deep"), 0700u);
   EXPECT_EQ(mode_of(cache), 0700u);
   for (const string& name : names_in(cache)) EXPECT_EQ(mode_of(cache + "/" + name) & 0022, 0u) << name;
   EXPECT_EQ(compiled_in_child(kSource, in_folder(cache)), "42 from the cache");
@@ -120,7 +120,7 @@ TEST(KernelCache, IsClosedToOthersWhateverTheUmask) {
 // A whole entry under the right name whose code leaves a mark when it is loaded. The first row shows that it would.
 TEST(KernelCache, CodeThatAnotherCouldHavePutThereIsNotLoaded) {
   const TemporaryFolder folder;
-  const string mark = folder.path() + "/ran";
+  const string mark = folder.path + "/ran";
   struct Row {
     const char* name;
     std::function<void(const string& cache, const string& entry)> plant;
@@ -153,9 +153,9 @@ TEST(KernelCache, CodeThatAnotherCouldHavePutThereIsNotLoaded) {
   int row_number = 0;
   for (const Row& row : rows) {
     if (row.by_root_only && geteuid() != 0) continue;  // nobody else can give files away
-    const string cache = folder.path() + "/" + std::to_string(row_number++) + "/kernels";
+    const string cache = folder.path + "/" + std::to_string(row_number++) + "/kernels";
     EXPECT_EQ(compiled_in_child(kSource, in_folder(cache)), "42 made");
-    const string entry = entry_in(cache), code = folder.path() + "/code";
+    const string entry = entry_in(cache), code = folder.path + "/code";
     write(code + ".c", "#include <stdio.h>\n__attribute__((constructor)) void run(void) { fclose(fopen(\"" + mark +
                            "\", \"w\")); }\nint answer(void) { return 13; }\n");
     ASSERT_EQ(std::system(("cc -shared -fPIC -o " + code + ".so " + code + ".c").c_str()), 0);
@@ -179,7 +179,7 @@ TEST(KernelCache, TheCurrentFolderIsNeverTheUsers) {
   const TemporaryFolder folder;
   const string said = said_by_child([&]() -> string {
     for (const char* name : {"HOME", "XDG_CACHE_HOME", "CARAVAN_CACHE"}) unsetenv(name);
-    fs::current_path(folder.path());
+    fs::current_path(folder.path);
     const KernelCache cache;
     const cc::Compiled first = cc::compile({kSource}), second = cc::compile({kSource});
     if (first.from_cache || !second.from_cache || answer(second) != 42) return "not compiled";
@@ -262,7 +262,7 @@ TEST(KernelCache, TheSameModelAtAnotherLineIsNotCompiledAgain) {
   auto at = [&](int line) {
     return said_by_child([&] {
       ContextOptions options;
-      options.device = "cpu", options.cache = folder.path();
+      options.device = "cpu", options.cache = folder.path;
       const Source where{"model.cpp", line};
       Tensor w = param("w", {.output = {7}}, where), x = tensor(Array(parse_shape("5|3")), "x", where);
       const Routine routine = Context(options).compile(observe(tanh(Operand(w(Operand(x, where)), where))));
@@ -298,13 +298,13 @@ TEST(KernelCache, ServesWhileTheCompilerIsMissing) {
   EXPECT_EQ(result(folder, 3, "auto"), "9 on cpu") << "not interpreted, though there is no compiler now";
   const string unknown = result(folder, 4, "auto");
   EXPECT_CONTAINS(unknown, "error: there is no `cc` on the PATH; install one");
-  EXPECT_CONTAINS(unknown, "and the cache `" + folder.path() + "` does not have this program");
+  EXPECT_CONTAINS(unknown, "and the cache `" + folder.path + "` does not have this program");
   EXPECT_EQ(result(empty, 3, "auto"), "9 on interp") << "where there was never one";
   EXPECT_CONTAINS(result(empty, 3, "cpu"), "error: there is no `cc` on the PATH");
 }
 TEST(KernelCache, NoticesAnotherCompilerOfTheSameName) {
   const TemporaryFolder folder;
-  const string compiler = folder.path() + "/my-cc", cache = folder.path() + "/kernels";
+  const string compiler = folder.path + "/my-cc", cache = folder.path + "/kernels";
   auto install = [&](const string& version) {
     script(compiler, "if [ \"$1\" = --version ]; then echo " + version + "; exit; fi\nexec cc \"$@\"");
   };
@@ -329,10 +329,10 @@ TEST(KernelCache, ACompilerThatFailsIsAnErrorAndNotAMissingOne) {
       {"[ \"$1\" = --version ] && exit; echo out of luck; exit 4", "the C compiler failed (status 4): out of luck"},
   };
   for (const Row& row : rows) {
-    script(folder.path() + "/cc", row.lines);
+    script(folder.path + "/cc", row.lines);
     const string said = said_by_child([&] {
-      setenv("PATH", (folder.path() + ":/usr/bin:/bin").c_str(), 1);
-      return Context({.cache = folder.path() + "/kernels"}).device();
+      setenv("PATH", (folder.path + ":/usr/bin:/bin").c_str(), 1);
+      return Context({.cache = folder.path + "/kernels"}).device();
     });
     EXPECT_CONTAINS(said, string("error: ") + row.phrase);
     EXPECT_CONTAINS(said, "or ask for the device `interp`, which needs no compiler");
@@ -340,11 +340,11 @@ TEST(KernelCache, ACompilerThatFailsIsAnErrorAndNotAMissingOne) {
 }
 TEST(KernelCache, NoRoomForAProcessIsAnErrorAndNotAMissingCompiler) {
   const TemporaryFolder folder, temporary;
-  fs::permissions(folder.path(), fs::perms(0755)), fs::permissions(temporary.path(), fs::perms(01777));
+  fs::permissions(folder.path, fs::perms(0755)), fs::permissions(temporary.path, fs::perms(01777));
   EXPECT_EQ(compiled_in_child(kSource, in_folder(folder)), "42 made");
   auto without_processes = [&](const char* source) {
     return compiled_in_child(source, in_folder(folder), [&] {
-      setenv("TMPDIR", temporary.path().c_str(), 1);
+      setenv("TMPDIR", temporary.path.c_str(), 1);
       const rlimit none{0, 0};
       if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(kNobody) != 0))
         throw std::runtime_error("no limit");
@@ -356,7 +356,7 @@ TEST(KernelCache, NoRoomForAProcessIsAnErrorAndNotAMissingCompiler) {
 }
 TEST(KernelCache, AFolderThatGoesWhileTheCompilerRunsIsReplacedByTheProcesssOwn) {
   const TemporaryFolder folder;
-  const string cache = folder.path() + "/kernels", compiler = folder.path() + "/my-cc";
+  const string cache = folder.path + "/kernels", compiler = folder.path + "/my-cc";
   script(compiler, "[ \"$1\" = --version ] || rm -rf " + cache + "\nexec cc \"$@\"");
   EXPECT_EQ(compiled_in_child(kSource, in_folder(cache, compiler)), "42 made");
   script(compiler, "[ \"$1\" = --version ] || rm -rf " + cache + " $TMPDIR\nexec cc \"$@\"");
@@ -366,13 +366,13 @@ TEST(KernelCache, AFolderThatGoesWhileTheCompilerRunsIsReplacedByTheProcesssOwn)
 }
 TEST(KernelCache, ATemporaryFolderThatIsNotThereIsReplaced) {
   const TemporaryFolder folder;
-  chmod(folder.path().c_str(), 0777);  // so that it is not used
+  chmod(folder.path.c_str(), 0777);  // so that it is not used
   EXPECT_EQ(compiled_in_child(kSource, in_folder(folder), [] { setenv("TMPDIR", "/none", 1); }), "42 made");
   remove_abandoned_folders("/tmp", "caravan-");  // where it went instead
 }
 TEST(KernelCache, AChildOfForkHasAFolderOfItsOwn) {
   const TemporaryFolder folder;
-  chmod(folder.path().c_str(), 0777);
+  chmod(folder.path.c_str(), 0777);
   EXPECT_EQ(said_by_child([&]() -> string {
               const string own = backend::own_folder();
               const string of_child = said_by_child([&] {
@@ -404,7 +404,7 @@ TEST(KernelCache, ProcessesWithTheSameNumberDoNotDisturbEachOther) {
 
 TEST(KernelCache, WhatKilledProcessesLeftIsRemoved) {
   const TemporaryFolder folder;
-  const string key(32, 'a'), in = folder.path() + "/";
+  const string key(32, 'a'), in = folder.path + "/";
   const ScratchFolder live(folder, backend::kBuildPrefix);
   const pid_t killed = fork();
   if (killed == 0) {
@@ -433,7 +433,7 @@ TEST(KernelCache, WhatKilledProcessesLeftIsRemoved) {
 }
 TEST(KernelCache, WhatWasNotUsedForTheLongestTimeGoesWhereThereIsALimit) {
   const TemporaryFolder folder;
-  auto entry = [&](char c) { return folder.path() + "/" + string(32, c); };
+  auto entry = [&](char c) { return folder.path + "/" + string(32, c); };
   auto there = [&] {
     string out;
     for (const char c : {'a', 'b', 'c', 'd'}) out += fs::exists(entry(c) + ".so") ? string(1, c) : "";
@@ -465,7 +465,7 @@ TEST(KernelCache, WhatWasNotUsedForTheLongestTimeGoesWhereThereIsALimit) {
 
   const KernelCache::Content removed = KernelCache(folder).clear();
   EXPECT_GE(removed.kernels, 4);
-  EXPECT_TRUE(fs::is_empty(folder.path()));
+  EXPECT_TRUE(fs::is_empty(folder.path));
 }
 
 }  // namespace

@@ -697,7 +697,7 @@ TEST(Mistakes, Functions) {
 
 TEST(Mistakes, Checkpoints) {
   const TemporaryFolder folder;
-  const std::string path = folder.path() + "/model.safetensors";
+  const std::string path = folder.path + "/model.safetensors";
   const Tensor weight = param("fc.weight", {1, 2, 3});
   {
     Context ctx({.device = "interp"});

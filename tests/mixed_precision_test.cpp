@@ -61,7 +61,9 @@ TEST(ScaledStep, KeepsGradientsThatF16WouldLose) {
   Context ctx(kHere);
   ctx.compile(train_step(of_tiny_gradient(lost), sgd({.lr = 1e7}))).run();
   ctx.compile(scaled_step(of_tiny_gradient(kept), sgd({.lr = 1e7}))).run();
-  if (ctx.device() == "cpu") EXPECT_EQ(ctx.read(lost).item(), 1);  // the interpreter keeps doubles
+  if (ctx.device() == "cpu") {
+    EXPECT_EQ(ctx.read(lost).item(), 1);  // the interpreter keeps doubles
+  }
   EXPECT_NEAR(ctx.read(kept).item(), 0.9, 0.001);
 }
 

@@ -23,7 +23,7 @@ using std::string;
 
 const string& cache() {
   static const TemporaryFolder folder;
-  return folder.path();
+  return folder.path;
 }
 ContextOptions on(const string& device, int threads = 1, std::vector<string> flags = {}) {
   ContextOptions out;

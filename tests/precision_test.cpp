@@ -243,7 +243,7 @@ TEST(Precision, JitReadsTheSameRules) {
   const uint8_t u[] = {0, 1, 128, 255};
   auto run = [&](const char* text, auto* y, DType dtype) {
     jit::Options options;
-    options.cache = folder.path(), options.buffers.dtypes = {{"u", DType::u8}, {"y", dtype}};
+    options.cache = folder.path, options.buffers.dtypes = {{"u", DType::u8}, {"y", dtype}};
     jit::compile(text, options).run({{"u", u}, {"y", y}});
   };
   float f[4] = {};
@@ -256,7 +256,7 @@ TEST(Precision, JitReadsTheSameRules) {
   run("y[i] += u[i] * 2   for i < 4", wrapped, DType::u8);
   EXPECT_EQ(wrapped[3], 254);
   jit::Options alone;
-  alone.cache = folder.path(), alone.buffers.dtypes = {{"y", DType::u8}};
+  alone.cache = folder.path, alone.buffers.dtypes = {{"y", DType::u8}};
   jit::compile("y[i] max= -1   for i < 4", alone).run({{"y", wrapped}});
   EXPECT_EQ(wrapped[3], 0) << "a number that the result cannot hold is cast to it";
   int32_t total[4] = {};

@@ -206,7 +206,7 @@ class Generator {
 
 const std::string& cache() {
   static const TemporaryFolder folder;
-  return folder.path();
+  return folder.path;
 }
 Outcome run_compiled(const std::vector<std::string>& passes_off, const char* optimisation, const Task& task) {
   cc::DeviceOptions options;

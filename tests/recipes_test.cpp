@@ -33,7 +33,7 @@ class Recipes : public Command {
   }
   // A folder in MNIST's form: few digits, so that a test is quick.
   static string digits(int64_t train, int64_t test) {
-    const string folder = cache_ + "/digits" + std::to_string(train);
+    const string folder = scratch_ + "/digits" + std::to_string(train);
     std::filesystem::create_directories(folder);
     const data::Digits drawn = data::drawn_digits(train, test, 5);
     data::write_idx(folder + "/train-images-idx3-ubyte",
@@ -287,8 +287,9 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
                  "--paper is one image at a time, sgd and the rate 0.0001");
   expect_refused(train("mnist-mlp", {"--paper", "--lr", "0.1"}), "leave out --batch, --lr and --optimizer");
   good(train("mnist-mlp", {"--steps", "2", "--save", "digits", "--quiet"}));
-  expect_refused({"train", "mnist-mlp", "--resume", "digits", "--data", digits(301, 120)},
-                 "digits was begun with the data of " + data_ + ", and that of " + cache_ + "/digits301 is other data");
+  expect_refused(
+      {"train", "mnist-mlp", "--resume", "digits", "--data", digits(301, 120)},
+      "digits was begun with the data of " + data_ + ", and that of " + scratch_ + "/digits301 is other data");
   std::filesystem::copy(data_, folder_ + "/moved");
   good({"train", "mnist-mlp", "--resume", "digits", "--data", "moved", "--steps", "4", "--quiet"});
 

@@ -135,9 +135,9 @@ TEST(Reversed, ExportedSumsAreRight) {
     const Tensor x = c.input();
     Context ctx({.device = "interp"});
     const deploy::CSource file = deploy::to_c99(ctx, x, c.sum(x), {.name = "model"});
-    std::ofstream(folder.path() + "/model.c") << file.source;
-    std::ofstream(folder.path() + "/model.h") << file.header;
-    std::ofstream(folder.path() + "/main.c") << R"C(#include "model.h"
+    std::ofstream(folder.path + "/model.c") << file.source;
+    std::ofstream(folder.path + "/model.h") << file.header;
+    std::ofstream(folder.path + "/main.c") << R"C(#include "model.h"
 int main(void) {
   static model_scratch scratch;
   float input[MODEL_INPUT_SIZE], output;
@@ -147,7 +147,7 @@ int main(void) {
 }
 )C";
     for (const char* flags : {"", "-march=native"}) {
-      const std::string command = "cd '" + folder.path() + "' && cc -O3 -std=c99 -Wall -Wextra -Werror -pedantic " +
+      const std::string command = "cd '" + folder.path + "' && cc -O3 -std=c99 -Wall -Wextra -Werror -pedantic " +
                                   flags + " model.c main.c -o main -lm && ./main";
       EXPECT_EQ(std::system(command.c_str()), 0) << c.name << ": " << command;
     }

@@ -237,7 +237,7 @@ TEST(Safetensors, WritingRefusesWhatCannotBeReadBack) {
 
 TEST(Safetensors, FilesAreReplacedWholeAndNothingElseIsLeft) {
   const TemporaryFolder folder;
-  const string path = folder.path() + "/a.safetensors";
+  const string path = folder.path + "/a.safetensors";
   write_safetensors(path, one_of_each(1));
   write_safetensors(path, one_of_each(2));
   expect_equal(read_safetensors(path), one_of_each(2));
@@ -252,10 +252,10 @@ TEST(Safetensors, FilesAreReplacedWholeAndNothingElseIsLeft) {
 
 TEST(Safetensors, PathsThatAreNoFilesAreRefused) {
   const TemporaryFolder folder;
-  EXPECT_THROW(read_safetensors(folder.path()), ConfigError);
-  EXPECT_THROW(read_safetensors(folder.path() + "/none"), ConfigError);
-  EXPECT_THROW(write_safetensors(folder.path(), {}), ConfigError);
-  EXPECT_THROW(write_safetensors(folder.path() + "/none/a", {}), ConfigError);
+  EXPECT_THROW(read_safetensors(folder.path), ConfigError);
+  EXPECT_THROW(read_safetensors(folder.path + "/none"), ConfigError);
+  EXPECT_THROW(write_safetensors(folder.path, {}), ConfigError);
+  EXPECT_THROW(write_safetensors(folder.path + "/none/a", {}), ConfigError);
   EXPECT_EQ(folder.files(), 0u);
 }
 

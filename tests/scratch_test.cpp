@@ -64,20 +64,20 @@ TEST(Scratch, AFolderIsPrivateWhateverTheUmaskAndGoes) {
   const mode_t before = umask(0);
   string path;
   {
-    const ScratchFolder scratch(folder.path(), "build.");
+    const ScratchFolder scratch(folder.path, "build.");
     path = scratch.path();
     EXPECT_EQ(mode_of(path), 0700u);
     std::ofstream(path + "/file") << "something";
   }
   umask(before);
-  EXPECT_TRUE(path.starts_with(folder.path() + "/build.")) << path;
+  EXPECT_TRUE(path.starts_with(folder.path + "/build.")) << path;
   EXPECT_FALSE(fs::exists(path));
   EXPECT_CONTAINS(message_of([] { ScratchFolder("/nowhere", "build."); }),
                   "no folder can be made in `/nowhere`: No such file");
 }
 TEST(Scratch, AChildOfForkLeavesTheFolderToItsParent) {
   const TemporaryFolder folder;
-  auto scratch = std::make_unique<ScratchFolder>(folder.path(), "build.");
+  auto scratch = std::make_unique<ScratchFolder>(folder.path, "build.");
   const pid_t child = fork();
   if (child == 0) {
     scratch.reset();
@@ -86,11 +86,11 @@ TEST(Scratch, AChildOfForkLeavesTheFolderToItsParent) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_TRUE(fs::exists(scratch->path()));
-  EXPECT_EQ(remove_abandoned_folders(folder.path(), "build."), 0) << "it is in use";
+  EXPECT_EQ(remove_abandoned_folders(folder.path, "build."), 0) << "it is in use";
 }
 TEST(Scratch, FoldersOfKilledProcessesAreRemovedAndNoOthers) {
   const TemporaryFolder folder;
-  const string& in = folder.path();
+  const string& in = folder.path;
   const ScratchFolder used(in, "build.");
   killed([&] {
     const auto* left = new ScratchFolder(in, "build.");
@@ -111,23 +111,23 @@ TEST(Scratch, FoldersOfKilledProcessesAreRemovedAndNoOthers) {
 }
 TEST(Scratch, FilesOfKilledProcessesAreRemovedWhenTheFileIsWrittenNext) {
   const TemporaryFolder folder;
-  const string path = folder.path() + "/model";
+  const string path = folder.path + "/model";
   killed([&] { new ScratchFile(make_scratch_file(path)); });
   killed([&] { new ScratchFile(make_scratch_file(path)); });
   const ScratchFile used = make_scratch_file(path);
-  std::set<string> parts = names_in(folder.path());
+  std::set<string> parts = names_in(folder.path);
   EXPECT_EQ(parts.size(), 3u);
   for (const string& part : parts) EXPECT_TRUE(part.starts_with("model.") && part.ends_with(".part")) << part;
-  const string young = folder.path() + "/" + *std::find_if(parts.begin(), parts.end(), [&](const string& p) {
+  const string young = folder.path + "/" + *std::find_if(parts.begin(), parts.end(), [&](const string& p) {
                          return !used.path.ends_with(p);
                        });
   for (const string& part : parts)
-    if (folder.path() + "/" + part != young) age(folder.path() + "/" + part, 120);
+    if (folder.path + "/" + part != young) age(folder.path + "/" + part, 120);
   const string mine = "model.mine.part", other = "other.0123456789abcdef.part";
   for (const string& name : {mine, other})
-    std::ofstream(folder.path() + "/" + name) << "", age(folder.path() + "/" + name, 120);
+    std::ofstream(folder.path + "/" + name) << "", age(folder.path + "/" + name, 120);
   data::write_file(path, "content");
-  EXPECT_EQ(names_in(folder.path()),
+  EXPECT_EQ(names_in(folder.path),
             (std::set<string>{"model", fs::path(young).filename(), fs::path(used.path).filename(), mine, other}))
       << "one of this minute may be in the making, one is locked, and others are none of its business";
 }
@@ -141,7 +141,7 @@ TEST(Scratch, NamesDiffer) {
 
 TEST(WriteFile, LinksStayWhatTheyAre) {
   const TemporaryFolder folder;
-  fs::create_directory(folder.path() + "/deep");
+  fs::create_directory(folder.path + "/deep");
   struct Row {
     string link, to, file;
   };
@@ -150,47 +150,47 @@ TEST(WriteFile, LinksStayWhatTheyAre) {
       {"dangling", "new", "new"},
       {"twice", "to_deep", "deep/file"},
       {"to_deep", "deep/file", "deep/file"},
-      {"absolute", folder.path() + "/deep/other", "deep/other"},
+      {"absolute", folder.path + "/deep/other", "deep/other"},
   };
-  for (const Row& row : rows) fs::create_symlink(row.to, folder.path() + "/" + row.link);
+  for (const Row& row : rows) fs::create_symlink(row.to, folder.path + "/" + row.link);
   for (const Row& row : rows) {
-    data::write_file(folder.path() + "/" + row.link, row.link);
-    EXPECT_EQ(fs::read_symlink(folder.path() + "/" + row.link), row.to);
-    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder.path() + "/" + row.file)));
-    EXPECT_EQ(data::read_file(folder.path() + "/" + row.file), row.link);
+    data::write_file(folder.path + "/" + row.link, row.link);
+    EXPECT_EQ(fs::read_symlink(folder.path + "/" + row.link), row.to);
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder.path + "/" + row.file)));
+    EXPECT_EQ(data::read_file(folder.path + "/" + row.file), row.link);
   }
-  fs::create_symlink("b", folder.path() + "/a"), fs::create_symlink("a", folder.path() + "/b");
-  EXPECT_CONTAINS(message_of([&] { data::write_file(folder.path() + "/a", ""); }), "its links lead in a circle");
-  fs::create_symlink("none/file", folder.path() + "/nowhere");
-  EXPECT_CONTAINS(message_of([&] { data::write_file(folder.path() + "/nowhere", ""); }),
+  fs::create_symlink("b", folder.path + "/a"), fs::create_symlink("a", folder.path + "/b");
+  EXPECT_CONTAINS(message_of([&] { data::write_file(folder.path + "/a", ""); }), "its links lead in a circle");
+  fs::create_symlink("none/file", folder.path + "/nowhere");
+  EXPECT_CONTAINS(message_of([&] { data::write_file(folder.path + "/nowhere", ""); }),
                   "cannot be written: No such file");
 }
 TEST(WriteFile, ALongNameHasRoomForItsPart) {
   const TemporaryFolder folder;
   const string name(255, 'n');
-  data::write_file(folder.path() + "/" + name, "content");
-  EXPECT_EQ(names_in(folder.path()), std::set<string>{name});
+  data::write_file(folder.path + "/" + name, "content");
+  EXPECT_EQ(names_in(folder.path), std::set<string>{name});
 }
 TEST(WriteFile, AnothersLinkInAFolderForAllIsNotFollowed) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
   const TemporaryFolder folder;
-  fs::permissions(folder.path(), fs::perms(01777));
-  data::write_file(folder.path() + "/victim", "mine");
-  const string link = folder.path() + "/model";
+  fs::permissions(folder.path, fs::perms(01777));
+  data::write_file(folder.path + "/victim", "mine");
+  const string link = folder.path + "/model";
   fs::create_symlink("victim", link);
   data::write_file(link, "mine too");
   ASSERT_EQ(lchown(link.c_str(), 65534, 65534), 0);
   EXPECT_CONTAINS(message_of([&] { data::write_file(link, "overwritten"); }),
                   "a link that another user has put into a folder which everybody may write");
-  EXPECT_EQ(data::read_file(folder.path() + "/victim"), "mine too");
-  fs::permissions(folder.path(), fs::perms(0755));  // in a folder of their own, people may have the links they want
+  EXPECT_EQ(data::read_file(folder.path + "/victim"), "mine too");
+  fs::permissions(folder.path, fs::perms(0755));  // in a folder of their own, people may have the links they want
   data::write_file(link, "mine again");
-  EXPECT_EQ(data::read_file(folder.path() + "/victim"), "mine again");
+  EXPECT_EQ(data::read_file(folder.path + "/victim"), "mine again");
 }
 TEST(WriteFile, ProcessesWithTheSameNumberDoNotDisturbEachOther) {
   const TemporaryFolder folder;
   constexpr int kProcesses = 8;
-  const string path = folder.path() + "/model";
+  const string path = folder.path + "/model";
   const int good = succeed_with_equal_pids(kProcesses, [&](int p) {
     try {
       for (int i = 0; i < 20; ++i) data::write_file(path, string(200'000, char('a' + p)));
@@ -204,19 +204,19 @@ TEST(WriteFile, ProcessesWithTheSameNumberDoNotDisturbEachOther) {
   EXPECT_EQ(good, kProcesses);
   const string content = data::read_file(path);
   EXPECT_EQ(content, string(200'000, content.at(0))) << "a mixture of two";
-  EXPECT_EQ(names_in(folder.path()), std::set<string>{"model"});
+  EXPECT_EQ(names_in(folder.path), std::set<string>{"model"});
 }
 
 // ---------------------------------------------------------------- who may change a folder
 
 TEST(Folders, OthersMustNotBeAbleToChangeOne) {
   const TemporaryFolder folder;
-  const string inner = folder.path() + "/way/inner";
+  const string inner = folder.path + "/way/inner";
   EXPECT_EQ(make_private_folder(inner), "");
   EXPECT_EQ(check_folder(inner).problem, "");
   EXPECT_EQ(check_folder(inner).path, fs::canonical(inner));
-  fs::create_symlink("way/inner", folder.path() + "/link");
-  EXPECT_EQ(check_folder(folder.path() + "/link").path, fs::canonical(inner));
+  fs::create_symlink("way/inner", folder.path + "/link");
+  EXPECT_EQ(check_folder(folder.path + "/link").path, fs::canonical(inner));
 
   struct Row {
     string path;
@@ -229,8 +229,8 @@ TEST(Folders, OthersMustNotBeAbleToChangeOne) {
       {inner, 0770, "can be written by others (mode 0770); `chmod 700 "},
       {inner, 0707, "can be written by others (mode 0707)"},
       {inner, 01777, "can be written by others (mode 1777)"},
-      {folder.path() + "/way", 0777, "/way`, which leads to it, can be written by others (mode 0777)"},
-      {folder.path() + "/way", 01777, ""},
+      {folder.path + "/way", 0777, "/way`, which leads to it, can be written by others (mode 0777)"},
+      {folder.path + "/way", 01777, ""},
   };
   for (const Row& row : rows) {
     ASSERT_EQ(chmod(row.path.c_str(), row.mode), 0);
@@ -242,26 +242,26 @@ TEST(Folders, OthersMustNotBeAbleToChangeOne) {
     }
     ASSERT_EQ(chmod(row.path.c_str(), 0700), 0);
   }
-  EXPECT_CONTAINS(check_folder(folder.path() + "/none").problem, "cannot be looked at: No such file");
-  std::ofstream(folder.path() + "/file") << "";
-  EXPECT_CONTAINS(check_folder(folder.path() + "/file").problem, "is not a folder");
+  EXPECT_CONTAINS(check_folder(folder.path + "/none").problem, "cannot be looked at: No such file");
+  std::ofstream(folder.path + "/file") << "";
+  EXPECT_CONTAINS(check_folder(folder.path + "/file").problem, "is not a folder");
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
   ASSERT_EQ(chown(inner.c_str(), 65534, 65534), 0);
   EXPECT_CONTAINS(check_folder(inner).problem, "belongs to another user (number 65534)");
   ASSERT_EQ(chown(inner.c_str(), 0, 0), 0);
-  ASSERT_EQ(chown((folder.path() + "/way").c_str(), 65534, 65534), 0);
+  ASSERT_EQ(chown((folder.path + "/way").c_str(), 65534, 65534), 0);
   EXPECT_CONTAINS(check_folder(inner).problem, "/way`, which leads to it, belongs to another user");
 }
 TEST(Folders, AreMadePrivateWhateverTheUmask) {
   const TemporaryFolder folder;
   const mode_t before = umask(0);
-  EXPECT_EQ(make_private_folder(folder.path() + "/a/b"), "");
+  EXPECT_EQ(make_private_folder(folder.path + "/a/b"), "");
   umask(before);
-  EXPECT_EQ(mode_of(folder.path() + "/a"), 0700u);
-  EXPECT_EQ(mode_of(folder.path() + "/a/b"), 0700u);
-  std::ofstream(folder.path() + "/file") << "";
-  EXPECT_EQ(make_private_folder(folder.path() + "/file"), "Not a directory");
-  EXPECT_EQ(make_private_folder(folder.path() + "/file/deep"), "Not a directory");
+  EXPECT_EQ(mode_of(folder.path + "/a"), 0700u);
+  EXPECT_EQ(mode_of(folder.path + "/a/b"), 0700u);
+  std::ofstream(folder.path + "/file") << "";
+  EXPECT_EQ(make_private_folder(folder.path + "/file"), "Not a directory");
+  EXPECT_EQ(make_private_folder(folder.path + "/file/deep"), "Not a directory");
 }
 TEST(Folders, OfTheUserComeFromAbsolutePathsAlone) {
   struct Row {
@@ -286,8 +286,8 @@ TEST(Folders, TheTemporaryOneIsThere) {
   const char* set = getenv("TMPDIR");
   const string before = set ? set : "";
   const TemporaryFolder folder;
-  setenv("TMPDIR", folder.path().c_str(), 1);
-  EXPECT_EQ(temporary_folder(), folder.path());
+  setenv("TMPDIR", folder.path.c_str(), 1);
+  EXPECT_EQ(temporary_folder(), folder.path);
   EXPECT_EQ(temporary_folder_problem(), "");
   setenv("TMPDIR", "/none", 1);
   EXPECT_EQ(temporary_folder(), "/tmp");

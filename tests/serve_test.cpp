@@ -889,15 +889,15 @@ TEST(ServeCommand, StopsAtOnceThoughAClientIsSlow) {
 // A compiler that would take a minute, with a process of its own.
 TEST(ServeCommand, StopsAtOnceThoughACompilerIsAtWork) {
   const TemporaryFolder folder;
-  const string compiler = folder.path() + "/cc", pids = folder.path() + "/pids", path = getenv("PATH"),
+  const string compiler = folder.path + "/cc", pids = folder.path + "/pids", path = getenv("PATH"),
                real = cc::path_of("cc");
   if (real.empty()) GTEST_SKIP() << "there is no C compiler";
   std::ofstream(compiler) << "#!/bin/sh\ncase \"$*\" in *-version*) exec " << real
                           << " \"$@\";; esac\nsleep 60 & echo $! >> " << pids << "\necho $$ >> " << pids << "\nwait\n";
   chmod(compiler.c_str(), 0755);
-  setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
+  setenv("PATH", (folder.path + ":" + path).c_str(), 1);
   const string cache = getenv("CARAVAN_CACHE") ? getenv("CARAVAN_CACHE") : "";
-  setenv("CARAVAN_CACHE", (folder.path() + "/cache").c_str(), 1);
+  setenv("CARAVAN_CACHE", (folder.path + "/cache").c_str(), 1);
   Child child({CARAVAN_COMMAND, "serve", "--device", "cpu", "--port", "0"});
   setenv("PATH", path.c_str(), 1);
   cache.empty() ? unsetenv("CARAVAN_CACHE") : setenv("CARAVAN_CACHE", cache.c_str(), 1);

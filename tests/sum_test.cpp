@@ -223,7 +223,7 @@ TEST(LongSums, OfTheTextInterfaceAndOfExportedFilesHaveThem) {
 
   if (std::system("cc --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no C compiler `cc` here";
   const TemporaryFolder folder;
-  const std::string path = folder.path() + "/";
+  const std::string path = folder.path + "/";
   const Tensor each = einsum("b,c => c", input), of_all = einsum("b,c; o => o", input, filled("one", "1", 1));
   for (const auto& [output, expected] : {std::pair(each, columns), std::pair(of_all, ctx.eval(of_all))}) {
     std::ofstream(path + "model.c") << deploy::to_c99(ctx, input, output).source;

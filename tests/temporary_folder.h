@@ -5,18 +5,17 @@
 
 #include <string>
 
-class TemporaryFolder {
- public:
+struct TemporaryFolder {
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  operator std::string() const { return path; }
 
-  const std::string& path() const { return path_; }
-  operator std::string() const { return path_; }
   size_t files() const;  // how many are in it
 
+  std::string path;
+
  private:
-  std::string path_;
   pid_t owner_ = getpid();
 };

@@ -26,7 +26,7 @@ Array numbers(const std::string& shape, double scale = 0.01) {
 }
 const std::string& cache() {
   static const TemporaryFolder folder;
-  return folder.path();
+  return folder.path;
 }
 Context on(int threads) {
   ContextOptions options;
@@ -245,7 +245,7 @@ TEST(Units, ALargeProgramIsCompiledInPartsAndSaysHowFarItIs) {
   const TemporaryFolder folder;
   std::vector<std::pair<int, int>> told;
   ContextOptions options;
-  options.device = "cpu", options.cache = folder.path(), options.compiler_flags = {"-O1"};
+  options.device = "cpu", options.cache = folder.path, options.compiler_flags = {"-O1"};
   options.compiling = [&](int done, int total) { told.push_back({done, total}); };
   const Tensor loss = program();
   const Program step = train_step(loss, sgd({.lr = 0.01}));

@@ -12,7 +12,7 @@ namespace {
 
 const std::string& cache() {
   static const TemporaryFolder folder;
-  return folder.path();
+  return folder.path;
 }
 Context on(const std::string& device) {
   ContextOptions options;

@@ -163,7 +163,7 @@ TEST(SolveWrites, MustRefuse) {
 std::unique_ptr<backend::Device> unoptimised() {
   static const TemporaryFolder cache;
   cc::DeviceOptions options;
-  options.compiler.cache = cache.path();
+  options.compiler.cache = cache.path;
   options.compiler.flags.push_back("-O0");  // hundreds of kernels, run once
   return cc::make_device(options);
 }
