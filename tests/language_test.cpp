@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #ifdef CARAVAN_COMMAND
+#include <filesystem>
 #include <fstream>
 
 #include "command.h"
@@ -15,7 +16,7 @@ class Language : public Command {
   void SetUp() override {
     Command::SetUp();
     if (!data_.empty()) return;
-    data_ = cache_ + "/data";
+    data_ = scratch_ + "/data";
     std::filesystem::create_directories(data_ + "/names");
     std::filesystem::create_directories(data_ + "/text");
     std::ofstream names(data_ + "/names/names.txt"), text(data_ + "/text/tinyshakespeare.txt");
