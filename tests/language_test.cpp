@@ -78,6 +78,25 @@ TEST_F(Language, GoingOnIsNeverHavingStopped) {
   }
 }
 
+TEST_F(Language, PicturesShowWhatEachModelHasLearned) {
+  const std::pair<const char*, Arguments> rows[] = {
+      {"names-bigram", {"nll.svg", "bigrams.svg"}},
+      {"names-mlp", {"activations.svg", "gradients.svg", "embedding.svg"}},
+      {"names-mlp-bn", {"activations.svg", "gradients.svg", "embedding.svg"}},
+      {"names-transformer", {"attention1.svg", "attention4.svg", "embedding.svg"}}};
+  for (const auto& [recipe, pictures] : rows) {
+    good(train(recipe, {"--steps", "120", "--quiet", "--plot", recipe}));
+    for (const string& picture : pictures) {
+      const string svg = file(string(recipe) + "/" + picture);
+      EXPECT_CONTAINS(svg, "<svg");
+      EXPECT_EQ(svg.find("nan"), string::npos) << recipe << " " << picture;
+    }
+  }
+  const string bigrams = file("names-bigram/bigrams.svg");
+  EXPECT_CONTAINS(bigrams, ">␣<");
+  EXPECT_CONTAINS(file("names-mlp-bn/activations.svg"), "at the first step");
+}
+
 TEST_F(Language, SampleNeedsTheFileAlone) {
   good(train("names-mlp", {"--steps", "40", "--save", "model", "--quiet"}));
   const Outcome names = good({"sample", "model", "--count", "6", "--seed", "3"});

@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "apps/figures.h"
-#include "apps/recipes/language.h"
+#include "apps/recipes/language_pictures.h"
 #include "caravan/base/error.h"
+#include "caravan/plot/heat_map.h"
 
 namespace caravan::app {
 
@@ -34,6 +35,21 @@ double counts_nll(const std::vector<double>& counts, const data::Sequences& exam
     sum -= std::log(counts[size_t(row * symbols + int64_t(examples.targets.at(i)))] / rows[size_t(row)]);
   }
   return sum / double(examples.targets.size());
+}
+
+// The probabilities of the model as shades, the counts of the train names as numbers.
+Picture matrix_picture(const Context& ctx, const Bigram& model, const TextData& data) {
+  const std::vector<std::string> letters = letter_names(data.tokenizer);
+  Context look = interpreted(ctx);
+  plot::HeatMap map{.title = "How likely a letter follows another, with the counts of the train names",
+                    .rows = letters,
+                    .columns = letters,
+                    .values = look.eval(nn::softmax(einsum("v -> w => v | w", model.table.weight))).values(),
+                    .row_title = "after",
+                    .column_title = "comes"};
+  for (const double count : pair_counts(data.parts[0].examples, data.tokenizer.size()))
+    map.cells.push_back(fmt::format("{}", int64_t(count) - 1));
+  return {"bigrams.svg", plot::svg(map)};
 }
 
 void add_counts(Findings& found, const TextData& data) {
@@ -65,7 +81,10 @@ TextModel names_bigram(int64_t symbols, const Wishes& wishes) {
     out.penalty = [model, l2] {
       return tunable(l2, "l2") * mean("v -> w => ", model.table.weight * model.table.weight);
     };
-  out.more = [](Findings& found, const TextData& data, Context&) { add_counts(found, data); };
+  out.more = [model](Findings& found, const TextData& data, Context& ctx) {
+    add_counts(found, data);
+    add_pictures(found, [=]() -> std::vector<Picture> { return {matrix_picture(ctx, model, data)}; });
+  };
   return out;
 }
 

@@ -1,5 +1,5 @@
 // The next letter from the last three: letters as learned vectors, a hidden layer, logits (Bengio et al. 2003).
-#include "apps/recipes/language.h"
+#include "apps/recipes/language_pictures.h"
 
 namespace caravan::app {
 
@@ -14,10 +14,10 @@ struct LettersMlp {
       : letters("letters", {.num = symbols, .dim = 10}),
         hidden("hidden", {.output = {200}, .init = kaiming_normal(5.0 / 3)}),
         next("next", {.output = {symbols}, .init = normal_init(0, 0.01)}) {}
-  Tensor operator()(const Tensor& ids) const {
-    Tensor x = einsum("..., t | c => ... | t, c", letters(ids));  // the vectors of a window, side by side
-    return next(tanh(hidden(x)));
+  Tensor activations(const Tensor& ids) const {
+    return tanh(hidden(einsum("..., t | c => ... | t, c", letters(ids))));  // the vectors of a window, side by side
   }
+  Tensor operator()(const Tensor& ids) const { return next(activations(ids)); }
 };
 
 }  // namespace
@@ -27,7 +27,17 @@ TextModel names_mlp(int64_t symbols, const Wishes&) {
   return {.recipe = "names-mlp",
           .words = "3 letters as 10 numbers each, 200 tanh, logits",
           .context = kLetters,
-          .logits = [model](const Tensor& ids, const nn::Phase&) { return model(ids); }};
+          .logits = [model](const Tensor& ids, const nn::Phase&) { return model(ids); },
+          .more =
+              [model](Findings& found, const TextData& data, Context& ctx) {
+                add_pictures(found, [=] {
+                  std::vector<Picture> out = hidden_pictures(
+                      ctx, data, [=](const Tensor& ids) { return model.activations(ids); },
+                      [=](const Tensor& h) { return model.next(h); });
+                  out.push_back(embedding_picture(ctx, model.letters, data.tokenizer));
+                  return out;
+                });
+              }};
 }
 
 }  // namespace caravan::app

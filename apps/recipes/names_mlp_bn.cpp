@@ -1,5 +1,5 @@
 // names-mlp with batch norm before the tanh, so that the hidden layer is neither saturated nor idle at the start.
-#include "apps/recipes/language.h"
+#include "apps/recipes/language_pictures.h"
 
 namespace caravan::app {
 
@@ -14,19 +14,30 @@ struct NormalizedMlp {
       : letters("letters", {.num = symbols, .dim = 10}),
         hidden("hidden", {.output = {200}, .bias = false, .init = kaiming_normal(5.0 / 3)}),
         next("next", {.output = {symbols}, .init = normal_init(0, 0.01)}) {}
-  Tensor operator()(const Tensor& ids, const nn::Phase& phase) const {
-    Tensor x = einsum("..., t | c => ... | t, c", letters(ids));
-    return next(tanh(norm(hidden(x), phase)));
+  Tensor activations(const Tensor& ids, const nn::Phase& phase) const {
+    return tanh(norm(hidden(einsum("..., t | c => ... | t, c", letters(ids))), phase));
   }
+  Tensor operator()(const Tensor& ids, const nn::Phase& phase) const { return next(activations(ids, phase)); }
 };
 
 }  // namespace
 
 TextModel names_mlp_bn(int64_t symbols, const Wishes&) {
+  const NormalizedMlp model(symbols);
   return {.recipe = "names-mlp-bn",
           .words = "3 letters as 10 numbers each, 200 batch norm tanh, logits",
           .context = 3,
-          .logits = NormalizedMlp(symbols)};
+          .logits = model,
+          .more = [model](Findings& found, const TextData& data, Context& ctx) {
+            add_pictures(found, [=] {
+              const nn::Phase phase = nn::training({.statistics = false});
+              std::vector<Picture> out = hidden_pictures(
+                  ctx, data, [=](const Tensor& ids) { return model.activations(ids, phase); },
+                  [=](const Tensor& h) { return model.next(h); });
+              out.push_back(embedding_picture(ctx, model.letters, data.tokenizer));
+              return out;
+            });
+          }};
 }
 
 }  // namespace caravan::app

@@ -1,5 +1,5 @@
 // The next letter from all before it: a small GPT, whose attention looks back over a name.
-#include "apps/recipes/language.h"
+#include "apps/recipes/language_pictures.h"
 
 namespace caravan::app {
 
@@ -10,7 +10,14 @@ TextModel names_transformer(int64_t symbols, const Wishes&) {
           .context = 16,
           .window = false,
           .logits = gpt,
-          .clip = 1};
+          .clip = 1,
+          .more = [gpt](Findings& found, const TextData& data, Context& ctx) {
+            add_pictures(found, [=, name = found.samples[0].substr(0, 15)] {
+              std::vector<Picture> out = attention_pictures(ctx, gpt, data.tokenizer, name);
+              out.push_back(embedding_picture(ctx, gpt.tok, data.tokenizer));
+              return out;
+            });
+          }};
 }
 
 }  // namespace caravan::app

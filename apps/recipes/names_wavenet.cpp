@@ -1,7 +1,7 @@
 // The next letter from the last eight, fused two by two in three levels, as in WaveNet (van den Oord et al. 2016).
 #include <fmt/format.h>
 
-#include "apps/recipes/language.h"
+#include "apps/recipes/language_pictures.h"
 
 namespace caravan::app {
 
@@ -37,10 +37,16 @@ struct Wavenet {
 }  // namespace
 
 TextModel names_wavenet(int64_t symbols, const Wishes&) {
+  const Wavenet model(symbols);
   return {.recipe = "names-wavenet",
           .words = "8 letters as 24 numbers each, fused by twos in three levels of 128 tanh, logits",
           .context = 8,
-          .logits = Wavenet(symbols)};
+          .logits = model,
+          .more = [model](Findings& found, const TextData& data, Context& ctx) {
+            add_pictures(found, [=]() -> std::vector<Picture> {
+              return {embedding_picture(ctx, model.letters, data.tokenizer)};
+            });
+          }};
 }
 
 }  // namespace caravan::app

@@ -27,13 +27,6 @@ std::string percent(double part) {
   return std::isnan(part) ? "-" : fmt::format("{:.1f}%", std::min(100 * part, part < 1 ? 99.9 : 100));
 }
 
-// Between white and a colour `#rrggbb`.
-std::string tint(std::string_view colour, double part) {
-  const auto full = std::stoul(std::string(colour.substr(1)), nullptr, 16);
-  const auto mixed = [&](int shift) { return 255 + std::lround(part * (double(full >> shift & 255) - 255)); };
-  return fmt::format("#{:02x}{:02x}{:02x}", mixed(16), mixed(8), mixed(0));
-}
-
 }  // namespace
 
 int64_t Confusion::total() const {

@@ -3,10 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "caravan/plot/words.h"
 
 namespace caravan::plot {
+
+std::string tint(std::string_view colour, double part) {
+  const auto full = std::stoul(std::string(colour.substr(1)), nullptr, 16);
+  const auto mixed = [&](int shift) { return 255 + std::lround(part * (double(full >> shift & 255) - 255)); };
+  return fmt::format("#{:02x}{:02x}{:02x}", mixed(16), mixed(8), mixed(0));
+}
 
 void Page::label(double at_x, double at_y, const char* anchor, const std::string& text, std::string_view colour,
                  double size) {

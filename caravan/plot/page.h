@@ -12,6 +12,8 @@ namespace caravan::plot {
 inline constexpr std::string_view kInk = "#333333", kPale = "#dddddd", kBlue = "#2563a8", kRed = "#c2452d",
                                   kShade = "#fbe9e4";
 
+std::string tint(std::string_view colour, double part);  // between white and a colour `#rrggbb`
+
 struct Page {
   double width, height;  // of the drawing
   double left = 70, top = 40, right = 20, bottom = 50;
