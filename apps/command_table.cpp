@@ -15,7 +15,7 @@ namespace caravan::app {
 
 namespace {
 
-constexpr const char* kSeedDoc = "What the random numbers of the data and of the first weights are made from [1]";
+constexpr const char* kSeedDoc = "Another number gives other random data and other first weights [1]";
 constexpr const char *kFiles = "Files", *kCompiler = "The compiler";
 
 // An empty name is most likely a variable that is not set.
@@ -95,7 +95,9 @@ void add_gradcheck(CLI::App& app, Parsed& parsed) {
   CLI::App& command =
       add_command(app, "gradcheck", "Gradients of every op, family of specs, layer and loss against differences",
                   "  caravan gradcheck\n  caravan gradcheck 'op pow' window\n  caravan gradcheck --json");
-  command.add_option("FILTER", o.filters, "Only cases whose family or name contains one of these");
+  std::vector<std::string>& names =
+      parsed.choices[command.add_option("FILTER", o.filters, "Only cases whose family or name contains one of these")];
+  for (const OpRow& row : op_rows()) names.emplace_back(row.name);
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
   command.callback([&] { parsed.call.run = [o](const Settings&) { return gradcheck_command(o); }; });
 }
@@ -356,7 +358,7 @@ void add_parity(CLI::App& app, Parsed& parsed) {
                                   "  caravan parity lenet.safetensors\n"
                                   "  caravan parity fixtures/*.safetensors --quiet --device interp\n"
                                   "  caravan parity lenet.safetensors --json");
-  command.add_option("FILE", o.files, "Fixtures: safetensors files that describe and hold a run")
+  command.add_option("FILE", o.files, "Runs of PyTorch: safetensors files with the model, the data and the losses")
       ->required()
       ->expected(1, -1);
   add_device_settings(command, parsed);
@@ -429,6 +431,7 @@ void add_summary(CLI::App& app, Parsed& parsed) {
                                   "  caravan summary mnist-conv\n  caravan summary digits.safetensors\n"
                                   "  caravan summary mnist-autoencoder --json");
   parsed.choices[command.add_option("WHAT", o.what, "A recipe, or a checkpoint that `caravan train --save` wrote")
+                     ->type_name("FILE")
                      ->check(kNotEmpty)
                      ->required()] = recipe_names();
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
@@ -450,7 +453,10 @@ void add_new(CLI::App& app, Parsed& parsed) {
 void add_help(CLI::App& app, Parsed& parsed) {
   CLI::App& help = add_command(app, "help", "What a command does and which options it has",
                                "  caravan help\n  caravan help inspect\n  caravan help train moons");
-  help.add_option("COMMAND", parsed.help, "A command, and one of its commands or recipes");
+  std::vector<std::string>& commands =
+      parsed.choices[help.add_option("COMMAND", parsed.help, "A command, and one of its commands or recipes")];
+  for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+    if (command->get_name() != "help") commands.push_back(command->get_name());
   CLI::App& completion = add_command(
       app, "completion", "Completion of commands and options for a shell, as a script",
       "  source <(caravan completion bash)\n  caravan completion fish > ~/.config/fish/completions/caravan.fish\n"

@@ -1,6 +1,8 @@
 // Completions for shells from the table of commands.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "apps/manual.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
@@ -9,34 +11,33 @@ namespace caravan::app {
 
 namespace {
 
-bool is_folder(const OptionDoc& option) { return option.type == "DIR"; }
-
-std::vector<std::string> names_of(const CommandDoc& command) {  // what may stand behind it, but for files
-  std::vector<std::string> out;
-  for (const CommandDoc& below : command.commands) out.push_back(below.name);
-  for (const OptionDoc& option : command.options) {
-    if (option.argument)
-      out.insert(out.end(), option.choices.begin(), option.choices.end());
-    else
-      out.push_back(option.name);
-  }
-  return out;
+bool is_folder(const OptionDoc& option) { return option.type == "DIR" || (option.argument && option.name == "DIR"); }
+bool is_file(const OptionDoc& option) { return option.type == "FILE" || (option.argument && option.name == "FILE"); }
+bool takes_files(const CommandDoc& command) {  // as its arguments
+  return std::any_of(command.options.begin(), command.options.end(),
+                     [](const OptionDoc& o) { return o.argument && (is_file(o) || is_folder(o)); });
 }
 
-// For bash: one case for each command, and one for each option of it that takes a value.
+// For bash: one case for each command, and one for each option of it that takes a value. `below` are the commands that
+// may stand behind it, `words` what its arguments may be.
 void add_bash(std::string& out, const CommandDoc& command) {
-  std::string options;
+  std::string values, below, words, options, files;
+  for (const CommandDoc& one : command.commands) add_to_list(below, one.name, " ");
   for (const OptionDoc& option : command.options) {
-    if (option.argument || option.type.empty()) continue;
-    if (!option.choices.empty())
-      options += fmt::format("        {}) words='{}' ;;\n", option.name, joined(option.choices, " "));
-    else if (option.type == "FILE" || is_folder(option))
-      options += fmt::format("        {}) files={} ;;\n", option.name, is_folder(option) ? "-d" : "-f");
-    else
-      options += fmt::format("        {}) words= ;;\n", option.name);
+    const std::string kind = is_folder(option) ? "-d" : is_file(option) ? "-f" : "";
+    if (option.argument) {
+      for (const std::string& choice : option.choices) add_to_list(words, choice, " ");
+      if (!kind.empty()) files = kind;
+      continue;
+    }
+    add_to_list(options, option.name, " ");
+    if (!option.type.empty())
+      values += fmt::format("        {}) below= options= words='{}' files={} ;;\n", option.name,
+                            joined(option.choices, " "), kind);
   }
-  out += fmt::format("    '{}')\n      words='{}' files=-f\n", command.path, joined(names_of(command), " "));
-  if (!options.empty()) out += fmt::format("      case $before in\n{}      esac\n", options);
+  out += fmt::format("    '{}')\n      below='{}' words='{}' files={}\n      options='{}'\n", command.path, below,
+                     words, files, options);
+  if (!values.empty()) out += fmt::format("      case $before in\n{}      esac\n", values);
   out += "      ;;\n";
   for (const CommandDoc& below : command.commands) add_bash(out, below);
 }
@@ -55,15 +56,20 @@ std::string bash(const CommandDoc& program) {
   add_bash(cases, program);
   return fmt::format(R"sh(# Completion of caravan for bash, written by `caravan completion bash`.
 _caravan() {{
-  local path=caravan word at words= files= before=${{COMP_WORDS[COMP_CWORD - 1]}} current=${{COMP_WORDS[COMP_CWORD]}}
+  local path=caravan word at below= words= options= files= asked=
+  local before=${{COMP_WORDS[COMP_CWORD - 1]}} current=${{COMP_WORDS[COMP_CWORD]}}
   for ((at = 1; at < COMP_CWORD; ++at)); do
     word=${{COMP_WORDS[at]}}
+    if ((at == 1)) && [[ $word == help ]]; then asked=1; continue; fi
     case "$path $word" in {}) path="$path $word" ;; esac
   done
   case $path in
 {}  esac
+  if [[ $asked ]]; then words= options= files=; fi
+  words="$below $words"
+  if [[ $current == -* || (-z ${{words// }} && -z $files) ]]; then words=$options files=; fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
-  if ((${{#COMPREPLY[@]}} == 0)) && [[ -n $files ]]; then compopt -o filenames; COMPREPLY=($(compgen "$files" -- "$current")); fi
+  if [[ $files ]]; then compopt -o filenames; COMPREPLY+=($(compgen "$files" -- "$current")); fi
 }}
 complete -F _caravan caravan
 )sh",
@@ -89,9 +95,10 @@ std::string described(const std::string& text) {
 }
 
 std::string zsh_values(const OptionDoc& option) {
-  if (!option.choices.empty()) return fmt::format("({})", joined(option.choices, " "));
-  if (is_folder(option)) return "_files -/";
-  return option.type == "FILE" || (option.argument && option.name == "FILE") ? "_files" : " ";
+  const std::string files = is_folder(option) ? "_files -/" : is_file(option) ? "_files" : " ";
+  if (option.choices.empty()) return files;
+  const std::string choices = fmt::format("({})", joined(option.choices, " "));
+  return files == " " ? choices : fmt::format("{{_alternative \"names:name:{}\" \"files:file:{}\"}}", choices, files);
 }
 
 void add_zsh(std::string& out, const CommandDoc& command) {
@@ -130,13 +137,20 @@ void add_zsh(std::string& out, const CommandDoc& command) {
 
 void add_fish(std::string& out, const CommandDoc& command, const std::string& condition) {
   const std::string start = fmt::format("complete -c caravan -n {}", quoted(condition));
+  std::string names;
+  for (const CommandDoc& below : command.commands) add_to_list(names, below.name, " ");
+  // Where one of the commands is there already, the others are not offered.
+  const bool top = command.path == "caravan";
+  const std::string none =
+      top ? condition : fmt::format("{}; and not __fish_seen_subcommand_from {}", condition, names);
   for (const CommandDoc& below : command.commands)
-    out += fmt::format("{} -f -a {} -d {}\n", start, below.name, quoted(below.doc));
+    out += fmt::format("complete -c caravan -n {} -f -a {} -d {}\n", quoted(none), below.name, quoted(below.doc));
+  if (command.commands.empty()) out += fmt::format("{} {}\n", start, takes_files(command) ? "-F" : "-f");
   for (const OptionDoc& option : command.options) {
     const std::string values = option.choices.empty() ? "" : fmt::format(" -a {}", quoted(joined(option.choices, " ")));
-    if (option.argument && !values.empty()) out += fmt::format("{} -f{}\n", start, values);
+    if (option.argument && !values.empty()) out += fmt::format("{}{}\n", start, values);
     if (option.argument) continue;
-    const bool files = option.type == "FILE" || is_folder(option);
+    const bool files = is_file(option) || is_folder(option);
     out += fmt::format("{} -l {}{}{} -d {}\n", start, option.name.substr(2),
                        option.type.empty() ? ""
                        : files             ? " -r -F"
@@ -145,7 +159,7 @@ void add_fish(std::string& out, const CommandDoc& command, const std::string& co
   }
   for (const CommandDoc& below : command.commands) {
     const std::string seen = "__fish_seen_subcommand_from " + below.name;
-    add_fish(out, below, command.path == "caravan" ? seen : condition + "; and " + seen);
+    add_fish(out, below, top ? seen : condition + "; and " + seen);
   }
 }
 

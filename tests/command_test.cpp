@@ -334,8 +334,12 @@ TEST_F(Command, TrainLinearFindsTheLineAndShowsTheWay) {
   EXPECT_NEAR(number(o.last_line(), "b"), number(o.last_line(), "true_b"), 0.05);
   EXPECT_EQ(field(o.last_line(), "recipe"), "\"linear\"");
   EXPECT_EQ(field(o.last_line(), "device"), "\"interp\"");
-  for (const char* key : {"threads", "seed", "steps", "seconds", "steps_per_second", "loss"})
+  for (const char* key : {"threads", "seed", "steps", "seconds", "steps_per_second", "loss", "parameters", "examples",
+                          "first_rate", "last_rate"})
     number(o.last_line(), key);
+  EXPECT_EQ(field(o.last_line(), "parameters"), "2");
+  EXPECT_EQ(field(o.last_line(), "data"), "\"made for this run from the seed\"");
+  EXPECT_EQ(field(o.last_line(), "next"), "\"caravan train linear --save linear.safetensors --plot pictures\"");
 }
 
 TEST_F(Command, TrainMoonsLearns) {
@@ -915,6 +919,16 @@ TEST_F(Command, ShellsCompleteWhatTheTableHas) {
   EXPECT_EQ(completed("caravan inspect moons --stage con", 4), "constraints\n");
   std::ofstream(folder_ + "/model.safetensors");
   EXPECT_EQ(completed("caravan eval mod", 2), "model.safetensors\n");
+  const string files = completed("caravan eval ''", 2);
+  EXPECT_CONTAINS(files, "model.safetensors");
+  EXPECT_EQ(files.find("--"), string::npos) << files;
+  EXPECT_CONTAINS(completed("caravan eval -", 2), "--plot");
+  EXPECT_EQ(completed("caravan train moons --save mod", 4), "model.safetensors\n");
+  EXPECT_EQ(completed("caravan summary mo", 2), "moons model.safetensors\n");
+  EXPECT_EQ(completed("caravan help tr", 2), "train\n");
+  EXPECT_EQ(completed("caravan help train mo", 3), "moons\n");
+  EXPECT_EQ(completed("caravan data get na", 3), "names\n");
+  EXPECT_EQ(completed("caravan gradcheck softp", 2), "softplus\n");
   const std::pair<const char*, const char*> others[] = {
       {"zsh", "'--epochs[Passes over the 800 points \\[80\\]]:N: '"},
       {"fish", "-n '__fish_seen_subcommand_from train; and __fish_seen_subcommand_from moons' -l epochs -x"}};
@@ -927,6 +941,17 @@ TEST_F(Command, ShellsCompleteWhatTheTableHas) {
       EXPECT_EQ(run_program({program, "-n", folder_ + "/script"}).err, "");
     }
   }
+  if (!exists("/usr/bin/fish")) return;
+  auto in_fish = [&](const string& line) {
+    return run_program({"/usr/bin/fish", "-c",
+                        "source script; complete -C '" + line + "' | string split -f1 \\t | string join ' '"})
+        .out;
+  };
+  EXPECT_EQ(in_fish("caravan data get fash"), "fashion-mnist\n");
+  EXPECT_EQ(in_fish("caravan data get wher"), "") << "get is there already";
+  EXPECT_EQ(in_fish("caravan help tra"), "train\n");
+  EXPECT_EQ(in_fish("caravan summary mo"), "model.safetensors moons\n");
+  EXPECT_EQ(in_fish("caravan eval mo"), "model.safetensors\n");
 }
 
 TEST_F(Command, EveryCommandHasAManPage) {
@@ -970,6 +995,9 @@ TEST_F(Command, NewMakesAProject) {
     EXPECT_CONTAINS(content(folder_ + "/" + name + "/CMakeLists.txt"), "find_package(caravan REQUIRED)");
   }
   EXPECT_TRUE(exists(folder_ + "/my-moons/moons.csv"));
+  EXPECT_EQ(content(folder_ + "/xor/main.cpp"), content("examples/xor.cpp")) << "the program of the start page";
+  EXPECT_CONTAINS(run({"new", "auto", "--recipe", "mnist-autoencoder"}).err,
+                  "there is no project to start from for the recipe mnist-autoencoder; there is one for xor, linear,");
   const Outcome again = run({"new", "xor"});
   EXPECT_EQ(again.code, 2);
   EXPECT_CONTAINS(again.err, "`xor` is there already");
