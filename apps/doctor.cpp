@@ -6,6 +6,7 @@
 
 #include "apps/cache_text.h"
 #include "apps/commands.h"
+#include "apps/terminal.h"
 #include "caravan/backend/cc/about_compiler.h"
 #include "caravan/base/folders.h"
 #include "caravan/base/processors.h"
@@ -70,10 +71,12 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
     return kDone;
   }
   std::cout << fmt::format("caravan  {}\ncompiler {}\n\ndevices\n", version(), kCompiler);
+  const Screen screen = output_screen();
   for (const DeviceKind& d : kinds)
-    std::cout << fmt::format("{:<8} {:<6} {}\n", d.name, d.works ? "yes" : "no", d.note);
-  std::cout << fmt::format("\ntarget   {}\ntuning   {}\ncores    {}\ncache    {}\n", to_string(target),
-                           tuning.empty() ? "built in" : tuning, processors_text(here), cache_text(cache));
+    std::cout << screen.fact(d.name, fmt::format("{:<6} {}", d.works ? "yes" : "no", d.note));
+  std::cout << '\n'
+            << screen.fact("target", to_string(target)) << screen.fact("tuning", tuning.empty() ? "built in" : tuning)
+            << screen.fact("cores", processors_text(here)) << screen.fact("cache", cache_text(cache));
   if (!cache.problem().empty()) std::cout << fmt::format("         {}\n", cache_problem_text(cache));
   if (!temporary.empty()) std::cout << fmt::format("         {}; {} is used instead\n", temporary, temporary_folder());
   std::cout << "\nsettings\n" << settings.to_string();

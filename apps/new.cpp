@@ -8,6 +8,7 @@
 #include "apps/commands.h"
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
+#include "apps/recipes/recipe.h"
 #include "apps/terminal.h"
 #include "apps/unknown_name.h"
 #include "caravan/base/error.h"
@@ -76,32 +77,30 @@ std::vector<Project> projects() {
   const Words two = {{"FEATURES", "2"}, {"COLUMNS", "two numbers"}};
   auto told_apart = [&](const char* what, const char* widths, const char* activation) {
     Words out = {{"WHAT", what},
-                 {"EXAMPLES", "800"},
                  {"WIDTHS", widths},
                  {"ACTIVATION", activation},
                  {"RATE", "0.005"},
-                 {"LOSS", "sum(relu(1 - y_of(rows) * net(x_of(rows)))) / kBatch"},
+                 {"LOSS", "nn::hinge(net(x), y)"},
                  {"COUNTED", "said.at(i) * wanted.at(i) > 0"},
                  {"RESULT", "accuracy on the points:"}};
     out.insert(out.end(), two.begin(), two.end());
     return out;
   };
-  auto predicted = [&](const char* what, const char* examples, const char* widths, const char* rate) -> Words {
+  auto predicted = [&](const char* what, const char* widths, const char* rate) -> Words {
     return {{"WHAT", what},
-            {"EXAMPLES", examples},
             {"WIDTHS", widths},
             {"ACTIVATION", "Relu"},
             {"RATE", rate},
-            {"LOSS", "nn::mse(net(x_of(rows)), y_of(rows))"},
+            {"LOSS", "nn::mse(net(x), y)"},
             {"COUNTED", "std::abs(said.at(i) - wanted.at(i))"},
             {"RESULT", "mean absolute error:"}};
   };
   auto multiply = [&](const char* widths) {
-    Words out = predicted("The product of two numbers.", "2000", widths, "0.003");
+    Words out = predicted("The product of two numbers.", widths, "0.003");
     out.insert(out.end(), two.begin(), two.end());
     return out;
   };
-  Words line = predicted("A line through noisy points.", "100", "1", "0.05");
+  Words line = predicted("A line through noisy points.", "1", "0.05");
   line.insert(line.end(), {{"FEATURES", "1"}, {"COLUMNS", "a number"}});
   auto digits = [](const char* what, const char* model) {
     return filled(template_of("digits.cpp.in"), {{"WHAT", what}, {"MODEL", model}});
@@ -165,6 +164,10 @@ int new_command(const NewOptions& options) {
   const std::string from = options.recipe.empty() ? "xor" : options.recipe;
   const std::vector<Project> all = projects();
   const auto project = std::find_if(all.begin(), all.end(), [&](const Project& p) { return p.name == from; });
+  const auto recipes = recipe_rows();
+  if (project == all.end() && std::any_of(recipes.begin(), recipes.end(), [&](auto& row) { return row.name == from; }))
+    throw ConfigError(fmt::format("there is no project to start from for the recipe {}; there is one for {}.", from,
+                                  joined(project_names())));
   if (project == all.end()) throw ConfigError(unknown_name("project", from, project_names()));
   if (fs::exists(fs::symlink_status(options.name)))
     throw ConfigError(fmt::format("`{}` is there already; choose another name, or remove it.", options.name));

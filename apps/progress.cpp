@@ -40,7 +40,7 @@ void Progress::at(int64_t done, const std::vector<std::string>& notes) {
 }
 
 void Progress::draw(int64_t done, const std::vector<std::string>& notes) {
-  constexpr int kBar = 10;
+  constexpr int kBar = 6;
   last_ = std::chrono::steady_clock::now();
   const Screen screen = error_screen();
   const auto filled = size_t(kBar * done / total_);

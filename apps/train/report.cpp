@@ -109,7 +109,18 @@ std::vector<std::string> write_plots(const OutputFolder& folder, const Prepared&
   return names;
 }
 
-nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Findings& found) {
+// What one may do next; empty: nothing in particular.
+std::string next_command(const Prepared& p, const Ended& ended) {
+  const std::string& file = ended.kept.path;
+  if (!ended.kept.diverged.empty())
+    return fmt::format("caravan train {} --lr {}", p.row.name, p.recipe.schedule.lr / 10);
+  if (ended.how == End::until) return file.empty() ? "" : command_to_go_on(p, file);
+  if (!file.empty()) return fmt::format("caravan {} {}", p.row.next.empty() ? "eval" : p.row.next, quoted(file));
+  return fmt::format("caravan train {0} --save {0}.safetensors --plot pictures", p.row.name);
+}
+
+nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Findings& found,
+                               const std::vector<std::string>& pictures) {
   const Schedule& schedule = p.recipe.schedule;
   const History& history = ended.history;
   const RoutineReport report = p.step.report();
@@ -129,14 +140,22 @@ nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Find
   if (!ended.kept.path.empty()) out["saved"] = ended.kept.path;
   if (p.compiled()) out["peak_bytes"] = report.arena_bytes;
   if (p.options.debug_kernels) out["source"] = report.sources;
+  Rates rates(p.recipe);
   out["model"] = p.recipe.model;
+  out["parameters"] = parameter_count(p);
+  out["examples"] = schedule.points;
   out["batch"] = schedule.batch;
   out["lr"] = schedule.lr;
+  out["first_rate"] = rates.at(0);
+  out["last_rate"] = rates.at(schedule.steps - 1);
   out["optimizer"] = schedule.optimizer;
-  if (!p.row.data.empty()) out["data"] = p.recipe.data, out["stand_in"] = p.recipe.stand_in;
+  out["data"] = p.recipe.data.empty() ? "made for this run from the seed" : p.recipe.data;
+  if (!p.row.data.empty()) out["stand_in"] = p.recipe.stand_in;
   if (!history.accuracies.empty()) out[p.row.measure.each] = history.accuracies;
   for (const auto& [name, value] : found.numbers) out[name] = value;
   if (!found.samples.empty()) out["samples"] = found.samples;
+  if (!pictures.empty()) out["plots"] = p.options.plot, out["pictures"] = pictures;
+  if (const std::string next = next_command(p, ended); !next.empty()) out["next"] = next;
   out["curve"] = curve_json(p.recipe, history);
   return out;
 }
@@ -155,13 +174,7 @@ void conclude_text(const Prepared& p, const Ended& ended, const Findings& found,
   if (!pictures.empty()) std::cout << screen.fact("pictures", fmt::format("{}/: {}", p.options.plot, joined(pictures)));
   if (!p.options.trace.empty()) std::cout << screen.fact("trace", p.options.trace);
   if (!p.options.dump.empty()) std::cout << screen.fact("stages", p.options.dump + "/");
-  const std::string file = quoted(ended.kept.path);
-  std::string next = fmt::format("caravan train {0} --save {0}.safetensors --plot pictures", p.row.name);
-  if (ended.how == End::until)
-    next = command_to_go_on(p, ended.kept.path);
-  else if (!ended.kept.path.empty())
-    next = fmt::format("caravan {} {}", p.row.next.empty() ? "eval" : p.row.next, file);
-  if (ended.how != End::until || !ended.kept.path.empty()) std::cout << screen.fact("next", next);
+  if (const std::string next = next_command(p, ended); !next.empty()) std::cout << screen.fact("next", next);
 }
 
 // What went wrong, and where the run is, on stderr; and the exit code that says so.
@@ -203,9 +216,9 @@ int report(const Prepared& p, const Evaluation& evaluation, const Outputs& outpu
   const bool shown = !p.options.quiet && !p.options.json;
   const Screen screen = output_screen();
   Findings found;
+  std::vector<std::string> pictures;
   if (ended.how == End::finished || ended.how == End::until) {
     attempt([&] { found = evaluation.findings(); });
-    std::vector<std::string> pictures;
     if (shown) {
       attempt([&] { show_curve(p, ended.history, screen); });
       attempt([&] {
@@ -220,7 +233,7 @@ int report(const Prepared& p, const Evaluation& evaluation, const Outputs& outpu
       });
     if (shown) conclude_text(p, ended, found, pictures, screen);
   }
-  if (p.options.json) std::cout << json_line(results(p, ended, found));
+  if (p.options.json) std::cout << json_line(results(p, ended, found, pictures));
   std::cout.flush();
   return conclude(p, ended, keeper);
 }

@@ -22,6 +22,13 @@ double Rates::at(int64_t step) {
   return routine_.read(recipe_.lr).item();
 }
 
+int64_t parameter_count(const Prepared& p) {
+  Context ctx = p.ctx;
+  int64_t out = 0;
+  for (const Tensor& parameter : parameters(p.recipe.loss)) out += ctx.shape(parameter).elements();
+  return out;
+}
+
 namespace {
 
 std::string data_text(const Prepared& p) {
@@ -33,10 +40,7 @@ std::string data_text(const Prepared& p) {
 }
 
 std::string model_text(const Prepared& p) {
-  Context ctx = p.ctx;
-  int64_t numbers = 0;
-  for (const Tensor& parameter : parameters(p.recipe.loss)) numbers += ctx.shape(parameter).elements();
-  return fmt::format("{}; {}", p.recipe.model, counted(numbers, "parameter", "parameters"));
+  return fmt::format("{}; {}", p.recipe.model, counted(parameter_count(p), "parameter", "parameters"));
 }
 
 std::string plan_text(const Prepared& p) {
@@ -127,14 +131,14 @@ std::vector<std::string> Watch::notes() const {
   const std::string at = s.by_epoch()
                              ? fmt::format("epoch {} of {}", history.step / s.report, s.steps / s.report)
                              : fmt::format("step {} of {}", plot::grouped(history.step), plot::grouped(s.steps));
-  std::vector<std::string> out = {redraws() ? loss + " " + plot::sparkline(history.reports, 8) : at + ": " + loss};
+  std::vector<std::string> out = {redraws() ? loss + " " + plot::sparkline(history.reports, 6) : at + ": " + loss};
   if (!history.accuracies.empty())
     out.push_back(fmt::format("{} {}", run_.row.measure.name, run_.row.measure.text(history.accuracies.back())));
   const auto done = double(history.step - run_.start.history.step);
   if (training_.seconds > 0) {
     const double left = training_.seconds / done * double(run_.until - history.step);
     if (left >= 0.5) out.push_back(duration(left) + " left");
-    out.push_back(speed(done / training_.seconds) + " steps/s");
+    out.push_back(speed(done / training_.seconds) + "/s");  // steps; together it must fit into 80 columns
   }
   if (redraws()) out.push_back(at);
   return out;

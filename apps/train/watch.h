@@ -21,6 +21,8 @@ class Rates {
   Routine routine_;
 };
 
+int64_t parameter_count(const Prepared& run);  // the numbers that its model learns
+
 void introduce(const Prepared& run);  // what the run is: recipe, data, model, rate, device
 
 class Watch {
