@@ -4,7 +4,8 @@
 #
 # The comment of a name stands above its declaration or at the end of its line. It serves all overloads of the name, and all names
 # of one declaration (`int64_t h, w;`). A constructor, a call operator, an assignment and a comparison need none of their own where
-# their class has one. Names without a comment go to missing_file, names with their headings to index_file.
+# their class has one. Names without a comment go to missing_file, names with their headings to index_file. A name whose comment
+# begins with `Inside:` must be in a public header because the others need it, but not in the reference: users do not.
 #
 # The headers are formatted by clang-format, so a declaration is read without knowing C++: it ends at a `;`, or at the end of the
 # braces of its body.
@@ -48,7 +49,7 @@ function parenthesis(text, i, c, angle, quote) {
 # What a reader of the reference need not see: bodies, the line of the caller, our spelling of attributes.
 function shown(text) {
   gsub(/[ \t]+/, " ", text)
-  gsub(/,? ?Source where = Source::here\(\)/, "", text)
+  gsub(/,? ?Source where = Source::(here|exactly)\(\)/, "", text)
   gsub(/,? ?const char\* file = __builtin_FILE\(\), int line = __builtin_LINE\(\)/, "", text)
   gsub(/\[\[noreturn\]\] /, "", text)
   gsub(/ ?:: ?/, "::", text)
@@ -339,6 +340,7 @@ function member_lines(key, i, text, doc) {
   for (i = 1; i <= count[key]; ++i) {
     text = signatures[key, i]
     doc = docs[key, i]
+    if (doc ~ /^Inside:/) continue
     sub(/;$/, "", text)
     gsub(/\n/, " ", doc)
     print "* `" text "`" (doc != "" ? ": " sentence(doc) : "")
@@ -368,7 +370,7 @@ END {
       if (file_of[key] != header) continue
       if (needs[key] && !documented[key] && missing_file)
         print header ":" line_of[key] ": `" key "` has no comment" > missing_file
-      if (shape_of[key] == "member") continue
+      if (shape_of[key] == "member" || docs[key, 1] ~ /^Inside:/) continue
       print "### " key "\n"
       if (index_file) print key "\t" anchor(key) > index_file
       write_name(key)

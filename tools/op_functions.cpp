@@ -113,7 +113,7 @@ Every engine (the interpreter, compiled code, `jit`, exported C) reads these rul
 
 1. The order is bool < u8 < i32 < i64 < f16, bf16 < f32 < f64; the higher one wins; f16 with bf16 gives f32.
 2. A C++ number is weak: it takes the tensor's precision. One with a fraction, or written as a double (`2.0`), against an integer tensor gives f32. Two such numbers give f32.
-3. Functions of the reals of an integer give f32. Arithmetic on bool gives i32.
+3. Functions of real numbers, such as `exp` and division, give f32 for operands that are integers. Arithmetic on bool gives i32.
 4. Comparisons and logic give bool. A sum or product of bool or u8 elements gives i32, and its terms are computed in at least the result's precision; an `einsum` that only moves elements keeps their precision. A mean of integers is f32, and so is its sum.
 5. `cast` converts: to an integer by truncation towards zero (NaN gives 0, out of range saturates), to bool by `!= 0`, to a float by round-to-nearest-even.
 6. A number that the chosen precision cannot hold is refused where it is written.
@@ -142,7 +142,7 @@ float tensor is first rounded to its precision; one that is compared with intege
 The pullback of an operand is what it receives when the result `y` receives `g`. In C, `T` is the type of the computation; where integers are spelled differently, that follows in brackets.
 The last column is the interval from which the gradient checks draw.
 
-Compiled f32 code gives 0 where the result of `exp` or `exp2` would be denormal (below 1.2e-38), and so does what is made of them: `sigmoid`, `silu` and `softplus` far below 0. (Arithmetic with denormal numbers is
+Compiled f32 code gives 0 where the result of `exp` or `exp2` would be denormal (below 1.2e-38). So `sigmoid`, `silu` and `softplus`, which are computed from them, are 0 far below 0. (Arithmetic with denormal numbers is
 many times slower on most processors, and the tails of a softmax would be full of them.) `expm1`, `pow` and all functions in f64 round them as any other. `sin`, `cos` and `tan` have an error of at most 2.5 units in the last
 place for arguments up to 1.6e6 (f32) and 1e9 (f64); beyond that the absolute error of `sin` and `cos` grows by 1.2e-16 times the argument, 6e-8 at 5e8 in f32.
 
