@@ -140,10 +140,10 @@ TEST(Array, RefusesWithTheNumbers) {
   expect_refusal<ShapeError>([&] { a.reshaped(parse_shape("5")); }, {"2->3", "6 elements", "\"5\"", "has 5"});
   expect_refusal<ShapeError>([&] { a.batches(2); }, {"batch axis", "2->3"});
   expect_refusal<ShapeError>([] { Array(parse_shape("10|2")).batches(4); }, {"10|2", "4 does not divide the 10"});
-  expect_refusal<ShapeError>([] { Array(parse_shape("10|2")).batches(0); }, {"0 does not divide"});
+  expect_refusal<ShapeError>([] { Array(parse_shape("10|2")).batches(0); }, {"batches(0)", "positive"});
   expect_refusal<ShapeError>([&] { Array::zip(a, Array::vector({1}), [](double x, double) { return x; }); },
                              {"2->3", "\"1\""});
-  expect_refusal<ShapeError>([] { Array::scalar(1).take({0}); }, {"scalar"});
+  expect_refusal<ShapeError>([] { Array::scalar(1).take({0}); }, {"a single number has no axis"});
   expect_refusal<ShapeError>([] { Array(parse_shape("4000000000,4000000000")); }, {"4000000000,4000000000", "2^63"});
   expect_refusal<ShapeError>(
       [] {
@@ -157,7 +157,7 @@ TEST(Array, RefusesWithTheNumbers) {
   expect_refusal<StateError>([&] { a.at({0, 2}); }, {"position 2 on axis 1", "size 2"});
   expect_refusal<StateError>([&] { a.at({0, 0, 0}); }, {"3 positions", "2 axes"});
   expect_refusal<StateError>([] { Array::vector({1}).set(1, 0); }, {"element 1", "1 element."});
-  expect_refusal<StateError>([&] { a.take({0, 3}); }, {"row 3", "3 rows"});
+  expect_refusal<StateError>([&] { a.take({0, 3}); }, {"position 3", "size 3"});
   expect_refusal<DTypeError>([] { Array::scalar(300, DType::u8); }, {"300", "u8"});
   expect_refusal<DTypeError>([] { Array::vector({1, 1e40}); }, {"1e+40", "f32"});
   expect_refusal<DTypeError>([] { Array::matrix({{0.5}}, DType::i32); }, {"0.5", "i32"});
@@ -185,7 +185,7 @@ TEST(Array, RowsOfALiteralAreExamples) {
     EXPECT_EQ(array.dtype(), DType::f32);
   }
   EXPECT_EQ(rows({0, 2}, DType::i32).dtype(), DType::i32);
-  expect_refusal<ShapeError>([] { rows({{1, 2}, {3}}); }, {"rows must be equally long", "row 1 has 1"});
+  expect_refusal<ShapeError>([] { rows({{1, 2}, {3}}); }, {"every example must have as many", "example 1 has 1"});
   expect_refusal<DTypeError>([] { rows({{300}}, DType::u8); }, {"300", "u8"});
 }
 
@@ -257,7 +257,7 @@ TEST(Array, PartsShareTheElements) {
   EXPECT_EQ(changed.values(), (std::vector<double>{9, 3, 4, 5}));
   EXPECT_EQ(a.at(2), 2);
   EXPECT_EQ(a.part(3, 0).size(), 0);
-  expect_refusal<StateError>([&] { a.part(2, 2); }, {"part(2, 2)", "3 rows"});
+  expect_refusal<StateError>([&] { a.part(2, 2); }, {"part(2, 2)", "size 3"});
   expect_refusal<StateError>([&] { a.part(-1, 2); }, {"part(-1, 2)"});
 }
 

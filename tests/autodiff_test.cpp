@@ -187,7 +187,7 @@ TEST(Gradient, IsBuiltBeforeAnyShapeIsKnown) {
 
 TEST(Gradient, OfGradientOfGradient) {
   Tensor x = param("x", doubles({2, -1})), y = sum(pow(x, 4) + exp(x));
-  Tensor d1 = grad(y, x), d2 = grad(d1, x), d3 = grad(d2, x), d4 = grad(d3, x), d5 = grad(d4, x);
+  Tensor d1 = grad(y, x), d2 = grad(sum(d1), x), d3 = grad(sum(d2), x), d4 = grad(sum(d3), x), d5 = grad(sum(d4), x);
   Context ctx(kInDouble);
   for (int i = 0; i < 2; ++i) {
     double v = i == 0 ? 2 : -1, e = std::exp(v);
@@ -315,7 +315,7 @@ TEST(Select, TheUntakenBranchNeedsASafeArgument) {
   EXPECT_EQ(naive[2], 0.25);
   Tensor safe = where(x > 0, sqrt(where(x > 0, x, 1.0)), 0.0);
   EXPECT_EQ(ctx.eval(grad(sum(safe), x)).values(), (Values{0, 0, 0.25}));
-  EXPECT_EQ(ctx.eval(grad(grad(sum(safe), x), x)).values(), (Values{0, 0, -1.0 / 32}));
+  EXPECT_EQ(ctx.eval(grad(sum(grad(sum(safe), x)), x)).values(), (Values{0, 0, -1.0 / 32}));
 }
 
 TEST(ProductAccumulator, IsExactWithZerosAndRefusesTheSecondDerivative) {

@@ -242,7 +242,7 @@ TEST(Refusal, Sizes) {
        {"`rgb`", "`heads`", "different bases do not match"},
        [](Context& ctx) { ctx.eval(data("left", "3rgb") + data("right", "3heads")); }},
       {"a given 1 against 5",
-       {"`one`", "`five`", "1", "5", "A 1 that was given does not stretch", "`0`"},
+       {"`one`", "`five`", "1", "5", "An axis of 1 that was given is not broadcast", "`0`"},
        [](Context& ctx) { ctx.eval(data("one", "1") * data("five", "5")); }},
       {"a kept mean equated with 3",
        {"b|i; i => b|", "3"},
@@ -250,18 +250,18 @@ TEST(Refusal, Sizes) {
          ctx.eval(einsum("b|i; i => b|", einsum("...|... => ...|0", data("x", "10|4")), data("three", "3")));
        }},
       {"different numbers of axes",
-       {"`ij => i`", "1 against 2 output axes", "`x`"},
+       {"`ij => i`", "2 output axes by the spec, but 1 by `x`"},
        [](Context& ctx) { ctx.eval(einsum("ij => i", data("x", "3"))); }},
       {"w * x for w(x): the sizes",
        {"`w * x`", "4", "3", "`w`", "`x`", "w(x), not w * x"},
        [](Context& ctx) { ctx.eval(param("w", {.input = {3}, .output = {4}}) * data("x", "2|3")); }},
       {"w * x for w(x): the numbers of axes",
-       {"`w * x`", "0 against 1 input axes", "w(x), not w * x"},
+       {"`w * x`", "1 input axis by", "but none by", "w(x), not w * x"},
        [](Context& ctx) {
          ctx.eval(einsum("b|o => b", param("w", {.input = {3}, .output = {3}}) * data("x", "2|3")));
        }},
       {"apply where the numbers of axes differ",
-       {"`w(x)`", "1 against 2"},
+       {"`w(x)`", "2 output axes by `w`", "but 1 by `x`"},
        [](Context& ctx) {
          ctx.eval(param("w", {.input = {3, 4}, .output = {2}})(data("x", "5|3")));
        }},
@@ -335,7 +335,7 @@ TEST(Refusal, Sizes) {
        {"`j`", "not determined", "{\"j\", n}"},
        [](Context& ctx) { ctx.eval(einsum("i => ij", data("x", "4"))); }},
       {"a slice's range beyond the axis",
-       {"the index runs to 4", "size 3"},
+       {"the index has the range 5", "size 3"},
        [](Context& ctx) {
          ctx.eval(data("x", "3|2")[Index("i", 5)], {{Index("i", 5), 0}});
        }},

@@ -18,21 +18,21 @@ concept Numbers = requires(const Values& values) {
   requires std::is_arithmetic_v<std::remove_cvref_t<decltype(*std::data(values))>>;
   requires !std::is_same_v<std::remove_cvref_t<decltype(*std::data(values))>, char>;
 };
-// The type of those numbers.
+// Inside: the type of those numbers.
 template <Numbers Values>
 using ElementOf = std::remove_cvref_t<decltype(*std::data(std::declval<const Values&>()))>;
 
-// The type that an array keeps numbers of type T as: bool, uint8_t, int32_t, int64_t, float or double.
+// Inside: the type that an array keeps numbers of type T as: bool, uint8_t, int32_t, int64_t, float or double.
 template <class T>
 using Kept = std::conditional_t<
     std::is_same_v<T, bool> || std::is_same_v<T, uint8_t>, T,
     std::conditional_t<std::is_integral_v<T>,
                        std::conditional_t<(sizeof(T) < 4 || (sizeof(T) == 4 && std::is_signed_v<T>)), int32_t, int64_t>,
                        std::conditional_t<std::is_same_v<T, float>, float, double>>>;
-// Is a T in memory what the array keeps?
+// Inside: whether a T in memory is what the array keeps.
 template <class T>
 inline constexpr bool kKeptAsIs = sizeof(T) == sizeof(Kept<T>) && (std::is_signed_v<T> == std::is_signed_v<Kept<T>>);
-// The precision of an array of them.
+// Inside: the precision of an array of them.
 template <class T>
 constexpr DType dtype_of() {
   using K = Kept<T>;
@@ -44,12 +44,13 @@ constexpr DType dtype_of() {
                                       : DType::f64;
 }
 
-// A number in a literal list.
+// Inside: a number in a literal list.
 struct LiteralNumber {
   template <class T>
   requires std::is_arithmetic_v<T> LiteralNumber(T value) : value(double(value)) {}
   double value;  // what was written
 };
-using LiteralRows = std::initializer_list<std::initializer_list<LiteralNumber>>;  // {{0, 0}, {0, 1}}
+// A list of lists that is written in the program, such as {{0, 0}, {0, 1}}.
+using LiteralRows = std::initializer_list<std::initializer_list<LiteralNumber>>;
 
 }  // namespace caravan

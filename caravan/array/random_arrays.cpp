@@ -20,12 +20,14 @@ Array drawn(Shape shape, DType dtype, const char* kind, uint64_t seed, Draw draw
 
 }  // namespace
 
-Array random_normal(Shape shape, uint64_t seed, double mean, double deviation) {
+Array random_normal(Shape shape, uint64_t seed, double mean, double deviation, Source where) {
+  const WrittenAt at(where);
   return drawn<float>(std::move(shape), DType::f32, "random_normal", seed,
                       [=](const Word4& words) { return mean + deviation * unit_normal(words[0], words[1]); });
 }
 
-Array random_uniform(Shape shape, uint64_t seed, double low, double high) {
+Array random_uniform(Shape shape, uint64_t seed, double low, double high, Source where) {
+  const WrittenAt at(where);
   return drawn<float>(std::move(shape), DType::f32, "random_uniform", seed, [=](const Word4& words) {
     // Rounding to f32 could reach `high`, which is not in the range.
     const float value = float(low + (high - low) * unit_uniform(words[0]));
@@ -33,7 +35,8 @@ Array random_uniform(Shape shape, uint64_t seed, double low, double high) {
   });
 }
 
-Array random_ids(Shape shape, int64_t range, uint64_t seed) {
+Array random_ids(Shape shape, int64_t range, uint64_t seed, Source where) {
+  const WrittenAt at(where);
   if (range < 1 || range > int64_t(1) << 31)
     throw ConfigError("random_ids draws from 0 .. range - 1; the range " + std::to_string(range) +
                       " is not in 1 .. 2^31.");

@@ -194,7 +194,12 @@ std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const G
     throw GradientError("the gradient of " + called(y) + " asked for at " + to_string(where) +
                         " does not exist: it is " + std::string(name(y.dtype())) + ", not a float.");
   Backward backward(y, xs);
-  backward.run(y, options.cotangent.defined() ? options.cotangent : ones_like(y, where));
+  const Tensor cotangent =
+      options.cotangent.defined()
+          ? options.cotangent
+          : with_check(ones_like(y, where),
+                       {-1, "grad", "y", "sum(y) or mean(y); or give .cotangent, of the shape of y", where});
+  backward.run(y, cotangent);
   std::vector<Tensor> out;
   for (const Tensor& x : xs) {
     if (!backward.met(x) && !options.allow_unused)

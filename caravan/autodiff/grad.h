@@ -16,10 +16,11 @@ namespace caravan {
 // What is asked for beside the gradient itself.
 struct GradOptions {
   bool allow_unused = false;  // zeros for a tensor that y does not depend on; otherwise that is refused
-  Tensor cotangent{};         // of y's shape; ones if not given, so that a y of many elements counts as their sum
+  Tensor cotangent{};         // what the elements of y count for, of y's shape; without it y must be one number
 };
 
-// The gradient of y by one tensor, or by several: auto [dx, dy] = grad(loss, x, y).
+// The gradient of y by one tensor, or by several: auto [dx, dy] = grad(loss, x, y). y is one number; for others, write
+// grad(sum(y), x), grad(mean(y), x), or give a cotangent.
 std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options = {},
                          Source where = Source::here());
 Tensor grad(const Tensor& y, const Tensor& x, const GradOptions& options = {}, Source where = Source::here());

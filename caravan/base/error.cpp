@@ -1,5 +1,7 @@
 #include "caravan/base/error.h"
 
+#include <string_view>
+
 #include "caravan/base/handle.h"
 #include "caravan/base/source.h"
 
@@ -20,8 +22,19 @@ bool names_a_line(const std::string& text) {
   return false;
 }
 
+// Is it a source of the library or of the command? They lie in folders beside that of this file.
+bool is_ours(std::string_view file) {
+  constexpr std::string_view kThis = "caravan/base/error.cpp", kPath = Source::exactly().file;
+  static_assert(kPath.ends_with(kThis));
+  constexpr std::string_view kRoot = kPath.substr(0, kPath.size() - kThis.size());
+  if (!file.starts_with(kRoot)) return false;
+  file.remove_prefix(kRoot.size());
+  return file.starts_with("caravan/") || file.starts_with("apps/");
+}
+
 std::string with_line(const std::string& message) {
-  return names_a_line(message) ? message : message + where_text(Source::call());
+  const Source call = Source::call();
+  return names_a_line(message) || is_ours(call.file) ? message : message + where_text(call);
 }
 
 }  // namespace

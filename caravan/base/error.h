@@ -15,7 +15,8 @@ class Error : public std::runtime_error {
 };
 
 // The user's: the program, its input or its settings are wrong. Nothing has been changed. A message without a line is
-// given that of the user's call that the library works for (WrittenAt), where there is one.
+// given that of the user's call that the library works for (WrittenAt), where there is one; a line of the library or of
+// its command is none.
 class UserError : public Error {
  public:
   explicit UserError(const std::string& message);
@@ -57,7 +58,7 @@ class BackendError : public Error {
   using Error::Error;
 };
 
-// Throws the InternalError of CARAVAN_CHECK.
+// Inside: throws the InternalError of CARAVAN_CHECK.
 [[noreturn]] void fail_check(const char* condition, const char* file, int line, const std::string& detail);
 
 }  // namespace caravan

@@ -7,9 +7,10 @@
 
 namespace caravan {
 
-[[noreturn]] void refuse_moved(const char* what);  // throws the UserError of an object that was moved from
+// Inside: throws the UserError of an object that was moved from.
+[[noreturn]] void refuse_moved(const char* what);
 
-// A shared object that exists until the handle is moved from.
+// Inside: a shared object that exists until the handle is moved from.
 template <class T>
 class Handle {
  public:

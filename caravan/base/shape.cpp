@@ -95,7 +95,8 @@ std::string to_string(const Shape& shape) {
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
 
-Shape parse_shape(std::string_view text) {
+Shape parse_shape(std::string_view text, Source where) {
+  const WrittenAt at(where);
   Shape shape;
   std::string_view rest = text;
   if (size_t bar = rest.find('|'); bar != rest.npos) {

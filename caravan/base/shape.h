@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "caravan/base/source.h"
+
 namespace caravan {
 
 enum class RowKind : uint8_t { batch, input, output };  // the three groups of axes
@@ -54,6 +56,7 @@ bool same_sizes(const Shape& a, const Shape& b);  // compares sizes only, not ta
 // The shape as text, "2,8|8->4"; a scalar is "". `Shape{}` has no axes and one element.
 std::string to_string(const Shape& shape);
 std::ostream& operator<<(std::ostream& out, const Shape& shape);  // prints to_string(shape)
-Shape parse_shape(std::string_view text);                         // the inverse of to_string; throws SpecError
+// The inverse of to_string; throws SpecError.
+Shape parse_shape(std::string_view text, Source where = Source::here());
 
 }  // namespace caravan

@@ -13,7 +13,12 @@ struct Source {
 
   // The line that calls it; inside the library, while it works for a call of the user's, the line of that call.
   static Source here(const char* file = __builtin_FILE(), int line = __builtin_LINE());
-  // The same of a line that is known.
+  // The line that calls it, whatever the library works for. Unlike `here` it costs nothing, so it is for functions that
+  // are called for every element.
+  static constexpr Source exactly(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+  // The same as `here` of a line that is known.
   static Source here(Source written) { return here(written.file, written.line); }
   static Source call();  // the line of the user's call that the library works for; not known outside of one
   bool known() const { return line > 0; }  // whether there is a line

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "caravan/base/error.h"
+#include "caravan/base/names.h"
 #include "caravan/data/atomic_file.h"
 #include "caravan/data/gzip.h"
 #include "caravan/data/json_text.h"
@@ -109,6 +110,7 @@ class Parser {
     shape.batch = {{rows}};
     shape.output = {{columns}};
     out.values = values.reshaped(shape);
+    out.file = file_;
     return out;
   }
 
@@ -196,6 +198,9 @@ class Parser {
 }  // namespace
 
 namespace {
+std::string table_text(const Table& table) {
+  return table.file.empty() ? "the table" : fmt::format("the table `{}`", table.file);
+}
 Array columns_of(const Array& values, const std::vector<int64_t>& wanted) {
   const int64_t rows = values.shape().batch.at(0).size, all = values.shape().output.at(0).size;
   Array out({.batch = {rows}, .output = {wanted.size()}}, values.dtype());
@@ -208,39 +213,47 @@ Array columns_of(const Array& values, const std::vector<int64_t>& wanted) {
 }
 }  // namespace
 
-Array Table::columns(const std::vector<std::string>& wanted) const {
+Array Table::columns(const std::vector<std::string>& wanted, Source where) const {
+  const WrittenAt at(where);
   std::vector<int64_t> positions;
   for (const std::string& name : wanted) {
     const auto at = std::find(names.begin(), names.end(), name);
     if (at == names.end()) {
       if (names.empty())
         throw ConfigError(
-            fmt::format("the table has no names of columns, so there is no column {}; read it with "
+            fmt::format("{} has no names of columns, so there is no column {}; read it with "
                         "{{.header = true}}, or take columns by number.",
-                        shown(name)));
+                        table_text(*this), shown(name)));
       std::vector<std::string> quoted;
       for (const std::string& known : names) quoted.push_back(shown(known));
-      throw ConfigError(fmt::format("the table has no column {}; it has {}.", shown(name), fmt::join(quoted, ", ")));
+      const std::string meant = nearest(name, names);
+      throw ConfigError(fmt::format("{} has no column {}; {} has {}.", table_text(*this), shown(name),
+                                    meant.empty() ? "it" : fmt::format("did you mean {}? It", shown(meant)),
+                                    fmt::join(quoted, ", ")));
     }
     positions.push_back(at - names.begin());
   }
   return columns_of(values, positions);
 }
 
-Array Table::columns(int64_t first, int64_t count) const {
+Array Table::columns(int64_t first, int64_t count, Source where) const {
+  const WrittenAt at(where);
   const int64_t all = values.shape().output.empty() ? 0 : values.shape().output[0].size;
   if (first < 0 || count < 0 || first > all || count > all - first)
-    throw ConfigError(fmt::format("columns({}, {}) of a table of {} columns.", first, count, all));
+    throw ConfigError(
+        fmt::format("columns({}, {}) of {}, which has {} columns.", first, count, table_text(*this), all));
   std::vector<int64_t> positions(static_cast<size_t>(count));
   std::iota(positions.begin(), positions.end(), first);
   return columns_of(values, positions);
 }
 
-Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options) {
+Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options, Source where) {
+  const WrittenAt at(where);
   return Parser(content, file, options).run();
 }
 
-Table read_csv(const std::string& path, const CsvOptions& options) {
+Table read_csv(const std::string& path, const CsvOptions& options, Source where) {
+  const WrittenAt at(where);
   return naming_memory(path, [&] { return parse_csv(read_unpacked(path, options.limits), path, options); });
 }
 

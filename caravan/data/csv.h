@@ -20,11 +20,12 @@ struct CsvOptions {
 // What was read.
 struct Table {
   std::vector<std::string> names{};  // of the columns; empty without a header
-  Array values{};                    // rows|columns
+  Array values{};                    // examples|columns
+  std::string file{};                // what it was read from, for messages
 
-  // Columns by their names: columns({"size", "age"}) is rows|2; columns({"rent"}) is rows|1.
-  Array columns(const std::vector<std::string>& wanted) const;
-  Array columns(int64_t first, int64_t count) const;  // the columns first, first + 1, ..
+  // Columns by their names: columns({"size", "age"}) is n|2 for n examples; columns({"rent"}) is n|1.
+  Array columns(const std::vector<std::string>& wanted, Source where = Source::here()) const;
+  Array columns(int64_t first, int64_t count, Source where = Source::here()) const;  // the columns first, first + 1, ..
 };
 
 // Fields may be in double quotes ("" is one quote within them) and have spaces around; lines end with LF or CRLF.
@@ -32,8 +33,9 @@ struct Table {
 // ConfigError with line and column for a field that is no number or does not fit the precision, for a whole number that
 // the precision can only round (123456789 as f32; 0.1 and 1.5e10 are rounded as ever), and for rows of different
 // lengths. A file may be packed.
-Table read_csv(const std::string& path, const CsvOptions& options = {});
+Table read_csv(const std::string& path, const CsvOptions& options = {}, Source where = Source::here());
 // The same from a text in memory; `file` names it in messages.
-Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options = {});
+Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options = {},
+                Source where = Source::here());
 
 }  // namespace caravan::data

@@ -43,9 +43,13 @@ LabelledImages load(const std::string& folder, const std::string& part) {
 
 }  // namespace
 
-Digits load_digits(const std::string& folder) { return {load(folder, "train"), load(folder, "t10k"), folder}; }
+Digits load_digits(const std::string& folder, Source where) {
+  const WrittenAt at(where);
+  return {load(folder, "train"), load(folder, "t10k"), folder};
+}
 
-Digits find_digits(const Places& places, uint64_t seed) {
+Digits find_digits(const Places& places, uint64_t seed, Source where) {
+  const WrittenAt at(where);
   if (const auto folder = find_dataset("mnist", places)) {
     Digits out = load_digits(*folder);
     out.chosen = !places.given.empty();

@@ -27,14 +27,14 @@ struct Digits {
 
 // The four IDX files of a folder, packed or not, with `-idx` or `.idx` in their names. ConfigError where one is
 // missing, where images and labels differ in number, an image is not of 28×28 or a label not from 0 to 9.
-Digits load_digits(const std::string& folder);
+Digits load_digits(const std::string& folder, Source where = Source::here());
 
 // A stand-in for MNIST: strokes of a pen with a hand's variation, centred as MNIST's are. Image i of a seed is the same
 // however many are drawn.
-Digits drawn_digits(int64_t train, int64_t test, uint64_t seed);
+Digits drawn_digits(int64_t train, int64_t test, uint64_t seed, Source where = Source::here());
 
 // MNIST where it is found (in a folder that was given: whatever digits are there), else drawn digits. ConfigError where
 // a folder was given and has none.
-Digits find_digits(const Places& places, uint64_t seed);
+Digits find_digits(const Places& places, uint64_t seed, Source where = Source::here());
 
 }  // namespace caravan::data

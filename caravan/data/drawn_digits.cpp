@@ -290,7 +290,8 @@ LabelledImages drawn(int64_t n, uint64_t seed, const char* stream) {
 
 }  // namespace
 
-Digits drawn_digits(int64_t train, int64_t test, uint64_t seed) {
+Digits drawn_digits(int64_t train, int64_t test, uint64_t seed, Source where) {
+  const WrittenAt at(where);
   if (train < 1 || test < 1)
     throw ConfigError("drawn_digits: " + std::to_string(train) + " and " + std::to_string(test) +
                       " images; give a positive number of each.");

@@ -146,7 +146,8 @@ class Parser {
 
 }  // namespace
 
-Array parse_idx(std::string_view content, const std::string& file, const ReadLimits& limits) {
+Array parse_idx(std::string_view content, const std::string& file, const ReadLimits& limits, Source where) {
+  const WrittenAt at(where);
   if (!is_gzip(content)) {
     const Parser parser(content, file);
     TextSource source(content.substr(parser.header_bytes()));
@@ -170,11 +171,13 @@ Array parse_idx(std::string_view content, const std::string& file, const ReadLim
   return out;
 }
 
-Array read_idx(const std::string& path, const ReadLimits& limits) {
+Array read_idx(const std::string& path, const ReadLimits& limits, Source where) {
+  const WrittenAt at(where);
   return naming_memory(path, [&] { return parse_idx(read_file(path), path, limits); });
 }
 
-std::string idx_content(const Array& array) {
+std::string idx_content(const Array& array, Source where) {
+  const WrittenAt at(where);
   const std::vector<int64_t> sizes = array.shape().sizes();
   const auto row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) {
     return r.dtype == array.dtype() && r.bytes == bytes(array.dtype());
@@ -198,6 +201,9 @@ std::string idx_content(const Array& array) {
   return out;
 }
 
-void write_idx(const std::string& path, const Array& array) { write_file(path, idx_content(array)); }
+void write_idx(const std::string& path, const Array& array, Source where) {
+  const WrittenAt at(where);
+  write_file(path, idx_content(array));
+}
 
 }  // namespace caravan::data

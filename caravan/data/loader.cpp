@@ -32,7 +32,7 @@ int64_t rows_of(const Arrays& arrays) {
   for (const Array& array : arrays)
     if (rows_of(array) != n)
       throw ShapeError(fmt::format(
-          "arrays of {} and {} examples cannot go together; row i of one must belong to row i of the other.", n,
+          "arrays of {} and {} examples cannot go together; example i of one must belong to example i of the other.", n,
           rows_of(array)));
   return n;
 }
@@ -64,8 +64,9 @@ Array row(const Array& array, int64_t i) {
 // One below the other.
 class Stack {
  public:
-  explicit Stack(int64_t rows) : rows_(rows) {}
+  Stack(int64_t rows, Source where) : rows_(rows), where_(where) {}
   void add(const Array& array) {
+    const WrittenAt at(where_);
     if (filled_ == 0) {
       Shape shape = array.shape();
       shape.batch.insert(shape.batch.begin(), {rows_});
@@ -73,8 +74,8 @@ class Stack {
       first_ = array;
     }
     if (array.shape() != first_.shape() || array.dtype() != first_.dtype())
-      throw ShapeError(fmt::format("rows of shape \"{}\" and \"{}\" do not make one array.", to_string(first_.shape()),
-                                   to_string(array.shape())));
+      throw ShapeError(fmt::format("examples of shape \"{}\" and \"{}\" do not make one array.",
+                                   to_string(first_.shape()), to_string(array.shape())));
     const size_t bytes = size_t(array.size() * caravan::bytes(array.dtype()));
     if (bytes > 0)
       std::memcpy(static_cast<std::byte*>(out_.mutable_data()) + size_t(filled_) * bytes, array.data(), bytes);
@@ -84,27 +85,34 @@ class Stack {
 
  private:
   int64_t rows_, filled_ = 0;
+  Source where_;
   Array out_, first_;
 };
 
-void check_some(int64_t rows) {
-  if (rows == 0) throw ShapeError("the rows of no examples have no shape.");
+int64_t some_rows(const Arrays& arrays, Source where) {
+  const WrittenAt at(where);
+  const int64_t rows = rows_of(arrays);
+  if (rows == 0) throw ShapeError("without examples, the shape of what is made of them is not known.");
+  return rows;
 }
 
 }  // namespace
 
-std::vector<Arrays> split(const Arrays& arrays, const std::vector<double>& fractions, uint64_t seed) {
+std::vector<Arrays> split(const Arrays& arrays, const std::vector<double>& fractions, uint64_t seed, Source where) {
+  const WrittenAt at(where);
   std::vector<Arrays> out;
   for (const std::vector<int64_t>& rows : split_order(rows_of(arrays), fractions, seed))
     out.push_back(taken(arrays, rows));
   return out;
 }
 
-Arrays shuffled(const Arrays& arrays, uint64_t seed) {
+Arrays shuffled(const Arrays& arrays, uint64_t seed, Source where) {
+  const WrittenAt at(where);
   return taken(arrays, permutation(rows_of(arrays), seed, "shuffled.order"));
 }
 
-std::vector<Arrays> batches(const Arrays& arrays, int64_t size) {
+std::vector<Arrays> batches(const Arrays& arrays, int64_t size, Source where) {
+  const WrittenAt at(where);
   const int64_t n = rows_of(arrays);
   check_batch(size, n);
   std::vector<Arrays> out;
@@ -115,7 +123,8 @@ std::vector<Arrays> batches(const Arrays& arrays, int64_t size) {
   return out;
 }
 
-Array whole_batches(const Array& array, int64_t batch) {
+Array whole_batches(const Array& array, int64_t batch, Source where) {
+  const WrittenAt at(where);
   const int64_t n = rows_of(array);
   check_batch(batch, n);
   if (n % batch == 0) return array.batches(batch);
@@ -124,23 +133,23 @@ Array whole_batches(const Array& array, int64_t batch) {
   return array.take(rows).batches(batch);
 }
 
-Array map_rows(const Array& array, const std::function<Array(const Array&)>& f) {
-  const int64_t n = rows_of(array);
-  check_some(n);
-  Stack out(n);
+Array map_rows(const Array& array, const std::function<Array(const Array&)>& f, Source where) {
+  const int64_t n = some_rows({array}, where);
+  Stack out(n, where);
   for (int64_t i = 0; i < n; ++i) out.add(f(row(array, i)));
   return std::move(out).done();
 }
 
-Array zip_rows(const Array& a, const Array& b, const std::function<Array(const Array&, const Array&)>& f) {
-  const int64_t n = rows_of(Arrays{a, b});
-  check_some(n);
-  Stack out(n);
+Array zip_rows(const Array& a, const Array& b, const std::function<Array(const Array&, const Array&)>& f,
+               Source where) {
+  const int64_t n = some_rows({a, b}, where);
+  Stack out(n, where);
   for (int64_t i = 0; i < n; ++i) out.add(f(row(a, i), row(b, i)));
   return std::move(out).done();
 }
 
-Array unit_pixels(const Array& images) {
+Array unit_pixels(const Array& images, Source where) {
+  const WrittenAt at(where);
   if (images.dtype() != DType::u8)
     throw DTypeError(fmt::format("pixels must be u8, from 0 to 255, not {}.", name(images.dtype())));
   Array out(images.shape(), DType::f32);
@@ -150,9 +159,10 @@ Array unit_pixels(const Array& images) {
   return out;
 }
 
-Normalization::Normalization(const Array& train, Over over) {
+Normalization::Normalization(const Array& train, Over over, Source where) {
+  const WrittenAt at(where);
   const int64_t n = rows_of(train);
-  if (train.size() == 0) throw ShapeError("no examples have no mean.");
+  if (train.size() == 0) throw ShapeError("there are no examples to take a mean of.");
   const int64_t features = over == Over::everything ? 1 : train.size() / n, count = train.size() / features;
   mean_.assign(size_t(features), 0);
   deviation_.assign(size_t(features), 0);
@@ -164,7 +174,8 @@ Normalization::Normalization(const Array& train, Over over) {
   for (double& d : deviation_) d = d > 0 ? std::sqrt(d) : 1;
 }
 
-Array Normalization::operator()(const Array& array) const {
+Array Normalization::operator()(const Array& array, Source where) const {
+  const WrittenAt at(where);
   const auto features = int64_t(mean_.size()), n = rows_of(array);
   if (features > 1 && n > 0 && array.size() / n != features)
     throw ShapeError(
@@ -265,8 +276,10 @@ class Loader::Worker {
   std::thread thread_;  // the last member: it uses the others
 };
 
-Loader::Loader(Arrays arrays, LoaderOptions options)
-    : worker_(std::make_unique<Worker>(std::move(arrays), std::move(options))) {}
+Loader::Loader(Arrays arrays, LoaderOptions options, Source where) {
+  const WrittenAt at(where);
+  worker_ = std::make_unique<Worker>(std::move(arrays), std::move(options));
+}
 Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;
 Loader::~Loader() = default;

@@ -274,12 +274,14 @@ class Parser {
 
 }  // namespace
 
-Array parse_npy(std::string_view content, const std::string& file) {
+Array parse_npy(std::string_view content, const std::string& file, Source where) {
+  const WrittenAt at(where);
   TextSource source(content);
   return Parser(source, file, UINT64_MAX).run();
 }
 
-Array read_npy(const std::string& path, const ReadLimits& limits) {
+Array read_npy(const std::string& path, const ReadLimits& limits, Source where) {
+  const WrittenAt at(where);
   return naming_memory(path, [&] {
     const std::string content = read_file(path);
     if (!is_gzip(content)) return parse_npy(content, path);
@@ -288,7 +290,8 @@ Array read_npy(const std::string& path, const ReadLimits& limits) {
   });
 }
 
-std::string npy_content(const Array& array) {
+std::string npy_content(const Array& array, Source where) {
+  const WrittenAt at(where);
   const TypeRow* type = nullptr;
   for (const TypeRow& row : kTypes)
     if (row.dtype == array.dtype() && row.bytes == bytes(array.dtype()) && row.code != "u8") type = &row;
@@ -308,9 +311,13 @@ std::string npy_content(const Array& array) {
   return out;
 }
 
-void write_npy(const std::string& path, const Array& array) { write_file(path, npy_content(array)); }
+void write_npy(const std::string& path, const Array& array, Source where) {
+  const WrittenAt at(where);
+  write_file(path, npy_content(array));
+}
 
-NamedArrays parse_npz(std::string_view content, const std::string& file, const ReadLimits& limits) {
+NamedArrays parse_npz(std::string_view content, const std::string& file, const ReadLimits& limits, Source where) {
+  const WrittenAt at(where);
   constexpr std::string_view kSuffix = ".npy";
   NamedArrays out;
   for (const ZipItem& item : zip_items(content, file, limits)) {
@@ -323,17 +330,20 @@ NamedArrays parse_npz(std::string_view content, const std::string& file, const R
   return out;
 }
 
-NamedArrays read_npz(const std::string& path, const ReadLimits& limits) {
+NamedArrays read_npz(const std::string& path, const ReadLimits& limits, Source where) {
+  const WrittenAt at(where);
   return naming_memory(path, [&] { return parse_npz(read_unpacked(path, limits), path, limits); });
 }
 
-std::string npz_content(const NamedArrays& arrays, Packing packing) {
+std::string npz_content(const NamedArrays& arrays, Packing packing, Source where) {
+  const WrittenAt at(where);
   std::vector<ZipEntry> entries;
   for (const auto& [name, array] : arrays) entries.push_back({name + ".npy", npy_content(array)});
   return zip_content(entries, packing == Packing::deflated);
 }
 
-void write_npz(const std::string& path, const NamedArrays& arrays, Packing packing) {
+void write_npz(const std::string& path, const NamedArrays& arrays, Packing packing, Source where) {
+  const WrittenAt at(where);
   write_file(path, npz_content(arrays, packing));
 }
 

@@ -218,7 +218,8 @@ const StoredTensor* Tensors::find(std::string_view name) const {
   return at == list.end() ? nullptr : &at->second;
 }
 
-Array Tensors::array(std::string_view name) const {
+Array Tensors::array(std::string_view name, Source where) const {
+  const WrittenAt at(where);
   const StoredTensor* tensor = find(name);
   if (!tensor) throw ConfigError(fmt::format("there is no tensor {}.", shown(name)));
   const std::optional<DType> type = dtype(tensor->type);
@@ -232,13 +233,18 @@ Array Tensors::array(std::string_view name) const {
   return out;
 }
 
-Tensors parse_safetensors(std::string_view content, const std::string& file) { return Parser(content, file).run(); }
+Tensors parse_safetensors(std::string_view content, const std::string& file, Source where) {
+  const WrittenAt at(where);
+  return Parser(content, file).run();
+}
 
-Tensors read_safetensors(const std::string& path) {
+Tensors read_safetensors(const std::string& path, Source where) {
+  const WrittenAt at(where);
   return naming_memory(path, [&] { return parse_safetensors(read_file(path), path); });
 }
 
-std::string safetensors_content(const Tensors& tensors) {
+std::string safetensors_content(const Tensors& tensors, Source where) {
+  const WrittenAt written(where);
   std::vector<const std::pair<const std::string, StoredTensor>*> order;
   for (const auto& entry : tensors.list) order.push_back(&entry);
   // The widest type first, so that every tensor is aligned; the map has sorted the names.
@@ -283,7 +289,8 @@ std::string safetensors_content(const Tensors& tensors) {
   return out;
 }
 
-void write_safetensors(const std::string& path, const Tensors& tensors) {
+void write_safetensors(const std::string& path, const Tensors& tensors, Source where) {
+  const WrittenAt at(where);
   write_file(path, safetensors_content(tensors));
 }
 

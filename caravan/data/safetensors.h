@@ -54,15 +54,18 @@ struct Tensors {
   std::map<std::string, std::string> metadata{};            // texts by name
 
   const StoredTensor* find(std::string_view name) const;  // none: a null pointer
-  Array array(std::string_view name) const;  // all axes are output axes; ConfigError if missing or without a DType
+  Array array(std::string_view name, Source where = Source::here())
+      const;  // all axes are output axes; ConfigError if missing or without a DType
 };
 
 // ConfigError, one sentence, for everything that is wrong with a file. `file` names it in the message.
-Tensors read_safetensors(const std::string& path);
-Tensors parse_safetensors(std::string_view content, const std::string& file);  // the same from bytes in memory
+Tensors read_safetensors(const std::string& path, Source where = Source::here());
+Tensors parse_safetensors(std::string_view content, const std::string& file,
+                          Source where = Source::here());  // the same from bytes in memory
 
 // Equal tensors give equal bytes. The file appears under its name complete, or not at all.
-void write_safetensors(const std::string& path, const Tensors& tensors);
-std::string safetensors_content(const Tensors& tensors);  // the bytes that write_safetensors writes
+void write_safetensors(const std::string& path, const Tensors& tensors, Source where = Source::here());
+std::string safetensors_content(const Tensors& tensors,
+                                Source where = Source::here());  // the bytes that write_safetensors writes
 
 }  // namespace caravan::data

@@ -50,21 +50,24 @@ void check_points(const char* name, int64_t n) {
 
 }  // namespace
 
-LabelledPoints half_moons(const HalfMoonsOptions& o) {
+LabelledPoints half_moons(const HalfMoonsOptions& o, Source where) {
+  const WrittenAt at(where);
   return two_curves("half_moons", "moon", o.points, o.noise, o.seed, [](bool upper, int64_t i, int64_t half) -> Point {
     const double v = double(i) * std::numbers::pi / double(half), c = std::cos(v), s = std::sin(v);
     return {upper ? c : 1 - c, upper ? s : 0.5 - s};
   });
 }
 
-LabelledPoints circles(const CirclesOptions& o) {
+LabelledPoints circles(const CirclesOptions& o, Source where) {
+  const WrittenAt at(where);
   return two_curves("circles", "ring", o.points, o.noise, o.seed, [&](bool upper, int64_t i, int64_t half) -> Point {
     const double v = 2 * double(i) * std::numbers::pi / double(half), radius = upper ? o.inner : 1;
     return {radius * std::cos(v), radius * std::sin(v)};
   });
 }
 
-LabelledPoints spirals(const SpiralsOptions& o) {
+LabelledPoints spirals(const SpiralsOptions& o, Source where) {
+  const WrittenAt at(where);
   return two_curves("spirals", "arm", o.points, o.noise, o.seed, [&](bool upper, int64_t i, int64_t half) -> Point {
     const double along = double(i) / double(half), radius = 0.1 + 0.9 * along;
     const double v = 2 * std::numbers::pi * o.turns * along, sign = upper ? 1 : -1;
@@ -72,7 +75,8 @@ LabelledPoints spirals(const SpiralsOptions& o) {
   });
 }
 
-LabelledPoints disc(const DiscOptions& o) {
+LabelledPoints disc(const DiscOptions& o, Source where) {
+  const WrittenAt at(where);
   check_points("disc", o.points);
   const uint64_t key = hash_name(o.stream);
   std::vector<double> xy, label;
@@ -85,7 +89,8 @@ LabelledPoints disc(const DiscOptions& o) {
   return {Array(rows_of(o.points, 2), xy), Array(rows_of(o.points, 1), label)};
 }
 
-LabelledPoints products(const ProductsOptions& o) {
+LabelledPoints products(const ProductsOptions& o, Source where) {
+  const WrittenAt at(where);
   check_points("products", o.points);
   const uint64_t key = hash_name(o.stream);
   std::vector<float> xy, product;

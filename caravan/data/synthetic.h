@@ -22,7 +22,7 @@ struct HalfMoonsOptions {
 };
 // The upper moon (cos v, sin v) has label +1, the lower (1 - cos v, 0.5 - sin v) label -1; v in [0, pi). Shuffled by
 // the seed.
-LabelledPoints half_moons(const HalfMoonsOptions& options = {});
+LabelledPoints half_moons(const HalfMoonsOptions& options = {}, Source where = Source::here());
 
 // Options of circles.
 struct CirclesOptions {
@@ -32,7 +32,7 @@ struct CirclesOptions {
   uint64_t seed = 0;     // another seed, other random values
 };
 // Two rings around the origin, evenly filled and shuffled.
-LabelledPoints circles(const CirclesOptions& options = {});
+LabelledPoints circles(const CirclesOptions& options = {}, Source where = Source::here());
 
 // Options of spirals.
 struct SpiralsOptions {
@@ -42,7 +42,7 @@ struct SpiralsOptions {
   uint64_t seed = 0;     // another seed, other random values
 };
 // Two arms, one the other turned by half a circle; labels +1 and -1, shuffled.
-LabelledPoints spirals(const SpiralsOptions& options = {});
+LabelledPoints spirals(const SpiralsOptions& options = {}, Source where = Source::here());
 
 // Options of disc.
 struct DiscOptions {
@@ -52,7 +52,7 @@ struct DiscOptions {
   std::string stream = "disc.points";  // another name gives other points: to train, to test
 };
 // Points uniform in [-half_side, half_side)², label +1 in the disc around the origin, -1 outside.
-LabelledPoints disc(const DiscOptions& options = {});
+LabelledPoints disc(const DiscOptions& options = {}, Source where = Source::here());
 
 // Options of products.
 struct ProductsOptions {
@@ -62,6 +62,6 @@ struct ProductsOptions {
   std::string stream = "multiply.pairs";  // as above
 };
 // Pairs x, y uniform in [0, largest)² and, as their labels, x * y in single precision.
-LabelledPoints products(const ProductsOptions& options = {});
+LabelledPoints products(const ProductsOptions& options = {}, Source where = Source::here());
 
 }  // namespace caravan::data

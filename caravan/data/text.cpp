@@ -17,7 +17,8 @@ std::vector<std::string> lines(std::string_view text) {
   return out;
 }
 
-std::vector<std::string> read_lines(const std::string& path, const ReadLimits& limits) {
+std::vector<std::string> read_lines(const std::string& path, const ReadLimits& limits, Source where) {
+  const WrittenAt at(where);
   return naming_memory(path, [&] { return lines(read_unpacked(path, limits)); });
 }
 

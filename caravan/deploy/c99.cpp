@@ -372,11 +372,12 @@ int main({2}) {{
 
 }  // namespace
 
-CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const COptions& options) {
-  return to_c99(ctx, input, output, Program(), options);
+CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const COptions& options, Source where) {
+  return to_c99(ctx, input, output, Program(), options, where);
 }
 CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const Program& updates,
-               const COptions& options) {
+               const COptions& options, Source where) {
+  const WrittenAt at(where);
   check_prefix(options.name);
   return Writer(model_of(ctx, input, output, updates), options).source();
 }

@@ -30,12 +30,13 @@ struct CSource {
 // Context are written down. The file adds in the order of the compiled backend (compiled with -ffp-contract=off, it has
 // its bits, but for functions of <math.h>). Refused: an output that does not depend on the
 // input, that draws random numbers (a training phase), that depends on a static index, or on a state without a value.
-CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const COptions& options = {});
+CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const COptions& options = {},
+               Source where = Source::here());
 
 // A model that remembers: each run also assigns states, as the updates of a decoding phase do. They are a struct of the
 // caller's, `model_state`, which model_begin fills with their values in the Context. Indices of the program are further
 // arguments of model_run.
 CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const Program& updates,
-               const COptions& options = {});
+               const COptions& options = {}, Source where = Source::here());
 
 }  // namespace caravan::deploy

@@ -44,6 +44,14 @@ std::string has_last_axis(const Shapes& shapes) {
   return "it works over the last output axis, but x is " + quoted(*shapes[0]) + " and has none.";
 }
 
+std::string are_groups(const Shapes& shapes, int64_t groups) {
+  if (shapes.empty() || !shapes[0] || shapes[0]->output.empty()) return "";
+  const int64_t channels = shapes[0]->output.back().size;
+  if (groups > 0 && channels % groups == 0) return "";
+  return "its " + std::to_string(groups) + " groups do not divide the " + std::to_string(channels) +
+         " channels of x, which is " + quoted(*shapes[0]) + ".";
+}
+
 std::string is_image(const Shapes& shapes) {
   const Shape* x = with_other_axes(shapes, 3);
   if (!x) return "";
@@ -78,8 +86,9 @@ std::string is_sequence(const Shapes& shapes, int64_t length, const std::string&
 std::string are_equal(const Shapes& shapes, const std::string& first, const std::string& second) {
   if (shapes.size() < 2 || !shapes[0] || !shapes[1] || same_sizes(*shapes[0], *shapes[1])) return "";
   const Shape &a = *shapes[0], &b = *shapes[1];
+  auto is = [](const std::string& name) { return name.ends_with('s') ? " are " : " is "; };
   std::string out =
-      first + " is " + quoted(a) + " and " + second + " is " + quoted(b) + ", but both must have one shape.";
+      first + is(first) + quoted(a) + " and " + second + is(second) + quoted(b) + ", but both must have one shape.";
   auto bare = [](const std::string& name) { return name.substr(name.rfind(' ') + 1); };
   if (same_sizes(a, with_one(b)) || same_sizes(with_one(a), b)) {
     const bool second_lacks = a.output.size() > b.output.size();

@@ -17,6 +17,7 @@ std::string is_channels_in_time(const Shapes& shapes);  // ... | t, c
 std::string is_any_sequence(const Shapes& shapes);      // ..., t | c
 // A sequence of at most, or just, this length; `takes` is what the layer says about it.
 std::string is_sequence(const Shapes& shapes, int64_t length, const std::string& takes);
+std::string are_groups(const Shapes& shapes, int64_t groups);  // of the last axis, which they divide
 // Two arguments of one shape.
 std::string are_equal(const Shapes& shapes, const std::string& first, const std::string& second);
 // Scores over classes, and ids or distributions.

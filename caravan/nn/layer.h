@@ -53,7 +53,7 @@ class Layer {
   std::function<Tensor(Operand, const Phase&)> call_;
 };
 
-// Layers one after the other.
+// Layers one after the other; without any, the identity.
 struct Sequential {
   std::vector<Layer> layers;  // in the order in which they are called
   Sequential(std::vector<Layer> layers) : layers(std::move(layers)) {}
@@ -72,7 +72,7 @@ struct Residual {
   Tensor operator()(Operand x, const Phase& phase = {}) const { return x + Operand(body(x, phase), x.where); }
 };
 
-// The model called with tensors, as if at this line and in evaluation.
+// Inside: the model called with tensors, as if at this line and in evaluation.
 template <class Model, class... Inputs>
 Tensor called_at(Source where, const Model& model, const Inputs&... inputs) {
   if constexpr (CalledWith<Model, std::conditional_t<true, Operand, Inputs>..., Phase>)
@@ -85,13 +85,13 @@ Tensor called_at(Source where, const Model& model, const Inputs&... inputs) {
     return model(inputs...);
 }
 
-// The names of the inputs of an outline.
+// Inside: the names of the inputs of an outline.
 inline constexpr std::string_view kOutlineInputs[] = {"first input", "second input"};
-// Parameters or other states, in the order in which operations first use them.
+// Inside: parameters or other states, in the order in which operations first use them.
 std::vector<Tensor> leaves_of(const Tensor& outline, bool parameters);
 
-// The model called with inputs of which nothing is known: the graph has its parameters and states, whatever the sizes.
-// Ids are the inputs that every model accepts.
+// Inside: the model called with inputs of which nothing is known: the graph has its parameters and states, whatever the
+// sizes. Ids are the inputs that every model accepts.
 template <class Model>
 Tensor outline(const Model& model, Source where) {
   Tensor x = input(std::string(kOutlineInputs[0]), {.dtype = DType::i32}, where),

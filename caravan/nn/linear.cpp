@@ -19,6 +19,8 @@ Tensor Linear::operator()(Operand x, const Phase& phase) const {
 }
 
 Mlp::Mlp(const std::string& name, const MlpOptions& o, Source where) : activation(o.activation) {
+  if (o.widths.empty())
+    throw ConfigError("mlp `" + name + "`" + where_text(where) + " needs .widths, the outputs of each of its layers.");
   for (const Extent& width : o.widths)
     layers.emplace_back(name + "." + std::to_string(layers.size()),
                         LinearOptions{.output = {width}, .bias = o.bias, .init = o.init, .dtype = o.dtype}, where);

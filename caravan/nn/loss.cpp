@@ -43,10 +43,12 @@ Tensor over_classes(Operand weights, Operand values) {
 }
 // 1 for every position. Read by their ids, so that ids that the host gave are checked like those of any table.
 Tensor checked(Operand ids, const Dim& classes) {
-  return gather(einsum("=> c ->", 1.0, {{"c", classes}}).named("classes"), ids);
+  return gather(einsum("=> c ->", 1.0, {{"c", classes}}).named("classes"), ids).named(Call::current()->name);
 }
 
-// a - b of one shape: nothing is broadcast. The difference of two bytes is no byte, and squares of integers overflow.
+// a * b of one shape: nothing is broadcast.
+Tensor product(Operand a, Operand b) { return mul("... | ... -> ...; ... | ... -> ... => ... | ... -> ...", a, b); }
+// a - b of one shape, likewise. The difference of two bytes is no byte, and squares of integers overflow.
 Tensor difference(Operand a, Operand b) {
   for (Operand* x : {&a, &b})
     if (!is_float(x->tensor.dtype())) x->tensor = at_least_f32(*x);
@@ -121,11 +123,13 @@ Tensor huber(Operand prediction, Operand target, double delta, const LossOptions
 }
 Tensor hinge(Operand scores, Operand signs, const LossOptions& o) {
   const Call call = of_two("nn::hinge", "the scores", scores, "the signs", signs);
-  return reduced(relu(1 - Operand(signs * scores, scores.where)), o);
+  // The signs are negated first, so that shapes which do not fit meet here, and not in the model that made the scores.
+  return reduced(relu(1 + Operand(product(scores, Operand(-signs, signs.where)), scores.where)), o);
 }
 Tensor binary_cross_entropy(Operand logits, Operand targets, const LossOptions& o) {
   const Call call = of_two("nn::binary_cross_entropy", "the logits", logits, "the targets", targets);
-  Tensor loss = targets * softplus(-logits) + (1 - targets) * softplus(logits);  // nothing large is subtracted
+  // Nothing large is subtracted.
+  Tensor loss = product(targets, Operand(softplus(-logits), logits.where)) + (1 - targets) * softplus(logits);
   return reduced(o.weights ? loss * *o.weights : loss, o.reduction);
 }
 

@@ -52,7 +52,10 @@ GroupNorm::GroupNorm(std::string n, int64_t groups, const NormOptions& o, Source
       weight(scale_of(name, o.dtype, where)),
       bias(shift_of(name, o.dtype, where)) {}
 Tensor GroupNorm::operator()(Operand x) const {
-  const Call call = Call::layer("group_norm " + name, {{"x", x}}, has_last_axis);
+  const Call call = Call::layer("group_norm " + name, {{"x", x}}, [groups = groups](const Shapes& shapes) {
+    const std::string out = has_last_axis(shapes);
+    return out.empty() ? are_groups(shapes, groups) : out;
+  });
   Tensor split = einsum("... | ..., g&k => ... | ..., g, k", x, {{"g", groups}});
   Tensor normal = normalized("... | ..., g, k => ... | g, 0", split, epsilon);
   return scaled(einsum("... | ..., g, k => ... | ..., g&k", normal), weight, bias).named("group_norm " + name);

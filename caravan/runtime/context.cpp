@@ -66,6 +66,9 @@ bool has_shape(const std::vector<Shape>& shapes, const Shape& shape) {
 
 Context::Context(const ContextOptions& options, Source where) : impl_("a Context", std::make_shared<Impl>()) {
   const WrittenAt at(where);
+  if (options.threads < 0)
+    throw ConfigError("a Context cannot have " + std::to_string(options.threads) +
+                      " threads; 0 takes one for each processor.");
   impl_->options = options;
   impl_->device = options.make_device ? options.make_device(options) : make_device(options);
   if (!impl_->device) throw ConfigError("the make_device of the ContextOptions gave no device.");
@@ -90,6 +93,7 @@ Inference Context::Impl::infer(const Program& program) const {
 
 Routine Context::compile(const Program& program, Source where) {
   const WrittenAt written(where);
+  const Impl::Use used(*impl_);
   auto routine = std::make_shared<Routine::Impl>(impl_->infer(program));
   const Inference& inference = routine->inference;
   std::vector<Tensor> tensors;
@@ -199,6 +203,7 @@ Array Context::eval(const Tensor& tensor, const IndexValues& values, Source wher
 }
 std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const IndexValues& values, Source where) {
   const WrittenAt at(where);
+  const Impl::Use use(*impl_);
   Routine routine = compile(observe(tensors));
   routine.run(values);
   std::vector<Array> out;
@@ -237,6 +242,7 @@ const std::string& Context::name_of(const Tensor& state) {
 }
 Array Context::read(const std::string& name, Source where) const {
   const WrittenAt at(where);
+  impl_->check_unused();
   check_has(name);
   return impl_->device->read(name);
 }
@@ -271,6 +277,7 @@ void Context::check_write(const std::string& name, const Array& value, const Wri
 }
 void Context::write(const std::string& name, const Array& value, const WriteOptions& options, Source where) {
   const WrittenAt at(where);
+  const Impl::Use use(*impl_);
   check_write(name, value, options);
   Impl::Info info{value.shape(), value.dtype(), false};
   info.created = options.create;
@@ -285,6 +292,7 @@ void Context::write(const std::string& name, const Array& value, const WriteOpti
 }
 void Context::write(const std::map<std::string, Array>& values, const WriteOptions& options, Source where) {
   const WrittenAt at(where);
+  const Impl::Use use(*impl_);
   for (const auto& [name, value] : values) check_write(name, value, options);
   for (const auto& [name, value] : values) write(name, value, options);
 }
@@ -296,6 +304,7 @@ std::vector<std::string> Context::unused() const {
 }
 void Context::write(const Tensor& state, const Array& value, Source where) {
   const WrittenAt at(where);
+  const Impl::Use use(*impl_);
   const StateNode* s = state.node().state();
   if (!s)
     throw StateError("`" + describe(state) + "` (" + to_string(state.node().where) +
@@ -322,6 +331,7 @@ void Context::write(const Tensor& state, const Array& value, Source where) {
 
 void Context::reset(const std::string& optimizer, Source where) {
   const WrittenAt at(where);
+  const Impl::Use use(*impl_);
   std::vector<std::string> kept;
   std::set<std::string> others;
   for (const auto& [name, info] : impl_->info) {

@@ -1,6 +1,6 @@
 // A Context holds named state and runs programs on a device. It is the only mutable thing of the library, and is used
-// by one thread at a time; several Contexts are independent of each other, but for a `reader`, which has the states of
-// another.
+// by one thread at a time, with its Routines and Functions; what would use it at the same moment is refused. Several
+// Contexts are independent of each other, but for a `reader`, which has the states of another.
 //
 //     Context ctx({.seed = 1});
 //     Routine step = ctx.compile(train_step(loss, sgd({.lr = 0.1})));
@@ -43,9 +43,9 @@ struct ContextOptions {
   int threads = 0;
   // How parameters start that say nothing of it; automatic: Kaiming-normal over all input axes, zeros without.
   Init init{};
-  std::string cache{};                        // folder of compiled code; empty: $CARAVAN_CACHE, then the user's cache
-  std::vector<std::string> compiler_flags{};  // appended to the C compiler's, for example -g
-  int64_t memory_limit = 0;                   // bytes for one program's buffers on cpu; 0: none
+  std::string cache{};                        // folder of compiled code; if empty, $CARAVAN_CACHE or the user's cache
+  std::vector<std::string> compiler_flags{};  // more flags for the C compiler, for example -g
+  int64_t memory_limit = 0;                   // the most bytes for one program's buffers on cpu; 0: no limit
   std::vector<std::string> passes_off{};      // names of optimisations to leave out
   std::function<void(int done, int total)> compiling{};  // called as the parts of a program are compiled
   // Makes a device of your own, used instead of one by name.
@@ -63,9 +63,10 @@ struct RoutineReport {
 // How strict a write by name is.
 struct WriteOptions {
   bool create = false;  // take a name that no program has declared yet
-  // For a name that no program has declared yet: its sizes in memory order count alone, and the program that declares
-  // it says which axes they are. After such a write every state of a program, but those that optimisers keep, must have
-  // been written: it is how a file is loaded before there is a program.
+  // For a name that no program has declared yet: of the array's shape only the sizes in memory order are kept, and the
+  // program that declares the state decides which of them are batch, input and output axes. This is how a file is
+  // loaded before there is a program. After such a write, a program is refused if one of its states was not written;
+  // only the states that optimisers keep may be missing.
   bool any_axes = false;
 };
 
@@ -73,8 +74,8 @@ using IndexValues = std::vector<std::pair<Index, int64_t>>;  // the value of eac
 
 // What Routine::profile measures.
 struct ProfileOptions {
-  int64_t steps = 0;    // that are measured; 0: as many as run in about half a second
-  IndexValues first{};  // the indices of the first of them
+  int64_t steps = 0;    // how many steps are measured; 0 takes as many as run in about half a second
+  IndexValues first{};  // the values of the indices in the first step
 };
 
 class Context;
@@ -98,7 +99,7 @@ class Routine {
   }
 
   const std::vector<std::string>& indices() const;  // the names of the indices that a run must be given
-  std::string to_string() const;                    // the assignments
+  std::string to_string() const;                    // its assignments as text
   RoutineReport report() const;                     // its memory and kernels, and where its generated C is
   // How it runs: the program optimised, lowered and scheduled, and its memory (plan/plan.h). Of a device that runs
   // programs as they are, how it would run on this processor. Kept by the routine.
@@ -127,7 +128,9 @@ class Context {
   // changes.
   Routine compile(const Program& program, Source where = Source::here());
 
-  // The value of a tensor, or of several, with the states as they are now. Compiles what was not evaluated before.
+  // The value of a tensor, or of several, with the states as they are now. Every call compiles (a few milliseconds
+  // where the code is in the cache of compiled code); what is evaluated often is better compiled once, or made a
+  // Function.
   Array eval(const Tensor& tensor, const IndexValues& values = {}, Source where = Source::here());
   std::vector<Array> eval(const std::vector<Tensor>& tensors, const IndexValues& values = {},
                           Source where = Source::here());
@@ -163,9 +166,10 @@ class Context {
   }
   Array view(const std::string& name, Source where = Source::here()) const;
   void write(const Tensor& state, const Array& value, Source where = Source::here());  // shape and precision must fit
-  // By name: before the first program any name is taken, for the programs to come; after that only names that a program
-  // or a write has made known. A program is refused if a name that none declares looks like a slip for a state of its
-  // own that nothing was written to. `create` takes a name as it is, for a program that comes later.
+  // By name. Before the first program is compiled, every name is accepted, for programs to come; after that, a name
+  // must be that of a state, unless `create` says that a program with it comes later. When a program is compiled and no
+  // program has a name that was written, but one of its states without a value has a similar name, the name was
+  // probably misspelt, and the program is refused.
   void write(const std::string& name, const Array& value, const WriteOptions& options = {},
              Source where = Source::here());
   // All, or none where one does not fit.
@@ -200,11 +204,12 @@ class Context {
   // on when they are gone. `threads` run a step of it.
   Context reader(int threads = 1) const;
 
-  uint64_t seed() const;       // as given in the options
+  uint64_t seed() const;       // the seed that the options gave
   std::string device() const;  // its kind: `cpu` and `cpu:0` are one device, called `cpu`
 
  private:
   friend class Routine;
+  friend class Function;
   struct Impl;
   explicit Context(std::shared_ptr<Impl> impl);
   void check_write(const std::string& name, const Array& value, const WriteOptions& options) const;

@@ -63,11 +63,47 @@ struct Context::Impl {
   std::atomic<int> readers = 0;                                      // that have states of this one
   std::shared_ptr<PlanCache> plans = std::make_shared<PlanCache>();  // shared with readers
 
+  std::atomic<const void*> user = nullptr;  // the thread that uses the Context now, by an address of its own
+
   Impl() = default;
   Impl(const Impl&) = delete;
   ~Impl() {
     if (lender) --lender->readers;
   }
+  static const void* this_thread() {
+    static thread_local const char kMark = 0;
+    return &kMark;
+  }
+  [[noreturn]] static void refuse_second_user() {
+    throw StateError(
+        "this Context is in use by another thread at this moment; a Context is for one thread at a time, with its "
+        "Routines and Functions. Give each thread one of its own: Context mine = ctx.reader(), and function.in(mine).");
+  }
+  void check_unused() const {  // by another thread; for what only reads
+    const void* now = user.load(std::memory_order_relaxed);
+    if (now && now != this_thread()) refuse_second_user();
+  }
+  // While one lives, this thread uses the Context. It may make more of them meanwhile.
+  class Use {
+   public:
+    explicit Use(Impl& context) : context_(context) {
+      const void* none = nullptr;
+      if (context.user.load(std::memory_order_relaxed) == this_thread())
+        first_ = false;
+      else if (!context.user.compare_exchange_strong(none, this_thread(), std::memory_order_acquire,
+                                                     std::memory_order_relaxed))
+        refuse_second_user();
+    }
+    ~Use() {
+      if (first_) context_.user.store(nullptr, std::memory_order_release);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Impl& context_;
+    bool first_ = true;
+  };
   void check_may_change(const std::string& name) const {
     if (lent.count(name))
       throw StateError("`" + name + "` belongs to the Context that this one is a reader of; it can only be read here.");
@@ -86,8 +122,8 @@ struct Context::Impl {
     device->write(name, value, info.at(name).dtype);
     note_written(name);
   }
-  // Takes a value that the state has already in the axes and the precision that a program declares. A reader gets a copy
-  // of its own then.
+  // Takes a value that the state has already in the axes and the precision that a program declares. A reader gets a
+  // copy of its own then.
   void adopt(const std::string& name, const Array& value) {
     device->write(name, value, info.at(name).dtype);
     note_written(name);

@@ -7,6 +7,7 @@
 namespace caravan {
 
 void Context::read_to(const std::string& name, DType dtype, void* out, int64_t count) const {
+  impl_->check_unused();
   check_has(name);
   const Impl::Info& info = impl_->info.at(name);
   if (info.shape.elements() != count)
@@ -22,6 +23,7 @@ void Context::read_to(const std::string& name, DType dtype, void* out, int64_t c
 }
 
 void Routine::read_to(const Tensor& observed, DType dtype, void* out, int64_t count) const {
+  impl_->context->check_unused();
   const size_t which = observed_at(observed);
   const ir::Program& program = impl_->plan->program;
   const ir::Buffer& buffer = program.buffers[size_t(program.observed[which])];
@@ -39,6 +41,7 @@ void Routine::read_to(const Tensor& observed, DType dtype, void* out, int64_t co
 
 Array Context::view(const std::string& name, Source where) const {
   const WrittenAt at(where);
+  impl_->check_unused();
   check_has(name);
   const void* memory = impl_->device->memory(name);
   if (!memory) return impl_->device->read(name);

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "caravan/base/error.h"
+#include "caravan/runtime/context_impl.h"
 #include "caravan/tensor/call.h"
 
 namespace caravan {
@@ -83,6 +84,7 @@ int Function::sizes() const { return int(impl_->compiled.size()); }
 
 std::vector<Array> Function::run(const std::vector<Array>& arguments, const IndexValues& values, Source where) {
   const WrittenAt written(where);
+  const Context::Impl::Use use(*impl_->ctx.impl_);
   const std::string kind = kind_of(arguments);
   auto at = impl_->compiled.find(kind);
   if (at == impl_->compiled.end()) {

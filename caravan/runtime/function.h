@@ -21,7 +21,8 @@
 
 namespace caravan {
 
-// Refers to its Context; copies are the same function. As the Context, it is used by one thread at a time.
+// Refers to its Context; copies are the same function. As the Context, it is used by one thread at a time; for another
+// thread there is predict.in(ctx.reader()).
 class Function {
  public:
   // `f` takes tensors, perhaps a phase after them, and gives a Tensor, several, or a Program. A result of tensors is

@@ -79,9 +79,11 @@ std::vector<IdUse> id_uses(const ir::Program& program) {
       const ir::BufferKind& kind = program.buffers[size_t(ids.buffer)].kind;
       if (has_load || !(std::holds_alternative<ir::DataLeaf>(kind) || std::holds_alternative<ir::StateLeaf>(kind)))
         continue;
-      const std::string line = a.source.known() ? ", " + to_string(a.source) : "";
-      IdUse use{ids.buffer, ids.map, a.extents, table.shape.sizes()[axis],
-                axis_text(table, axis) + " (" + a.label + line + ")"};
+      const std::string user = " (" + a.label + (a.source.known() ? ", " + to_string(a.source) : "") + ")";
+      const int64_t size = table.shape.sizes()[axis];
+      IdUse use{ids.buffer, ids.map, a.extents, size,
+                map.size() == 1 ? "there are " + std::to_string(size) + " `" + table.name + "`" + user + ", so ids"
+                                : "ids of " + axis_text(table, axis) + user};
       const bool known = std::any_of(out.begin(), out.end(), [&](const IdUse& u) {
         return u.leaf == use.leaf && u.map == use.map && u.extents == use.extents && u.size == use.size;
       });
@@ -130,8 +132,7 @@ void check_ids(const ir::Program& program, const IdUse& use, const Array& ids) {
     for (size_t axis = sizes.size(); axis-- > 0; at /= sizes[axis])
       position = std::to_string(at % sizes[axis]) + (position.empty() ? "" : ", ") + position;
     throw StateError("`" + program.buffers[size_t(use.leaf)].name + "` holds the id " + std::to_string(int64_t(id)) +
-                     " at [" + position + "], but ids of " + use.of + " must lie in 0.." +
-                     std::to_string(use.size - 1) + ".");
+                     " at [" + position + "], but " + use.of + " must lie in 0.." + std::to_string(use.size - 1) + ".");
   }
 }
 

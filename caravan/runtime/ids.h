@@ -16,7 +16,7 @@ struct IdUse {
   std::vector<ir::Term> map;     // which of its elements: over the iterators below and the program's symbols
   std::vector<int64_t> extents;  // of the iterators
   int64_t size = 0;              // of the axis: ids lie in 0 .. size - 1
-  std::string of;                // "input axis 1 of `table` (gather, main.cpp:3)"
+  std::string of;                // "ids of input axis 1 of `table` (gather, main.cpp:3)"
 };
 std::vector<IdUse> id_uses(const ir::Program& program);
 

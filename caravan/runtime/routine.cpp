@@ -23,6 +23,7 @@ void Routine::bind(const IndexValues& values) {
 
 void Routine::run(const IndexValues& values, Source where) {
   const WrittenAt at(where);
+  const Context::Impl::Use use(*impl_->context);
   bind(values);
   impl_->check_ready();
   try {
@@ -36,6 +37,7 @@ void Routine::run(const IndexValues& values, Source where) {
 
 void Routine::run_steps(int64_t steps, const IndexValues& first, Source where) {
   const WrittenAt at(where);
+  const Context::Impl::Use use(*impl_->context);
   bind(first);
   if (steps < 0) throw StateError("`run_steps` was asked for " + std::to_string(steps) + " steps.");
   if (steps == 0) return;
@@ -50,6 +52,7 @@ void Routine::run_steps(int64_t steps, const IndexValues& first, Source where) {
 
 Array Routine::read(const Tensor& observed, Source where) const {
   const WrittenAt at(where);
+  impl_->context->check_unused();
   return impl_->executable->observed(observed_at(observed));
 }
 
@@ -75,6 +78,7 @@ const plan::Plan& Routine::plan() const {
 }
 plan::Profile Routine::profile(const ProfileOptions& options, Source where) {
   const WrittenAt at(where);
+  const Context::Impl::Use use(*impl_->context);
   using Clock = std::chrono::steady_clock;
   bind(options.first);
   if (options.steps < 0) throw StateError("`profile` was asked for " + std::to_string(options.steps) + " steps.");

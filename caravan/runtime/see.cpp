@@ -73,7 +73,8 @@ struct Values {
 
  private:
   static std::vector<Tensor> grad_or_none(const Tensor& root, const std::vector<Tensor>& floats) {
-    return floats.empty() ? std::vector<Tensor>{} : grad(root, floats, {.allow_unused = true});
+    return floats.empty() ? std::vector<Tensor>{}
+                          : grad(root, floats, {.allow_unused = true, .cotangent = ones_like(root)});
   }
 };
 

@@ -18,7 +18,7 @@ namespace caravan {
 
 // What is traced.
 struct TraceOptions {
-  IndexValues indices{};             // at which values are computed
+  IndexValues indices{};             // the values of the indices with which the program is computed
   const Routine* routine = nullptr;  // the program as it was compiled; null: it is compiled now
 };
 

@@ -88,6 +88,7 @@ class RankSolver {
     const auto& v = nodes_[size_t(at.root)].value;
     return v ? std::optional(*v + at.offset) : std::nullopt;
   }
+  OriginId setter(RowId row) { return nodes_[size_t(find(row).root)].setter; }
   int low(RowId row) {
     Place at = find(row);
     return std::max(0, nodes_[size_t(at.root)].low + at.offset);
@@ -103,13 +104,13 @@ class RankSolver {
     int gap = y.offset + difference - x.offset;  // rank(x.root) = rank(y.root) + gap
     if (x.root == y.root) {
       if (gap == 0) return;
-      if (auto known = value(a)) refuse_ranks(a, *known, *value(b) + difference, origin);
+      if (auto known = value(a)) refuse_ranks(a, {*known, setter(a)}, {*value(b) + difference, origin}, origin);
       refuse_infinite(origin);
     }
     if (nodes_[size_t(x.root)].size > nodes_[size_t(y.root)].size) std::swap(x, y), gap = -gap;
     Node &small = nodes_[size_t(x.root)], &large = nodes_[size_t(y.root)];
     if (small.value && large.value && *small.value != *large.value + gap)
-      refuse_ranks(a, *value(a), *value(b) + difference, origin);
+      refuse_ranks(a, {*value(a), setter(a)}, {*value(b) + difference, setter(b)}, origin);
     bool changed = (small.value && !large.value) || small.low - gap > large.low;
     if (small.value && !large.value) large.value = *small.value - gap, large.setter = small.setter;
     large.low = std::max(large.low, small.low - gap);
@@ -125,7 +126,8 @@ class RankSolver {
     Place at = find(row);
     Node& root = nodes_[size_t(at.root)];
     if (root.value) {
-      if (*root.value + at.offset != rank) refuse_ranks(row, *root.value + at.offset, rank, origin);
+      if (*root.value + at.offset != rank)
+        refuse_ranks(row, {*root.value + at.offset, root.setter}, {rank, origin}, origin);
       return;
     }
     if (rank > kMaxRank)
@@ -146,7 +148,8 @@ class RankSolver {
   void check_root(RowId root, OriginId origin) {
     const Node& node = nodes_[size_t(root)];
     if (node.low > kMaxRank) refuse_infinite(origin);
-    if (node.value && *node.value < node.low) refuse_ranks(root, *node.value, node.low, origin);
+    if (node.value && *node.value < node.low)
+      refuse_ranks(root, {*node.value, node.setter}, {node.low, origin, true}, origin);
   }
 
   // --- R1: row equations ---
@@ -391,15 +394,26 @@ class RankSolver {
             ": a row of axes would have to contain itself and more; check which tensors share a row variable.",
         origin);
   }
-  [[noreturn]] void refuse_ranks(RowId row, int a, int b, OriginId origin) {
+  // A number of axes, and who says so.
+  struct Claim {
+    int rank;
+    OriginId by;
+    bool at_least = false;
+  };
+  [[noreturn]] void refuse_ranks(RowId row, Claim a, Claim b, OriginId origin) {
+    if (a.rank < b.rank) std::swap(a, b);
     const Origin& op = system_.origins[size_t(origin)];
-    std::string text = "in " + describe(op) + ": " + std::to_string(std::min(a, b)) + " against " +
-                       std::to_string(std::max(a, b)) + " " + std::string(name(system_.rows[size_t(row)].kind)) +
-                       " axes";
-    OriginId setter = nodes_[size_t(find(row).root)].setter;
-    if (setter >= 0 && setter != origin) text += "; the number was set by " + describe(system_.origins[size_t(setter)]);
-    OriginId owner = system_.rows[size_t(row)].origin;
-    if (owner != origin && owner != setter) text += "; they meet in " + describe_row(system_, row);
+    auto claim = [&](const Claim& c, const std::string& axes) {
+      const bool of_spec = op.call.empty() && op.text.find("=>") != op.text.npos;
+      return (c.at_least ? "at least " : "") + (c.rank == 0 ? "none" : std::to_string(c.rank)) + axes + " by " +
+             (c.by >= 0 && c.by != origin ? describe(system_.origins[size_t(c.by)])
+                                          : (of_spec ? "the spec" : "the operation"));
+    };
+    const std::string axes =
+        " " + std::string(name(system_.rows[size_t(row)].kind)) + (a.rank == 1 ? " axis" : " axes");
+    std::string text = "in " + describe(op) + ": " + claim(a, axes) + ", but " + claim(b, "");
+    const OriginId owner = system_.rows[size_t(row)].origin;
+    if (owner != origin && owner != a.by && owner != b.by) text += "; they meet in " + describe_row(system_, row);
     if (op.call.empty()) text += about_names(op.text);
     if (op.call.empty() && (op.text.find(" * ") != op.text.npos || op.text == "mul"))
       text += ". To apply a linear map write w(x), not w * x";

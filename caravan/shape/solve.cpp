@@ -423,7 +423,7 @@ class AxisSolver {
       if (n < 0 || i.index < n) continue;
       const std::string op = describe(system_.origins[size_t(i.origin)]);
       if (i.range)
-        throw MisfitError("in " + op + ": the index runs to " + std::to_string(i.index) +
+        throw MisfitError("in " + op + ": the index has the range " + std::to_string(i.index + 1) +
                               ", but the sliced axis has size " + std::to_string(n) + " (" +
                               describe_setter(at(i.axis)) + ").",
                           i.origin);
@@ -555,7 +555,7 @@ class AxisSolver {
                        (axis.empty() ? "an axis" : "axis `" + axis + "`") + " is " + side(a, size_a, from_a) +
                        ", but " + side(b, size_b, from_b) + ".";
     if (size_a == 1 || size_b == 1)
-      text += " A 1 that was given does not stretch; a kept reduction (`0` in the result of a spec) does.";
+      text += " An axis of 1 that was given is not broadcast; one that a spec keeps, by `0` in its result, is.";
     const OriginId met = meeting_origin(a, b, from_b);
     const Origin& op = system_.origins[size_t(met)];
     if (op.call.empty() && op.text.find(" * ") != op.text.npos && (of_linear_map(a) || of_linear_map(b)))

@@ -27,10 +27,11 @@ struct CallArgument {
 
 // What is kept of a call, for messages.
 struct CallRecord {
-  using Shapes = std::vector<std::optional<Shape>>;  // of the arguments; none where it cannot be told
-  // What does not fit and what to try, by the shapes of the arguments; empty: what inference says.
+  using Shapes = std::vector<std::optional<Shape>>;  // the shapes of the arguments, as far as they are known
+  // Says what does not fit and what to try, given the shapes of the arguments. Where it says nothing, the user is told
+  // what inference found.
   using Advice = std::function<std::string(const Shapes&)>;
-  // A program that assigns `parameter` must assign `state` too, or else `advice` is given.
+  // Inside: a program that assigns `parameter` must assign `state` too, or else `advice` is given.
   struct Promise {
     std::string parameter, state, advice;  // names, and what to try
   };
@@ -39,10 +40,10 @@ struct CallRecord {
   Source where;                                // the user's line
   std::vector<CallArgument> arguments;         // what it was given
   Advice advice{};                             // what to say where they do not fit
-  std::vector<Promise> promises{};             // what a program that trains it must do
+  std::vector<Promise> promises{};             // Inside: what a program that trains it must do
   std::shared_ptr<const CallRecord> inside{};  // the call that made it, if any
 };
-using CallRef = std::shared_ptr<const CallRecord>;  // null: no call
+using CallRef = std::shared_ptr<const CallRecord>;  // Inside: a call that is kept; null where there is none
 
 // While one lives, what this thread makes belongs to the call. The line is that of the first argument.
 class Call {
@@ -53,7 +54,7 @@ class Call {
   // A layer's name is its own also inside another layer: `linear net.1` is more exact than `mlp net`.
   static Call layer(std::string name, std::vector<CallArgument> arguments, CallRecord::Advice advice = {},
                     std::vector<CallRecord::Promise> promises = {});
-  static CallRef current();  // none outside of every call
+  static CallRef current();  // Inside: the call that this thread is in; null outside of every call
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

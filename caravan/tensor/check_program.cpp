@@ -16,10 +16,13 @@ void check_names(const std::vector<Tensor>& order) {
   for (const Tensor& t : order)
     if (const StateNode* s = t.node().state()) {
       auto [at, added] = names.try_emplace(s->name, &t.node());
-      if (!added)
-        throw StateError("two different tensors have the name `" + s->name + "`: one made at " +
-                         to_string(at->second->where) + ", one at " + to_string(t.node().where) +
-                         "; give each parameter and state a name of its own.");
+      if (added) continue;
+      const std::string first = to_string(at->second->where), second = to_string(t.node().where);
+      if (first == second)
+        throw StateError("two different tensors have the name `" + s->name + "`, both made at " + first +
+                         "; give each parameter and state a name of its own, or make it once and use it twice.");
+      throw StateError("two different tensors have the name `" + s->name + "`: one made at " + first + ", one at " +
+                       second + "; give each parameter and state a name of its own.");
     }
 }
 

@@ -98,6 +98,13 @@ struct CustomGradient {
   std::function<std::vector<Tensor>(const Tensor& g, const std::vector<Tensor>& inputs)> rule;
 };
 
+// A tensor of many elements is refused: "`train_step` (main.cpp:9): the loss is `4|1`, but must be one number: .."
+struct MustBeNumber {
+  int operand = -1;  // which of the node's; -1: the node itself
+  std::string call, what, advice;
+  Source where;
+};
+
 struct Node {
   NodeKind kind;
   DType dtype = DType::f32;
@@ -107,6 +114,7 @@ struct Node {
   Source where;
   std::vector<Tensor> shape_operands;  // needed to know sizes, never for values
   std::shared_ptr<const CustomGradient> custom;
+  std::shared_ptr<const MustBeNumber> number;  // what is to be checked when shapes are known; null: nothing
 
   Node() = default;
   Node(const Node&) = default;  // shares operands
@@ -150,6 +158,7 @@ Tensor fold_same(Op op, const std::vector<Tensor>& parts, std::string label, Sou
 Tensor add_same(const std::vector<Tensor>& parts, std::string label, Source where);
 // A constant of the shape of a tensor whose value is not read.
 Tensor constant_like(const Tensor& shape, double value, DType dtype, std::string label, Source where);
+Tensor with_check(const Tensor& tensor, MustBeNumber check);  // the same value; a new node
 // add-accumulation of the op over a spec.
 Tensor accumulate(Op op, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings);
 

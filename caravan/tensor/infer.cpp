@@ -63,9 +63,32 @@ Inference::Inference(const Program& program, const KnownShapes& known, bool expl
   try {
     solution_ = shape::solve(system_);
   } catch (const shape::MisfitError& error) {
+    if (explain) check_numbers([&](const Tensor& t) { return shape_alone(t, known); });
     const std::string better = explain ? in_words_of_the_call(error, known) : "";
     if (better.empty()) throw;
     throw ShapeError(better);
+  }
+  check_numbers([&](const Tensor& t) { return shape(t); });
+}
+
+void Inference::check_numbers(const std::function<std::optional<Shape>(const Tensor&)>& shape_of) const {
+  for (const Tensor& t : order_) {
+    if (!t.node().number) continue;
+    const MustBeNumber& check = *t.node().number;
+    const std::optional<Shape> shape =
+        shape_of(check.operand < 0 ? t : t.node().accumulate()->operands[size_t(check.operand)].tensor);
+    if (shape && shape->rank() > 0)
+      throw ShapeError("`" + check.call + "`" + where_text(check.where) + ": " + check.what + " is `" +
+                       to_string(*shape) + "`, but must be one number" +
+                       (check.advice.empty() ? "." : ": " + check.advice + "."));
+  }
+}
+
+std::optional<Shape> Inference::shape_alone(const Tensor& tensor, const KnownShapes& known) {
+  try {
+    return Inference(observe(tensor), known, false).shape(tensor);
+  } catch (const UserError&) {  // what it is follows from the rest of the program, which does not fit
+    return std::nullopt;
   }
 }
 
@@ -80,13 +103,7 @@ std::string Inference::in_words_of_the_call(const shape::MisfitError& error, con
   if (at == calls_.end()) return "";
   auto shapes_of = [&](const CallRecord& call) {
     CallRecord::Shapes out;
-    for (const CallArgument& argument : call.arguments) {
-      out.emplace_back();
-      try {
-        out.back() = Inference(observe(argument.value.tensor), known, false).shape(argument.value.tensor);
-      } catch (const UserError&) {  // what it is follows from the rest of the program, which does not fit
-      }
-    }
+    for (const CallArgument& argument : call.arguments) out.push_back(shape_alone(argument.value.tensor, known));
     return out;
   };
   for (const CallRecord* call = at->second.get(); call; call = call->inside.get()) {

@@ -1,7 +1,9 @@
 // Shape inference of a graph: constraints from everything reachable, solved as one system. The result is a table.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "caravan/ir/program.h"
@@ -31,6 +33,10 @@ class Inference {
   shape::OriginId add_origin(std::string text, const Link& link);
   // What does not fit as the call that the user wrote says it; empty where it has nothing to add.
   std::string in_words_of_the_call(const shape::MisfitError& error, const KnownShapes& known) const;
+  // Refuses what must be one number and is not (MustBeNumber).
+  void check_numbers(const std::function<std::optional<Shape>(const Tensor&)>& shape_of) const;
+  // Of a tensor without the rest of the program; none where that does not tell.
+  static std::optional<Shape> shape_alone(const Tensor& tensor, const KnownShapes& known);
 
   using Rows = std::array<shape::RowId, 3>;
   Rows rows_of(const Tensor& tensor) const { return rows_.at(&tensor.node()); }

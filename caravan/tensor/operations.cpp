@@ -113,6 +113,12 @@ Tensor constant_like(const Tensor& shape, double value, DType dtype, std::string
                          std::move(label), where, dtype);
 }
 
+Tensor with_check(const Tensor& tensor, MustBeNumber check) {
+  auto node = std::make_shared<Node>(tensor.node());
+  node->number = std::make_shared<const MustBeNumber>(std::move(check));
+  return Tensor(std::move(node));
+}
+
 Tensor with_gradient(Operand value, CustomGradient gradient, std::string label) {
   Tensor out = make_store(link_to(shared_pointwise(1), value.where), 0, shared(ir::Body::identity()), attach({value}),
                           1, std::move(label), value.where);

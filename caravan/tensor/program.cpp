@@ -16,8 +16,12 @@ bool same_owner(const StateOwnerRef& a, const StateOwnerRef& b) {
 }
 void check_owner(const std::string& state, const StateOwnerRef& has, const StateOwnerRef& wants) {
   if (!has || !wants || same_owner(has, wants)) return;
-  throw StateError("`" + state + "` belongs to the `" + has->name + "` made at " + to_string(has->where) + "; the `" +
-                   wants->name + "` made at " + to_string(wants->where) +
+  const std::string first = to_string(has->where), second = to_string(wants->where);
+  const std::string other = first == second ? "another `" + wants->name +
+                                                  "`, which the same line made later (in a loop, or in a "
+                                                  "function that is called for each size),"
+                                            : "the `" + wants->name + "` made at " + second;
+  throw StateError("`" + state + "` belongs to the `" + has->name + "` made at " + first + "; " + other +
                    " would change it too. To go on with its values, " + wants->to_share +
                    "; for a state of its own, give one of them another name; to begin anew, call reset(\"" + has->name +
                    "\") of the Context first.");

@@ -19,20 +19,20 @@ class Program {
   // state := value, and the line where it was written.
   struct Assignment {
     Tensor state, value;  // what is assigned, and what it becomes
-    Source where;         // in the user's program
+    Source where;         // the line of the user's program
   };
   const std::vector<Assignment>& assignments() const { return assignments_; }  // in the order of writing
   // The tensors that a run computes for the caller.
   const std::vector<Tensor>& observed() const { return observed_; }
-  const std::vector<Tensor>& observed_as() const {
-    return observed_as_;
-  }  // what it is read by: the user's tensor, one each
+  // The tensors that Routine::read takes to read them, in the same order: those that the user observed.
+  const std::vector<Tensor>& observed_as() const { return observed_as_; }
 
   // One assignment per state: a second is refused, naming both lines.
   Program& add(Assignment assignment);
-  Program& add_observed(const Tensor& tensor) { return add_observed(tensor, tensor); }
-  Program& add_observed(const Tensor& as, const Tensor& value);  // refused if `as` stands for another value already
-  Program& operator&=(const Program& other);                     // adds what another program does, at the same time
+  Program& add_observed(const Tensor& tensor) { return add_observed(tensor, tensor); }  // observes one more tensor
+  // Observes `value`, which is read by `as`; refused if `as` stands for another value already.
+  Program& add_observed(const Tensor& as, const Tensor& value);
+  Program& operator&=(const Program& other);  // adds what another program does, at the same time
 
  private:
   std::vector<Assignment> assignments_;

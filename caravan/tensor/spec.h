@@ -16,13 +16,13 @@ struct RuntimeSpec {
 // Makes a spec of a text that is not a literal.
 inline RuntimeSpec spec(std::string text, Source where = Source::here()) { return {std::move(text), where}; }
 
-// A spec that someone else keeps.
+// Inside: a spec that someone else keeps.
 struct SpecRef {
   std::string_view text;  // the spec
   Source where;           // the line of the call
 };
 
-// Throws SpecError where the text is no spec, or one for another number of operands.
+// Inside: throws SpecError where the text is no spec, or one for another number of operands.
 void check_operand_count(SpecRef spec, int operands);
 
 // A spec for a given number of operands (-1: any). Lives no longer than the call it is an argument of.
@@ -37,7 +37,7 @@ class Spec {
   }
   Spec(const RuntimeSpec& spec) : text_(spec.text), where_(spec.where) { check_operand_count(syntax_ref(), Operands); }
 
-  SpecRef syntax_ref() const { return {text_, Source::here(where_)}; }  // its text and line
+  SpecRef syntax_ref() const { return {text_, Source::here(where_)}; }  // Inside: its text and line
 
  private:
   std::string_view text_;

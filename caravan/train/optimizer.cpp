@@ -1,5 +1,7 @@
 #include "caravan/train/optimizer.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -64,6 +66,12 @@ Tensor tunable_rate(const Operand& lr, Source where) {
   return number && lr.tensor.node().weak ? tunable(number->value, "lr", where) : lr.tensor;
 }
 
+// A step times the rate, which is one number.
+Tensor at_rate(const Tensor& lr, const Tensor& step) {
+  const Tensor out = lr * step;
+  return with_check(out, {0, Call::current()->name, ".lr", "", out.node().where});
+}
+
 // decay * average + (1 - decay) * value, the running mean of an optimiser.
 struct RunningMean {
   Tensor old_weight, new_weight;
@@ -94,7 +102,7 @@ Optimizer adam_with(const AdamOptions& o, bool decoupled, Source where) {
         Tensor m = first(mean, g), v = second(square_mean, square(g));
         Tensor step = (m / first_correction(t)) / (sqrt(v / second_correction(t)) + epsilon);
         if (apart) step = step + weight_decay * p;
-        return assign(mean, m) & assign(square_mean, v) & assign(p, p - lr * step) & assign(count, t);
+        return assign(mean, m) & assign(square_mean, v) & assign(p, p - at_rate(lr, step)) & assign(count, t);
       });
 }
 
@@ -114,13 +122,21 @@ namespace {
 }
 }  // namespace
 
-Gradients gradients(const Tensor& loss, Source where) { return gradients(loss, reached_parameters(loss), where); }
-Gradients gradients(const Tensor& loss, const std::vector<Tensor>& params, Source where) {
+namespace {
+// `call` is what the user wrote.
+Gradients gradients_for(const char* call, const Tensor& loss, const std::vector<Tensor>& params, Source where) {
   if (params.empty()) refuse_loss(loss, where);
-  std::vector<Tensor> values = grad(loss, params, {}, where);
+  const Tensor one = with_check(ones_like(loss, where), {-1, call, "the loss", "mean(loss) or sum(loss)", where});
+  std::vector<Tensor> values = grad(loss, params, {.cotangent = one}, where);
   Gradients out;
   for (size_t i = 0; i < params.size(); ++i) out.push_back({params[i], values[i]});
   return out;
+}
+}  // namespace
+
+Gradients gradients(const Tensor& loss, Source where) { return gradients(loss, reached_parameters(loss), where); }
+Gradients gradients(const Tensor& loss, const std::vector<Tensor>& params, Source where) {
+  return gradients_for("gradients", loss, params, where);
 }
 
 Optimizer::Optimizer(Update update, StateOwnerRef owner, Source where)
@@ -141,9 +157,9 @@ Optimizer sgd(const SgdOptions& o, Source where) {
                momentum = tunable(o.momentum, "momentum", where);
   return optimizer_of("sgd", o.name, where, [=](const Tensor& p, const Tensor& gradient, const Memory& memory) {
     Tensor g = o.weight_decay == 0 ? gradient : gradient + weight_decay * p;
-    if (o.momentum == 0) return assign(p, p - lr * g);
+    if (o.momentum == 0) return assign(p, p - at_rate(lr, g));
     Tensor velocity = memory("velocity"), v = momentum * velocity + g;
-    return assign(velocity, v) & assign(p, p - lr * (o.nesterov ? g + momentum * v : v));
+    return assign(velocity, v) & assign(p, p - at_rate(lr, o.nesterov ? g + momentum * v : v));
   });
 }
 
@@ -160,9 +176,9 @@ Optimizer rmsprop(const RmsPropOptions& o, Source where) {
     Tensor g = o.weight_decay == 0 ? gradient : gradient + weight_decay * p;
     Tensor square_mean = memory("square"), v = second(square_mean, square(g));
     Tensor step = g / (sqrt(v) + epsilon);
-    if (o.momentum == 0) return assign(square_mean, v) & assign(p, p - lr * step);
+    if (o.momentum == 0) return assign(square_mean, v) & assign(p, p - at_rate(lr, step));
     Tensor velocity = memory("velocity"), u = momentum * velocity + step;
-    return assign(square_mean, v) & assign(velocity, u) & assign(p, p - lr * u);
+    return assign(square_mean, v) & assign(velocity, u) & assign(p, p - at_rate(lr, u));
   });
 }
 
@@ -173,12 +189,12 @@ Optimizer lion(const LionOptions& o, Source where) {
     Tensor mean = memory("mean");
     Tensor step = sign(stepped(mean, g));
     if (o.weight_decay != 0) step = step + weight_decay * p;
-    return assign(mean, remembered(mean, g)) & assign(p, p - lr * step);
+    return assign(mean, remembered(mean, g)) & assign(p, p - at_rate(lr, step));
   });
 }
 
 Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform, Source where) {
-  Gradients list = gradients(loss, where);
+  Gradients list = gradients_for("train_step", loss, reached_parameters(loss), where);
   return optimizer(transform ? transform(list) : list, where) & observe(loss);
 }
 
@@ -219,7 +235,7 @@ Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const 
   const std::string name = owner && !owner->shared_as.empty() ? owner->name + ".accumulated" : "accumulated";
   Program sums;
   Gradients means;
-  for (const auto& [p, g] : gradients(loss, written)) {
+  for (const auto& [p, g] : gradients_for("accumulated_step", loss, reached_parameters(loss), written)) {
     const WrittenAt at(written);
     Tensor total = kept(p, name, owner), now = total + g;
     sums &= assign(total, where(last, 0.0, now));
@@ -241,28 +257,40 @@ Program averages(const std::vector<Tensor>& params, double decay, const std::str
   return out;
 }
 
+namespace {
+void check_length(const char* schedule, const char* what, double steps, Source where) {
+  if (!(steps > 0))
+    throw ConfigError(fmt::format("{}{}: `{}` is {}, but must be above 0.", schedule, where_text(where), what, steps));
+}
+}  // namespace
+
 Tensor linear_decay(Operand step, double steps, double from, double to) {
+  check_length("linear_decay", "steps", steps, step.where);
   const WrittenAt at(step.where);
   return tunable(from, "from", step.where) +
          tunable(to - from, "change", step.where) * min(step / tunable(steps, "steps", step.where), 1.0);
 }
 Tensor cosine_decay(Operand step, double steps, double from, double to) {
+  check_length("cosine_decay", "steps", steps, step.where);
   const WrittenAt at(step.where);
   return tunable(to, "to", step.where) +
          tunable(0.5 * (from - to), "half_change", step.where) *
              (1 + cos(std::numbers::pi * min(step / tunable(steps, "steps", step.where), 1.0)));
 }
 Tensor exponential_decay(Operand step, double from, double factor, double every) {
+  check_length("exponential_decay", "every", every, step.where);
   const WrittenAt at(step.where);
   return tunable(from, "from", step.where) *
          pow(tunable(factor, "factor", step.where), step / tunable(every, "every", step.where));
 }
 Tensor step_decay(Operand step, double from, double factor, double every) {
+  check_length("step_decay", "every", every, step.where);
   const WrittenAt at(step.where);
   return tunable(from, "from", step.where) *
          pow(tunable(factor, "factor", step.where), floor(step / tunable(every, "every", step.where)));
 }
 Tensor warmup(Operand step, double steps, Operand rate) {
+  check_length("warmup", "steps", steps, step.where);
   const WrittenAt at(step.where);
   return tunable_rate(rate, step.where) * min((step + 1) / tunable(steps, "steps", step.where), 1.0);
 }

@@ -34,7 +34,7 @@ struct Gradient {
 };
 using Gradients = std::vector<Gradient>;  // one for each parameter
 
-// The gradients of the loss by all parameters that it depends on, or by the given ones.
+// The gradients of the loss, which is one number, by all parameters that it depends on, or by the given ones.
 Gradients gradients(const Tensor& loss, Source where = Source::here());
 Gradients gradients(const Tensor& loss, const std::vector<Tensor>& parameters, Source where = Source::here());
 
@@ -108,7 +108,7 @@ struct LionOptions {
 // Steps by the sign of the momentum (Chen et al. 2023).
 Optimizer lion(const LionOptions& options, Source where = Source::here());
 
-// One step: every parameter of the loss is updated, the loss is observed.
+// One step: every parameter of the loss, which is one number, is updated, and the loss is observed.
 Program train_step(const Tensor& loss, const Optimizer& optimizer, const Transform& transform = nullptr,
                    Source where = Source::here());
 
