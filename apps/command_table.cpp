@@ -300,10 +300,17 @@ void add_sample(CLI::App& app, Parsed& parsed) {
   CLI::App& command = add_command(app, "sample", "Writes text with a saved language model",
                                   "  caravan sample names-mlp.safetensors\n"
                                   "  caravan sample names-mlp.safetensors --prompt em --count 5 --seed 3\n"
-                                  "  caravan sample shakespeare-gpt.safetensors --prompt ROMEO: --temperature 0.8");
+                                  "  caravan sample shakespeare-gpt.safetensors --prompt ROMEO: --temperature 0.8\n"
+                                  "  caravan sample --llama stories260K.bin --prompt 'Once upon a time'\n"
+                                  "  caravan sample --gpt2 gpt2/ --prompt 'The camel' --top-k 40");
   command.add_option("FILE", o.file, "A checkpoint of a language model that `caravan train --save` wrote")
-      ->check(kNotEmpty)
-      ->required();
+      ->check(kNotEmpty);
+  command.add_option("--llama", o.llama, "A model in a file of llama2.c, instead of FILE")->type_name("FILE");
+  command.add_option("--tokenizer", o.tokenizer, "The vocabulary of --llama [the one beside it]")->type_name("FILE");
+  command
+      .add_option("--gpt2", o.gpt2,
+                  "A GPT-2, instead of FILE: a folder with config.json, model.safetensors and its vocabulary")
+      ->type_name("DIR");
   command.add_option("--prompt", o.prompt, "What the text begins with")->type_name("TEXT");
   command
       .add_option("--temperature", o.temperature,

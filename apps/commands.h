@@ -78,8 +78,8 @@ struct EvalOptions {
 int eval_command(const EvalOptions& options, const Settings& settings);
 
 struct SampleOptions {
-  std::string file;
-  std::optional<std::string> prompt;  // none: the beginning of a text
+  std::string file, llama, tokenizer, gpt2;  // one of the models: a checkpoint, a file of llama2.c, a folder of GPT-2
+  std::optional<std::string> prompt;         // none: the beginning of a text
   double temperature = 1, top_p = 1, repetition_penalty = 1;
   int64_t top_k = 0;
   std::optional<int64_t> tokens, count;  // none: a whole name, 20 of them; 500 tokens of a text

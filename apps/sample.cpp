@@ -8,6 +8,7 @@
 #include "apps/interruption.h"
 #include "apps/json_line.h"
 #include "apps/model_file.h"
+#include "apps/pretrained_language.h"
 #include "apps/progress.h"
 #include "apps/recipes/language.h"
 #include "caravan/base/error.h"
@@ -22,14 +23,35 @@ namespace {
 
 constexpr int64_t kMostNames = 1'000'000, kLongestName = 100, kTextTokens = 500, kNames = 20;
 
-Language language_of(const ModelFile& file) {
+// A model with all that it needs to write.
+struct Writer {
+  std::string name;  // of the recipe, or of the kind of model
+  std::string path;  // of its weights
+  Language language;
+  data::Tensors weights;
+  uint64_t seed = 0;
+};
+
+Writer trained_writer(const SampleOptions& options, const Settings& settings) {
+  ModelFile file = read_model(options.file, settings.data());
   const RecipeRow& row = find_recipe(file.recipe);
-  if (row.language) return row.language(file.request);
+  if (row.language)
+    return {file.recipe, file.path, row.language(file.request), std::move(file.states), file.request.seed};
   std::vector<std::string> known;
   for (const RecipeRow& other : recipe_rows())
     if (other.language) known.push_back(other.name);
   throw ConfigError(fmt::format("{} is of the recipe {}, which is no language model; those are: {}.", file.path,
                                 file.recipe, joined(known)));
+}
+Writer writer_of(const SampleOptions& options, const Settings& settings) {
+  if (int(!options.file.empty()) + int(!options.llama.empty()) + int(!options.gpt2.empty()) != 1)
+    throw ConfigError("`caravan sample` needs one model: a FILE that `caravan train --save` wrote, --llama or --gpt2.");
+  if (!options.tokenizer.empty() && options.llama.empty())
+    throw ConfigError("--tokenizer belongs to --llama; other models have their vocabulary with them.");
+  if (!options.file.empty()) return trained_writer(options, settings);
+  PretrainedLanguage made =
+      options.gpt2.empty() ? llama_language(options.llama, options.tokenizer) : gpt2_language(options.gpt2);
+  return {made.kind, made.path, std::move(made.language), std::move(made.weights)};
 }
 
 int64_t at_least(const char* option, int64_t value, int64_t least) {
@@ -40,9 +62,9 @@ int64_t at_least(const char* option, int64_t value, int64_t least) {
 }  // namespace
 
 int sample_command(const SampleOptions& options, const Settings& settings) {
-  const ModelFile file = read_model(options.file, settings.data());
-  const Language language = language_of(file);
-  const bool names = language.end.has_value();
+  const Writer writer = writer_of(options, settings);
+  const Language& language = writer.language;
+  const bool names = language.names;
   SampleRequest request{.prompt = options.prompt.value_or(language.prompt),
                         .tokens = at_least("--tokens", options.tokens.value_or(names ? kLongestName : kTextTokens), 0),
                         .temperature = options.temperature,
@@ -53,16 +75,16 @@ int sample_command(const SampleOptions& options, const Settings& settings) {
   const int64_t count = at_least("--count", options.count.value_or(names ? kNames : 1), 1);
   if (count > kMostNames) throw ConfigError(fmt::format("--count is {}; it is at most {}.", count, kMostNames));
 
-  Context ctx({.seed = file.request.seed,
+  Context ctx({.seed = writer.seed,
                .device = settings.device(),
                .threads = int(settings.threads()),
                .cache = settings.cache(),
                .compiling = compile_notice(options.json)},
               {});
   ctx.compile(observe(language.called), {});  // so that the Context has the model's states
-  load_checkpoint(file.states, file.path, ctx, {.allow_unexpected = true}, {});  // the moments of its optimiser
+  load_checkpoint(writer.weights, writer.path, ctx, {.allow_unexpected = true}, {});  // the moments of its optimiser
   if (const std::string problem = nonfinite_state(ctx); !problem.empty())
-    throw ConfigError(fmt::format("{} is of a model that diverged: {}.", file.path, problem));
+    throw ConfigError(fmt::format("{} is of a model that diverged: {}.", writer.path, problem));
   Generator generator = language.generator(ctx);
 
   const Interruption interruption;  // a text ends where it is; what is written stays
@@ -84,7 +106,7 @@ int sample_command(const SampleOptions& options, const Settings& settings) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   if (options.json)
-    std::cout << json_line({{"recipe", file.recipe},
+    std::cout << json_line({{"recipe", writer.name},
                             {"device", ctx.device()},
                             {"seed", request.seed},
                             {"prompt", request.prompt},

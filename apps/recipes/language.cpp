@@ -120,7 +120,7 @@ class NllMeter {
 };
 
 std::string samples_text(const std::vector<std::string>& samples, const Language& language, const Screen& screen) {
-  if (!language.end) return "A sample:\n" + printable_lines(samples[0]) + '\n';
+  if (!language.names) return "A sample:\n" + printable_lines(samples[0]) + '\n';
   std::vector<std::string> shown;
   for (const std::string& one : samples) shown.push_back(printable(one));
   return fmt::format("Samples:\n{}\n", wrapped(fmt::format("{}", fmt::join(shown, " ")), screen.width));
@@ -138,10 +138,10 @@ Findings findings(const TextModel& model, const TextData& data, const Language& 
     if (i == 1) found.result = fmt::format("NLL {} per character on the {} part", figure(value), name);
   }
   Generator generator = language.generator(ctx);
-  for (int64_t i = 0; i < (language.end ? kSamples : 1); ++i)
+  for (int64_t i = 0; i < (language.names ? kSamples : 1); ++i)
     found.samples.push_back(sample(language, generator,
                                    {.prompt = language.prompt,
-                                    .tokens = language.end ? kSampleTokens : kVerseTokens,
+                                    .tokens = language.names ? kSampleTokens : kVerseTokens,
                                     .seed = seed,
                                     .number = uint64_t(i)}));
   found.text = [table, language, samples = found.samples](const Screen& screen) {
@@ -202,6 +202,7 @@ Language language_of(const TextModel& model, const data::Tokenizer& tokenizer) {
 Language name_language_of(const TextModel& model, const data::Tokenizer& letters) {
   Language out = language_of(model, letters);
   out.end = letters.end();
+  out.names = true;
   if (!model.window) out.first = {*letters.start()}, --out.longest;
   return out;
 }
@@ -272,6 +273,7 @@ std::string sample(const Language& language, Generator& generator, const SampleR
     throw ConfigError(fmt::format("the prompt has {} tokens, but the model sees at most {}; give it the last part.",
                                   prompt.size(), language.longest));
   prompt.insert(prompt.begin(), language.first.begin(), language.first.end());
+  if (prompt.empty() && language.longest > 0 && tokenizer.start()) prompt = {*tokenizer.start()};
   const Word4 words = random_words(request.seed, hash_name("sample"), request.number, 0);
   GenerateOptions options{.tokens = request.tokens,
                           .sampling = {.temperature = request.temperature,
@@ -280,11 +282,16 @@ std::string sample(const Language& language, Generator& generator, const SampleR
                                        .repetition_penalty = request.repetition_penalty,
                                        .seed = uint64_t(words[0]) << 32 | words[1]},
                           .end = language.end};
-  if (request.each) {
-    request.each(request.prompt);
-    options.each = [&](int64_t, int32_t id) { return request.each(tokenizer.piece(id)); };
-  }
-  return request.prompt + tokenizer.decode(generator(prompt, options, {}));
+  std::string text = request.prompt;
+  if (request.each) request.each(text);
+  options.each = [&](int64_t, int32_t id) {
+    std::string piece = tokenizer.piece(id);
+    if (text.empty() && language.blank_first && piece.starts_with(' ')) piece.erase(0, 1);
+    text += piece;
+    return !request.each || request.each(piece);
+  };
+  generator(prompt, options, {});
+  return text;
 }
 
 }  // namespace caravan::app

@@ -136,6 +136,8 @@ struct Language {
   std::string prompt{};          // where none is given
   data::Ids first{};             // what the model sees before every prompt
   std::optional<int32_t> end{};  // what ends a text; none: a text goes on
+  bool names = false;            // texts are short, one a line
+  bool blank_first = false;      // the first piece of a text begins with a blank that is not part of it
   int64_t longest = 0;           // prompt, in tokens; 0: any, because the model sees its last tokens alone
   Tensor called{};               // the model, called once, so that a Context has its states
   std::function<Generator(const Context&)> generator{};  // reads the states of that Context
