@@ -1,6 +1,8 @@
 // Kernels written by hand, for what no pass makes of any program today.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include "caravan/ops/table.h"
 #include "pass_table.h"
 

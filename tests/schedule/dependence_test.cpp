@@ -1,5 +1,7 @@
 #include "caravan/loop/dependence.h"
 
+#include <gtest/gtest.h>
+
 #include "by_hand.h"
 
 namespace caravan::schedule {
