@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #ifdef CARAVAN_COMMAND
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "command.h"
 
@@ -120,6 +122,27 @@ TEST_F(Language, SampleNeedsTheFileAlone) {
   EXPECT_CONTAINS(json.out, "\"texts\":[\"");
   const Outcome interpreted = good({"sample", "model", "--count", "6", "--seed", "3", "--device", "interp"});
   EXPECT_EQ(interpreted.out, names.out) << "the interpreter writes the same names";
+}
+
+TEST_F(Language, ExportedCWritesTheSameName) {
+  if (run_program({"/bin/sh", "-c", "command -v cc"}).code != 0) GTEST_SKIP() << "there is no C compiler `cc` here";
+  good(train("names-mlp", {"--steps", "80", "--save", "model", "--quiet"}));
+  good({"export", "model", "--c", "name.c", "--quiet"});
+  ASSERT_EQ(run_program({"/bin/sh", "-c", "cc -O1 -std=c99 -DNAME_MAIN name.c -o name -lm"}).code, 0);
+  const string letters = ". abdeijlmnorst";  // the vocabulary of these names
+  string name = "...";
+  for (int i = 0; i < 20; ++i) {
+    string window;
+    for (const char c : name.substr(name.size() - 3)) window += std::to_string(letters.find(c)) + " ";
+    std::istringstream answer(run_program({"/bin/sh", "-c", "echo " + window + " | ./name"}).out);
+    std::vector<double> probabilities(letters.size());
+    for (double& p : probabilities) answer >> p;
+    const auto best = std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
+    if (best == 0) break;
+    name += letters[size_t(best)];
+  }
+  EXPECT_EQ(good({"sample", "model", "--temperature", "0", "--count", "1", "--tokens", "20"}).out,
+            name.substr(3) + "\n");
 }
 
 TEST_F(Language, ATextGoesOnAsLongAsAsked) {

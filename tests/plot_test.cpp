@@ -8,6 +8,10 @@
 #include <limits>
 #include <regex>
 
+#include "caravan/base/error.h"
+#include "caravan/plot/heat_map.h"
+#include "caravan/plot/histograms.h"
+#include "caravan/plot/name_map.h"
 #include "svg.h"
 
 namespace caravan::plot {
@@ -272,6 +276,38 @@ TEST(Plot, ScoresThatAreNotNumbersHaveNoBoundary) {
 TEST(Plot, CentresAreThoseOfTheCellsRowByRow) {
   const Frame frame{0, 4, 0, 2, 2, 2};
   EXPECT_EQ(frame.centres().values(), (std::vector<double>{1, 1.5, 3, 1.5, 1, 0.5, 3, 0.5}));
+}
+
+TEST(Plot, AHeatMapIsDarkestWhereItIsLargest) {
+  const HeatMap map{.title = "Pairs", .rows = {"a", "<"}, .columns = {"b"}, .values = {2, 1}, .cells = {"two", "1"}};
+  const string drawn = svg(map);
+  EXPECT_EQ(mistake(drawn), "");
+  EXPECT_NE(drawn.find("fill=\"#2563a8\""), string::npos) << "the largest has the full colour";
+  EXPECT_NE(drawn.find(">two<"), string::npos);
+  HeatMap odd = map;
+  odd.values = {std::nan(""), -1};
+  EXPECT_EQ(mistake(svg(odd)), "");
+  EXPECT_EQ(svg(odd).find("nan"), string::npos);
+  odd.values = {1};
+  EXPECT_THROW(svg(odd), ShapeError);
+}
+
+TEST(Plot, NamesLieWhereTheirPointsAre) {
+  const string drawn = svg(NameMap{"Map", "x", "y", {{"a", 0, 0}, {"&", 1, 3}, {"lost", std::nan(""), 1}}});
+  EXPECT_EQ(mistake(drawn), "");
+  const std::vector<double> xs = numbers(drawn, "circle", "cx"), ys = numbers(drawn, "circle", "cy");
+  ASSERT_EQ(xs.size(), 2u);
+  EXPECT_LT(xs[0], xs[1]);
+  EXPECT_GT(ys[0], ys[1]) << "up is up";
+  EXPECT_EQ(mistake(svg(NameMap{"Nothing", "", "", {}})), "");
+}
+
+TEST(Plot, AHistogramHasTheLargestPartAtItsTop) {
+  const string drawn = svg(Histograms{"Values", "v", {{"some", {0, 0, 0, 1}}, {"odd", {std::nan(""), 0.5}}}, 2});
+  EXPECT_EQ(mistake(drawn), "");
+  EXPECT_NE(drawn.find(">100.0%<"), string::npos) << "the second list lies in one bin: " << drawn;
+  EXPECT_EQ(mistake(svg(Histograms{"Nothing", "v", {{"none", {}}}})), "");
+  EXPECT_THROW(svg(Histograms{"No bins", "v", {}, 0}), ShapeError);
 }
 
 }  // namespace
