@@ -55,6 +55,7 @@ Outcome tried(const std::function<void()>& work, int64_t limit = 0) {
       work();
     } catch (const Error& error) {
       said = error.what();
+      said.erase(std::min(said.size(), said.rfind(" (bomb_test.cpp:")));  // the line that it names
     } catch (const std::exception& error) {
       said = string("not a sentence: ") + error.what();
     }

@@ -327,7 +327,7 @@ TEST(Places, TheFilesThatAreMissingAreNamed) {
   std::filesystem::remove(folder.path + "/mnist/t10k-labels-idx1-ubyte");
   const Places given{folder.path, "--data"}, usual{"", "", {folder.path}};
   EXPECT_EQ(
-      refusal([&](const string&) { find_digits(given, 1); }, ""),
+      refusal([&](const string&) { find_digits(given, 1, Source{}); }, ""),
       "`" + folder.path +
           "/mnist` (--data) has no t10k-labels-idx1-ubyte, packed or not; put it beside the other files of mnist.");
   EXPECT_EQ(missing_message("mnist", usual),
