@@ -4,7 +4,7 @@
 namespace caravan::app {
 
 TextModel names_transformer(int64_t symbols, const Wishes&) {
-  const nn::Gpt gpt({.vocab = symbols, .ctx = 16, .dim = 64, .heads = 4, .layers = 4, .dropout = 0.05});
+  const nn::Gpt gpt({.vocab = symbols, .ctx = 16, .dim = 64, .heads = 4, .layers = 4});
   return {.recipe = "names-transformer",
           .words = "a GPT of 4 layers, 64 wide, 4 heads, for 16 letters",
           .context = 16,
