@@ -11,14 +11,6 @@ using namespace loop;
 
 namespace {
 
-// All statements at any depth, in order.
-void collect(const Block& block, std::vector<const Statement*>& out) {
-  for (const Statement& s : block) {
-    out.push_back(&s);
-    if (const Block* within = inside(s)) collect(*within, out);
-  }
-}
-
 template <class T>
 const T* value_of(const std::vector<const Define*>& definitions, Register r) {
   return r >= 0 && definitions[size_t(r)] ? std::get_if<T>(&definitions[size_t(r)]->value) : nullptr;
@@ -34,25 +26,21 @@ struct Update {
 class Narrowing {
  public:
   Narrowing(const Module& module, const Kernel& kernel) : module_(module), kernel_(kernel) {
-    std::vector<const Statement*> all;
-    collect(statements(kernel), all);
     definitions_.resize(kernel.registers.size(), nullptr);
-    for (const Statement* s : all)
-      if (auto* define = std::get_if<Define>(s)) definitions_[size_t(define->to)] = define;
+    for_each_of<Define>(statements(kernel), [&](const Define& d) { definitions_[size_t(d.to)] = &d; });
   }
 
   // The update that the loop is, if it is nothing else.
   std::optional<Update> of(const For& loop) const {
-    std::vector<const Statement*> within;
-    collect(loop.body, within);
     Update out;
-    for (const Statement* s : within) {
-      if (std::holds_alternative<Define>(*s) || inside(*s)) continue;
-      auto* store = std::get_if<Store>(s);
-      if (!store || out.store) return std::nullopt;
+    bool only = true;  // nothing but definitions and one store
+    for_each_statement(loop.body, [&](const Statement& s) {
+      if (std::holds_alternative<Define>(s) || inside(s)) return;
+      const auto* store = std::get_if<Store>(&s);
+      only = only && store && !out.store;
       out.store = store;
-    }
-    if (!out.store) return std::nullopt;
+    });
+    if (!only || !out.store) return std::nullopt;
     const auto* chosen = value_of<Apply>(definitions_, out.store->value);
     if (!chosen || chosen->op != Op::where) return std::nullopt;
     const auto* here = value_of<Apply>(definitions_, chosen->args[0]);
@@ -77,13 +65,6 @@ class Narrowing {
   std::vector<const Define*> definitions_;
 };
 
-// Stores the value instead, and drops the definitions that nothing reads then.
-void store_value(Block& block, Register value) {
-  for (Statement& s : block) {
-    if (auto* store = std::get_if<Store>(&s)) store->value = value;
-    if (Block* within = inside(s)) store_value(*within, value);
-  }
-}
 // Replaces every loop of the block that is an update, at any depth. Returns whether there was one.
 bool narrow(Block& block, const Narrowing& narrowing) {
   bool changed = false;
@@ -92,7 +73,7 @@ bool narrow(Block& block, const Narrowing& narrowing) {
     auto* loop = std::get_if<For>(&s);
     const auto update = loop ? narrowing.of(*loop) : std::nullopt;
     if (update) {
-      store_value(loop->body, update->value);
+      for_each_of<Store>(loop->body, [&](Store& store) { store.value = update->value; });
       substitute(loop->body, loop->variable, Term::symbol(update->symbol));
       std::move(loop->body.begin(), loop->body.end(), std::back_inserter(out));
     } else {
@@ -104,6 +85,7 @@ bool narrow(Block& block, const Narrowing& narrowing) {
   block = std::move(out);
   return changed;
 }
+// Drops definitions that nothing reads. Returns whether there was one.
 bool drop_unread(Block& all, Block& block) {
   bool dropped = false;
   for (size_t k = block.size(); k-- > 0;) {
