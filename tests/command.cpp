@@ -45,6 +45,11 @@ Outcome Command::run(Arguments arguments, const Arguments& environment) const {
   return run_program(arguments, environment);
 }
 
+Outcome Command::good(const Arguments& arguments) const {
+  const Outcome out = run(arguments);
+  EXPECT_EQ(out.code, 0) << joined(arguments) << "\n" << out.err;
+  return out;
+}
 Outcome Command::run_program(const Arguments& arguments, const Arguments& environment) const {
   return ended(start(arguments, environment));
 }

@@ -32,6 +32,7 @@ class Command : public testing::Test {
 
   // With variables of its own: "CARAVAN_SEED=3".
   Outcome run(Arguments arguments, const Arguments& environment = {}) const;
+  Outcome good(const Arguments& arguments) const;  // a run that must succeed
   Outcome run_program(const Arguments& arguments, const Arguments& environment = {}) const;
   pid_t start(const Arguments& arguments, const Arguments& environment = {}) const;
   Outcome ended(pid_t child) const;

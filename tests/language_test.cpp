@@ -28,11 +28,6 @@ class Language : public Command {
     for (int i = 0; i < 60; ++i)
       text << (i % 3 == 0 ? "FIRST:\nThe river runs.\n" : i % 3 == 1 ? "SECOND:\nSo it does!\n" : "FIRST:\nAlways?\n");
   }
-  Outcome good(Arguments arguments) const {
-    const Outcome out = run(arguments);
-    EXPECT_EQ(out.code, 0) << joined(arguments) << "\n" << out.err;
-    return out;
-  }
   void expect_refused(const Arguments& arguments, const string& phrase) const {
     const Outcome o = run(arguments);
     EXPECT_EQ(o.code, 2) << joined(arguments) << o.err;

@@ -50,11 +50,6 @@ class Recipes : public Command {
     out.insert(out.end(), more.begin(), more.end());
     return out;
   }
-  Outcome good(const Arguments& arguments) const {
-    const Outcome out = run(arguments);
-    EXPECT_EQ(out.code, 0) << joined(arguments) << "\n" << out.err;
-    return out;
-  }
   void expect_refused(const Arguments& arguments, const string& phrase) const {
     const Outcome o = run(arguments);
     EXPECT_EQ(o.code, 2) << joined(arguments) << o.err;

@@ -36,11 +36,6 @@ class Runs : public Command {
   string file(const string& name) const { return content(at(name)); }
   int64_t step_of(const string& name) const { return std::stoll(data::read_safetensors(at(name)).metadata.at("step")); }
 
-  Outcome good(const Arguments& arguments) const {
-    const Outcome out = run(arguments);
-    EXPECT_EQ(out.code, 0) << joined(arguments) << "\n" << out.err;
-    return out;
-  }
   // The command, once it listens to signals.
   pid_t started(const Arguments& arguments, const Arguments& environment = {}) const {
     const pid_t child = start(Arguments{CARAVAN_COMMAND} + arguments, environment);
