@@ -15,13 +15,12 @@
 #include "caravan/base/list_text.h"
 #include "caravan/base/printable.h"
 #include "caravan/generate/generator.h"
-#include "caravan/train/checkpoint.h"
 
 namespace caravan::app {
 
 namespace {
 
-constexpr int64_t kMostNames = 1'000'000, kLongestName = 100, kTextTokens = 500, kNames = 20;
+constexpr int64_t kMostTexts = 1'000'000;
 
 // A model with all that it needs to write.
 struct Writer {
@@ -64,16 +63,15 @@ int64_t at_least(const char* option, int64_t value, int64_t least) {
 int sample_command(const SampleOptions& options, const Settings& settings) {
   const Writer writer = writer_of(options, settings);
   const Language& language = writer.language;
-  const bool names = language.names;
   SampleRequest request{.prompt = options.prompt.value_or(language.prompt),
-                        .tokens = at_least("--tokens", options.tokens.value_or(names ? kLongestName : kTextTokens), 0),
+                        .tokens = at_least("--tokens", options.tokens.value_or(language.tokens), 0),
                         .temperature = options.temperature,
                         .top_p = options.top_p,
                         .repetition_penalty = options.repetition_penalty,
                         .top_k = options.top_k,
                         .seed = settings.seed()};
-  const int64_t count = at_least("--count", options.count.value_or(names ? kNames : 1), 1);
-  if (count > kMostNames) throw ConfigError(fmt::format("--count is {}; it is at most {}.", count, kMostNames));
+  const int64_t count = at_least("--count", options.count.value_or(language.count), 1);
+  if (count > kMostTexts) throw ConfigError(fmt::format("--count is {}; it is at most {}.", count, kMostTexts));
 
   Context ctx({.seed = writer.seed,
                .device = settings.device(),
@@ -81,10 +79,7 @@ int sample_command(const SampleOptions& options, const Settings& settings) {
                .cache = settings.cache(),
                .compiling = compile_notice(options.json)},
               {});
-  ctx.compile(observe(language.called), {});  // so that the Context has the model's states
-  load_checkpoint(writer.weights, writer.path, ctx, {.allow_unexpected = true}, {});  // the moments of its optimiser
-  if (const std::string problem = nonfinite_state(ctx); !problem.empty())
-    throw ConfigError(fmt::format("{} is of a model that diverged: {}.", writer.path, problem));
+  load_language(writer.weights, writer.path, language, ctx);
   Generator generator = language.generator(ctx);
 
   const Interruption interruption;  // a text ends where it is; what is written stays

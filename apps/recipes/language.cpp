@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "apps/figures.h"
+#include "apps/model_file.h"
 #include "apps/recipes/text_data.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
@@ -14,13 +15,14 @@
 #include "caravan/base/random.h"
 #include "caravan/generate/generator.h"
 #include "caravan/tensor/functions.h"
+#include "caravan/train/checkpoint.h"
 
 namespace caravan::app {
 
 namespace {
 
 constexpr int64_t kSamples = 20, kSampleTokens = 30;  // of names
-constexpr int64_t kVerseTokens = 500;                 // of one sample of a text
+constexpr int64_t kLongestName = 100;
 
 // A random position below n for each example of a step.
 Tensor drawn(int64_t n, int64_t batch, const Index& step) {
@@ -138,10 +140,10 @@ Findings findings(const TextModel& model, const TextData& data, const Language& 
     if (i == 1) found.result = fmt::format("NLL {} per character on the {} part", figure(value), name);
   }
   Generator generator = language.generator(ctx);
-  for (int64_t i = 0; i < (language.names ? kSamples : 1); ++i)
+  for (int64_t i = 0; i < language.count; ++i)
     found.samples.push_back(sample(language, generator,
                                    {.prompt = language.prompt,
-                                    .tokens = language.names ? kSampleTokens : kVerseTokens,
+                                    .tokens = language.names ? kSampleTokens : language.tokens,
                                     .seed = seed,
                                     .number = uint64_t(i)}));
   found.text = [table, language, samples = found.samples](const Screen& screen) {
@@ -190,9 +192,11 @@ Language language_of(const TextModel& model, const data::Tokenizer& tokenizer) {
   if (model.window) {
     const Window window([model](const Tensor& ids) { return model.logits(ids, {}); }, model.context,
                         tokenizer.start().value_or(0));
+    out.step = window;
     out.generator = [window](const Context& ctx) { return Generator(ctx, window, {}, {}); };
   } else {
-    out.longest = model.context;
+    out.longest = out.capacity = model.context;
+    out.step = model.logits;
     out.generator = [model](const Context& ctx) {
       return Generator(ctx, model.logits, {.capacity = model.context}, {});
     };
@@ -203,7 +207,9 @@ Language name_language_of(const TextModel& model, const data::Tokenizer& letters
   Language out = language_of(model, letters);
   out.end = letters.end();
   out.names = true;
-  if (!model.window) out.first = {*letters.start()}, --out.longest;
+  out.count = kSamples, out.tokens = kLongestName;
+  out.first = {*letters.start()};
+  if (!model.window) --out.longest;
   return out;
 }
 Language text_language_of(const TextModel& model, const data::Tokenizer& characters) {
@@ -264,6 +270,13 @@ Language text_language(MakeTextModel make, const Request& request) {
 }
 std::vector<Part> text_parts(MakeTextModel make, const Request& request) {
   return parts_of(make(characters_of(request).size(), request.wishes));
+}
+
+void load_language(const data::Tensors& weights, const std::string& path, const Language& language, Context& ctx) {
+  ctx.compile(observe(language.called), {});                            // so that the Context has the model's states
+  load_checkpoint(weights, path, ctx, {.allow_unexpected = true}, {});  // the moments of its optimiser
+  if (const std::string problem = nonfinite_state(ctx); !problem.empty())
+    throw ConfigError(fmt::format("{} is of a model that diverged: {}.", path, problem));
 }
 
 std::string sample(const Language& language, Generator& generator, const SampleRequest& request) {

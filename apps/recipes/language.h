@@ -3,6 +3,7 @@
 #pragma once
 
 #include "apps/recipes/recipe.h"
+#include "caravan/data/safetensors.h"
 #include "caravan/data/sequences.h"
 #include "caravan/nn/nn.h"
 
@@ -50,6 +51,9 @@ Language text_language(MakeTextModel make, const Request& request);
 // The model as a function of `context` ids, given as numbers, without its data.
 std::vector<Part> names_parts(MakeTextModel make, const Request& request);
 std::vector<Part> text_parts(MakeTextModel make, const Request& request);
+
+// Gives the Context the states of the model, from the file `path`. ConfigError where they do not fit or are not finite.
+void load_language(const data::Tensors& weights, const std::string& path, const Language& language, Context& ctx);
 
 // A text of at most `tokens` tokens that follows a prompt; text number `number` of a seed. `each` is given every piece
 // as soon as it is chosen.

@@ -19,7 +19,10 @@
 
 namespace caravan {
 class Generator;
+namespace nn {
+class Phase;
 }
+}  // namespace caravan
 
 namespace caravan::app {
 
@@ -133,14 +136,18 @@ struct Part {
 // A language model without its data: all that is needed to write text.
 struct Language {
   data::Tokenizer tokenizer;
-  std::string prompt{};          // where none is given
-  data::Ids first{};             // what the model sees before every prompt
-  std::optional<int32_t> end{};  // what ends a text; none: a text goes on
-  bool names = false;            // texts are short, one a line
-  bool blank_first = false;      // the first piece of a text begins with a blank that is not part of it
-  int64_t longest = 0;           // prompt, in tokens; 0: any, because the model sees its last tokens alone
-  Tensor called{};               // the model, called once, so that a Context has its states
+  std::string prompt{};             // where none is given
+  data::Ids first{};                // what the model sees before every prompt
+  std::optional<int32_t> end{};     // what ends a text; none: a text goes on
+  bool names = false;               // texts are short, one a line
+  bool blank_first = false;         // the first piece of a text begins with a blank that is not part of it
+  int64_t longest = 0;              // prompt, in tokens; 0: any, because the model sees its last tokens alone
+  int64_t count = 1, tokens = 500;  // how many texts are written, and of how many tokens at most, where it is not said
+  Tensor called{};                  // the model, called once, so that a Context has its states
   std::function<Generator(const Context&)> generator{};  // reads the states of that Context
+  // Logits of the token that follows one token, in a decoding phase; empty: it cannot be exported.
+  std::function<Tensor(const Tensor& id, const nn::Phase& phase)> step{};
+  int64_t capacity = 0;  // of the caches of `step`, in tokens; 0: it has none
 };
 
 struct RecipeRow {

@@ -9,6 +9,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
+#include "caravan/deploy/text.h"
 #include "caravan/deploy/weights.h"
 #include "caravan/loop/walk.h"
 #include "caravan/plan/plan.h"
@@ -153,6 +154,11 @@ class Writer {
       arguments_[model_.state_buffers[k]] = "state->" + model_.states[k].field;
     for (const ir::Symbol& symbol : model_.module.symbols) symbols_.push_back(free_name(taken, symbol.name));
     place_scratch(taken);
+    if (options.text) {
+      check_text(*options.text);
+      text_ =
+          text_code(*options.text, {prefix_, macro_, inside_, load_text("count > 1"), has_states(), !symbols_.empty()});
+    }
   }
 
   CSource source() const {
@@ -166,11 +172,12 @@ class Writer {
     if (has_states())
       code += fmt::format("\n{2}\nvoid {0}_begin({0}_state* state) {{ *state = {1}; }}\n", prefix_, prefix_ + "_first",
                           initializer_text(model_.states, prefix_, "state", "first"));
-    code += run_definition();
+    code += run_definition() + text_.definitions;
     const std::string text = codegen::plain_helpers(kernels_.helpers, prefix_) + code;
     CSource out;
     out.source = head_comment() + "\n#include <math.h>\n" + includes() + "#include <string.h>\n";
-    out.source += calls + text + "\n#ifdef " + macro_ + "_MAIN\n" + main_text() + "#endif\n";
+    out.source +=
+        calls + text + "\n#ifdef " + macro_ + "_MAIN\n" + (options_.text ? text_.main : main_text()) + "#endif\n";
     if (inside_ && has_weights()) out.source += "\n" + initializer_text(model_.weights, prefix_);
     out.header = head_comment() + "#ifndef " + macro_ + "_H\n#define " + macro_ + "_H\n\n" + includes() +
                  "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n" + calls +
@@ -184,6 +191,19 @@ class Writer {
   bool has_states() const { return !model_.states.empty(); }
   const Buffer& input() const { return model_.buffer(model_.input); }
   const Buffer& output() const { return model_.buffer(model_.output); }
+
+  void check_text(const CText& text) const {
+    auto refuse = [&](const std::string& why) {
+      throw ConfigError("`" + output().name + "` cannot write text: " + why);
+    };
+    if (input().dtype != DType::i32 || input().shape.elements() != 1) refuse("its input must be one id, an i32.");
+    if (output().dtype != DType::f32) refuse("its logits must be f32.");
+    if (const auto logits = output().shape.elements(); logits != int64_t(text.pieces.size()))
+      refuse(fmt::format("it has {} logits, but the vocabulary has {} tokens.", logits, text.pieces.size()));
+    if (text.first.empty()) refuse("it needs a token to begin with.");
+    if (symbols_.size() > 1) refuse("it has more indices than the position of a token.");
+    if (!symbols_.empty() && text.context < 1) refuse("the size of its caches is not given as .context.");
+  }
 
   void place_scratch(std::set<std::string>& taken) {
     const Buffer* elsewhere = &output();
@@ -235,8 +255,9 @@ class Writer {
     text += fmt::format(
         "C99 and its <math.h>, no other library. Nothing is allocated and nothing but the arguments changes: several\n"
         "threads may run it at once, each with a scratch of its own. The arguments must not overlap.\n\n"
-        "  {0:<{2}}  to be linked with -lm\n  {1}  a program: reads inputs as text, prints outputs",
-        fmt::format("cc -O3 -std=c99 -c {}.c", prefix_), program, program.size());
+        "  {0:<{2}}  to be linked with -lm\n  {1}  a program: {3}",
+        fmt::format("cc -O3 -std=c99 -c {}.c", prefix_), program, program.size(),
+        options_.text ? "writes texts" : "reads inputs as text, prints outputs");
     return comment(indented(text, "   ")) + "\n";
   }
   std::string includes() const {
@@ -261,7 +282,7 @@ class Writer {
       out += "\n/* What a run remembers for the next one. */\n" + struct_text(model_.states, prefix_, "state") +
              fmt::format("void {0}_begin({0}_state* state);\n", prefix_);
     if (!inside_) out += "\n" + struct_text(model_.weights, prefix_) + load_declaration(prefix_);
-    return out + "\n" + run_head() + ";\n";
+    return out + "\n" + run_head() + ";\n" + text_.declarations;
   }
   std::string run_definition() const {
     std::string out = "\n" + run_head() + " {\n";
@@ -313,10 +334,11 @@ class Writer {
     for (const std::string& known : kernels_.helpers) out.erase(known);
     return out;
   }
-  std::string main_text() const {
-    const std::string weights = inside_ ? ""
-                                        : fmt::format(R"C(  static {0}_weights weights;
-  FILE* const file = count == 2 ? fopen(arguments[1], "rb") : NULL;
+  // What main does to have the weights, where this holds of its arguments.
+  std::string load_text(const char* condition) const {
+    if (inside_) return "";
+    return fmt::format(R"C(  static {0}_weights weights;
+  FILE* const file = {2} ? fopen(arguments[1], "rb") : NULL;
   const int loaded = file ? {0}_load(&weights, file) : {1}_NO_WEIGHTS;
   if (loaded != {1}_LOADED) {{
     fprintf(stderr, "usage: %s WEIGHTS; they could not be read: error %d of {0}_load\n", arguments[0], loaded);
@@ -324,7 +346,9 @@ class Writer {
   }}
   fclose(file);
 )C",
-                                                      prefix_, macro_);
+                       prefix_, macro_, condition);
+  }
+  std::string main_text() const {
     const std::string in = element_of_number(), out = number_of_element();
     std::string begin, kept;  // the indices count runs
     if (!symbols_.empty()) begin += "  int64_t runs = 0;\n";
@@ -355,7 +379,7 @@ int main({2}) {{
 }}
 )C",
                        prefix_, macro_, inside_ ? "void" : "int count, char** arguments", c_type(input().dtype),
-                       c_type(output().dtype), weights, in, inside_ ? "" : "&weights, ",
+                       c_type(output().dtype), load_text("count == 2"), in, inside_ ? "" : "&weights, ",
                        bytes(output().dtype) > 4 ? 17 : 9, out, begin, kept);
   }
 
@@ -368,6 +392,7 @@ int main({2}) {{
   std::vector<std::string> symbols_;           // what it is given for a symbol
   std::string members_, locals_;               // of the scratch
   int64_t scratch_bytes_ = 0;
+  TextCode text_;  // of a language model
 };
 
 }  // namespace

@@ -6,17 +6,32 @@
 //     std::ofstream("digits.h") << file.header;                 // digits_run(image, logits, &scratch);
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "caravan/runtime/context.h"
 
 namespace caravan::deploy {
 
+// A language model, whose input is the id of one token and whose output is the logits of the next. The file has its
+// vocabulary and functions that write text, and its main writes texts: for the same seed those of a Generator, as far
+// as its logits are the same.
+struct CText {
+  std::vector<std::string> pieces{};  // the bytes of each token
+  std::vector<int32_t> first{};       // the tokens that the model is given before it writes; at least one
+  std::optional<int32_t> end{};       // the token that ends a text; none: a text goes on
+  int64_t context = 0;                // how many tokens the caches hold; 0 for a model that has none
+  std::string prompt{};               // what main writes before each text: the text of `first`, or a part of it
+  int64_t texts = 1, tokens = 100;    // what main writes if its arguments do not say it
+};
+
 // How the C file is written.
 struct COptions {
-  std::string name = "model";  // starts every name that the file defines: model_run, MODEL_INPUT_SIZE; a C identifier
-  std::string about{};         // the first words of the file: what the model is, how well it does
-  bool weights_inside = true;  // otherwise in a file beside it, which model_load reads
+  std::string name = "model";   // starts every name that the file defines: model_run, MODEL_INPUT_SIZE; a C identifier
+  std::string about{};          // the first words of the file: what the model is, how well it does
+  bool weights_inside = true;   // otherwise in a file beside it, which model_load reads
+  std::optional<CText> text{};  // of a language model
 };
 
 // The files, as texts.

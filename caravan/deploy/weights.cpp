@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "caravan/base/hash.h"
@@ -27,6 +28,11 @@ std::string element_text(const Array& array, int64_t index) {
     }
     default: return codegen::literal(array.at(index), array.dtype());
   }
+}
+
+bool is_zero(const Array& array) {
+  const auto* bytes = static_cast<const char*>(array.data());
+  return std::all_of(bytes, bytes + array.size() * caravan::bytes(array.dtype()), [](char c) { return c == 0; });
 }
 
 // Two models whose layouts are equal can read each other's weights.
@@ -60,6 +66,10 @@ std::string initializer_text(const std::vector<Weight>& arrays, const std::strin
                              const char* constant) {
   std::string out = fmt::format("static const {0}_{1} {0}_{2} = {{\n", prefix, type, constant);
   for (const Weight& w : arrays) {
+    if (is_zero(w.value) && w.value.size() > 1) {  // C sets what is not given to 0
+      out += fmt::format("  .{} = {{{}}},\n", w.field, element_text(w.value, 0));
+      continue;
+    }
     std::string lines, line = "   ";
     for (int64_t i = 0; i < w.value.size(); ++i) {
       const std::string text = " " + element_text(w.value, i) + ",";
