@@ -237,6 +237,12 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
                        .add_option("--size", o.wishes.size,
                                    fmt::format("Of the model: {} [{}]", listed(row.sizes), row.sizes[0]))
                        ->type_name("NAME")] = row.sizes;
+  if (!row.precisions.empty())
+    parsed.choices[command
+                       .add_option("--precision", o.wishes.precision,
+                                   fmt::format("Of products in training: {} [{}]; the weights are f32",
+                                               listed(row.precisions), row.precisions[0]))
+                       ->type_name("NAME")] = row.precisions;
   if (!row.data.empty()) add_data_setting(command, parsed);
   add_setting(command, parsed, "seed", "N", kSeedDoc);
   add_device_settings(command, parsed);

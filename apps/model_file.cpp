@@ -98,6 +98,7 @@ std::string model_content(const std::string& recipe, const ModelRun& run, const 
                   {"precision", ctx.device() == "interp" ? "f64" : "as declared"}};
   if (run.wishes.l2) out.metadata["l2"] = fmt::format("{}", *run.wishes.l2);
   if (run.wishes.size) out.metadata["size"] = *run.wishes.size;
+  if (run.wishes.precision) out.metadata["products"] = *run.wishes.precision;
   if (!run.vocabulary.empty()) out.metadata["vocabulary"] = run.vocabulary;
   out.metadata[kSum] = data::sha256(data::safetensors_content(out));
   return data::safetensors_content(out);
@@ -130,6 +131,7 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
                  places};
   if (in.says("l2")) out.request.wishes.l2 = in.number<double>("l2");
   if (in.says("size")) out.request.wishes.size = in.text("size");
+  if (in.says("products")) out.request.wishes.precision = in.text("products");
   if (in.says("vocabulary")) out.request.vocabulary = in.text("vocabulary");
   out.data = in.text("data");
   out.data_sum = in.text("data_sum");

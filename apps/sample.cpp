@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "apps/commands.h"
+#include "apps/figures.h"
 #include "apps/interruption.h"
 #include "apps/json_line.h"
 #include "apps/model_file.h"
@@ -72,6 +73,11 @@ int sample_command(const SampleOptions& options, const Settings& settings) {
                         .seed = settings.seed()};
   const int64_t count = at_least("--count", options.count.value_or(language.count), 1);
   if (count > kMostTexts) throw ConfigError(fmt::format("--count is {}; it is at most {}.", count, kMostTexts));
+
+  if (const auto given = int64_t(language.tokenizer.encode(request.prompt).size());
+      language.window > 0 && given > language.window && !options.json)
+    std::cerr << fmt::format("caravan: {} sees {}, so only the last of the {} in the prompt count.\n", writer.name,
+                             counted(language.window, "token", "tokens"), given);
 
   Context ctx({.seed = writer.seed,
                .device = settings.device(),

@@ -674,7 +674,7 @@ TEST_F(Deploy, AWindowThatRemembers) {
   const Tensor table = param("table", {.input = {5}, .output = {5}, .init = normal_init(0, 1)});
   const Window last_two(
       [&](const Tensor& ids) {
-        return einsum("..., two | v => ... | v", gather(table, ids), {{"two", 2}});
+        return einsum("... | two, v => ... | v", gather(table, ids), {{"two", 2}});
       },
       2, 4);
   Context ctx({.seed = 1, .device = "interp"});

@@ -89,7 +89,7 @@ TEST(Generate, AWindowIsAState) {
   const Tensor table = param("table", {.input = {kVocab}, .output = {kVocab}, .init = normal_init(0, 1)});
   const Window last_two(
       [&](const Tensor& ids) {
-        return einsum("..., two | v => ... | v", gather(table, ids), {{"two", 2}});
+        return einsum("... | two, v => ... | v", gather(table, ids), {{"two", 2}});
       },
       2);
   Context ctx = trained([&](Operand ids, const nn::Phase&) { return gather(table, ids); });

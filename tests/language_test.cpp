@@ -170,6 +170,30 @@ TEST_F(Language, WhatCannotBeSampledIsRefusedInOneSentence) {
   expect_refused(train("names-mlp", {"--resume", model}), "is of the recipe names-transformer");
 }
 
+TEST_F(Language, AModelOfAWindowSeesTheEndOfAPrompt) {
+  const string model = trained("names-mlp");
+  const Outcome longer = good({"sample", model, "--prompt", "belan", "--temperature", "0", "--count", "1"});
+  EXPECT_EQ(longer.err, "caravan: names-mlp sees 3 tokens, so only the last of the 5 in the prompt count.\n");
+  const Outcome end = good({"sample", model, "--prompt", "lan", "--temperature", "0", "--count", "1"});
+  EXPECT_EQ(end.err, "");
+  EXPECT_EQ(longer.out, "be" + end.out);
+}
+
+TEST_F(Language, NarrowProductsLearnNearlyAsMuch) {
+  const double wide = number(good(train("names-mlp", {"--steps", "120", "--json"})).out, "dev_nll");
+  for (const char* precision : {"bf16", "f16"}) {
+    const Outcome o = good(train("names-mlp", {"--steps", "120", "--json", "--precision", precision}));
+    EXPECT_NEAR(number(o.out, "dev_nll"), wide, 0.02) << precision;
+    EXPECT_NE(number(o.out, "dev_nll"), wide) << precision << " rounds";
+  }
+  good(train("names-mlp", {"--steps", "9", "--precision", "f16", "--save", "whole", "--quiet"}));
+  good(train("names-mlp", {"--steps", "9", "--precision", "f16", "--until", "4", "--save", "part", "--quiet"}));
+  expect_refused(train("names-mlp", {"--resume", "part", "--precision", "bf16"}), "was begun with --precision f16");
+  good(train("names-mlp", {"--resume", "part", "--save", "part", "--quiet"}));
+  EXPECT_EQ(file("part"), file("whole")) << "the factor of the loss goes on";
+  expect_refused(train("names-mlp", {"--precision", "f8"}), "there is no precision `f8`");
+}
+
 TEST_F(Language, OptionsOfARecipeStayWithItsFile) {
   good(train("names-bigram", {"--steps", "4", "--l2", "0.5", "--save", "bigram", "--quiet"}));
   expect_refused(train("names-bigram", {"--resume", "bigram", "--l2", "0.1"}), "was begun with --l2 0.5");

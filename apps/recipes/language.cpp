@@ -9,6 +9,7 @@
 #include "apps/figures.h"
 #include "apps/model_file.h"
 #include "apps/recipes/text_data.h"
+#include "apps/unknown_name.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/printable.h"
@@ -16,6 +17,7 @@
 #include "caravan/generate/generator.h"
 #include "caravan/tensor/functions.h"
 #include "caravan/train/checkpoint.h"
+#include "caravan/train/precision.h"
 
 namespace caravan::app {
 
@@ -49,9 +51,11 @@ struct Drawn {
 // Examples of a step, each drawn from all.
 Drawn drawn_examples(const data::Sequences& all, int64_t batch, const Index& step) {
   const Tensor at = drawn(all.targets.shape().sizes()[0], batch, step);
-  const Tensor inputs = einsum("b | t => b, t |", gather(table_of(all.inputs), at)),
-               found = gather(table_of(all.targets), at);
-  return {inputs, all.targets.shape().rank() == 1 ? found : einsum("b | t => b, t |", found)};
+  auto of = [&](const Array& ids) {
+    const Tensor rows = gather(table_of(ids), at);
+    return ids.shape().batch.size() == 1 ? rows : einsum("b | t => b, t |", rows);
+  };
+  return {of(all.inputs), of(all.targets)};
 }
 // Windows of a text that begin anywhere.
 Drawn drawn_windows(const Array& text, int64_t length, int64_t batch, const Index& step) {
@@ -103,9 +107,9 @@ class NllMeter {
   void compile() {
     const int64_t length = model_.context, all = int64_t(inputs_.size()) / (rows_ * length);
     batch_.emplace("judged_batch", all);
-    const Array inputs({.batch = {all, rows_, length}}, inputs_);
-    const Array targets =
-        model_.window ? Array({.batch = {all, rows_}}, targets_) : Array({.batch = {all, rows_, length}}, targets_);
+    const Shape sequences{.batch = {all, rows_, length}};
+    const Array inputs(model_.window ? Shape{.batch = {all, rows_}, .output = {length}} : sequences, inputs_);
+    const Array targets(model_.window ? Shape{.batch = {all, rows_}} : sequences, targets_);
     sum_ = nn::cross_entropy(model_.logits(inputs[*batch_], {}), targets[*batch_],
                              {.reduction = nn::Reduction::sum, .ignore = data::kNoTarget});
     routine_ = ctx_.compile(observe(sum_), {});
@@ -155,7 +159,7 @@ Findings findings(const TextModel& model, const TextData& data, const Language& 
 
 Recipe recipe_of(const TextModel& model, const TextData& data, const Schedule& schedule, const Language& language,
                  const Index& step, const Drawn& examples) {
-  const nn::Phase phase = nn::training({.step = step});
+  const nn::Phase phase = nn::training({.step = step, .precision = model.precision});
   Tensor loss = nn::cross_entropy(model.logits(examples.inputs.named("inputs"), phase),
                                   examples.targets.named("targets"), {.ignore = data::kNoTarget});
   if (model.penalty) loss = loss + model.penalty();
@@ -165,13 +169,17 @@ Recipe recipe_of(const TextModel& model, const TextData& data, const Schedule& s
                         ? step * 0 + tunable(schedule.lr, "lr")
                         : warmup(step, std::max(1.0, std::floor(steps / 50)), cosine_decay(step, steps, schedule.lr));
   const Transform clip = model.clip > 0 ? clip_by_global_norm(model.clip) : nullptr;
-  Recipe out{schedule,
-             loss,
-             train_step(loss, chosen_optimizer(schedule, lr), clip) & phase.updates(),
-             Index("batch", schedule.steps_per_epoch()),
-             step,
-             lr};
+  const Optimizer optimizer = chosen_optimizer(schedule, lr);
+  Recipe out{
+      schedule,
+      loss,
+      (model.precision == DType::f16 ? scaled_step(loss, optimizer, {}, clip) : train_step(loss, optimizer, clip)) &
+          phase.updates(),
+      Index("batch", schedule.steps_per_epoch()),
+      step,
+      lr};
   out.model = model.words;
+  if (model.precision) out.model += fmt::format(", products in {}", name(*model.precision));
   out.data = data.source;
   out.data_sum = data.sum;
   out.stand_in = data.stand_in;
@@ -187,9 +195,10 @@ Recipe recipe_of(const TextModel& model, const TextData& data, const Schedule& s
 
 Language language_of(const TextModel& model, const data::Tokenizer& tokenizer) {
   Language out{.tokenizer = tokenizer};
-  const Array zeros({.batch = {1, model.context}}, DType::i32);
-  out.called = model.logits(zeros, {});
+  const Shape one = model.window ? Shape{.batch = {1}, .output = {model.context}} : Shape{.batch = {1, model.context}};
+  out.called = model.logits(Array(one, DType::i32), {});
   if (model.window) {
+    out.window = model.context;
     const Window window([model](const Tensor& ids) { return model.logits(ids, {}); }, model.context,
                         tokenizer.start().value_or(0));
     out.step = window;
@@ -220,11 +229,25 @@ Language text_language_of(const TextModel& model, const data::Tokenizer& charact
 
 std::vector<Part> parts_of(const TextModel& model) {
   auto layers = [model](const Tensor& x) -> std::vector<Part::Layer> {
-    Tensor logits = model.logits(einsum("... | t => ..., t |", cast(x, DType::i32)), {});
-    if (!model.window) logits = einsum("..., t | v => ... | t, v", logits);
+    const Tensor ids = cast(x, DType::i32);
+    const Tensor logits =
+        model.window ? model.logits(ids, {})
+                     : einsum("..., t | v => ... | t, v", model.logits(einsum("... | t => ..., t |", ids), {}));
     return {{"logits", logits}, {"probabilities", nn::softmax(logits)}};
   };
   return {{"next", Shape{.output = {model.context}}, layers, true}};
+}
+
+// The model with the precision that is wished.
+TextModel made(MakeTextModel make, int64_t symbols, const Wishes& wishes) {
+  TextModel out = make(symbols, wishes);
+  if (!wishes.precision) return out;
+  const std::vector<std::string>& known = find_recipe(out.recipe).precisions;
+  if (std::find(known.begin(), known.end(), *wishes.precision) == known.end())
+    throw ConfigError(unknown_name("precision", *wishes.precision, known));
+  if (*wishes.precision == "bf16") out.precision = DType::bf16;
+  if (*wishes.precision == "f16") out.precision = DType::f16;
+  return out;
 }
 
 }  // namespace
@@ -232,7 +255,7 @@ std::vector<Part> parts_of(const TextModel& model) {
 Recipe names_recipe(MakeTextModel make, const Request& request) {
   const FoundText names = find_names(request);
   const data::Tokenizer letters = letters_of(request, names);
-  const TextModel model = make(letters.size(), request.wishes);
+  const TextModel model = made(make, letters.size(), request.wishes);
   const TextData data{letters, name_parts(names, letters, model, request.seed), names.source, names.sum,
                       names.stand_in};
   const data::Sequences& train = data.parts[0].examples;
@@ -245,16 +268,16 @@ Recipe names_recipe(MakeTextModel make, const Request& request) {
 }
 Language names_language(MakeTextModel make, const Request& request) {
   const data::Tokenizer letters = letters_of(request);
-  return name_language_of(make(letters.size(), request.wishes), letters);
+  return name_language_of(made(make, letters.size(), request.wishes), letters);
 }
 std::vector<Part> names_parts(MakeTextModel make, const Request& request) {
-  return parts_of(make(letters_of(request).size(), request.wishes));
+  return parts_of(made(make, letters_of(request).size(), request.wishes));
 }
 
 Recipe text_recipe(MakeTextModel make, const Request& request) {
   const FoundText text = find_shakespeare(request);
   const data::Tokenizer characters = characters_of(request, text);
-  const TextModel model = make(characters.size(), request.wishes);
+  const TextModel model = made(make, characters.size(), request.wishes);
   const VerseData verses = verse_data(text, characters, model);
   const TextData data{characters, verses.parts, text.source, text.sum, text.stand_in};
   Defaults defaults = model.defaults.value_or(find_recipe(model.recipe).defaults);
@@ -266,10 +289,10 @@ Recipe text_recipe(MakeTextModel make, const Request& request) {
 }
 Language text_language(MakeTextModel make, const Request& request) {
   const data::Tokenizer characters = characters_of(request);
-  return text_language_of(make(characters.size(), request.wishes), characters);
+  return text_language_of(made(make, characters.size(), request.wishes), characters);
 }
 std::vector<Part> text_parts(MakeTextModel make, const Request& request) {
-  return parts_of(make(characters_of(request).size(), request.wishes));
+  return parts_of(made(make, characters_of(request).size(), request.wishes));
 }
 
 void load_language(const data::Tensors& weights, const std::string& path, const Language& language, Context& ctx) {

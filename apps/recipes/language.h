@@ -16,10 +16,11 @@ struct TextModel {
   std::string recipe;   // its name
   std::string words;    // the model in a few words
   int64_t context = 0;  // ids that it sees at most
-  // Whether it sees exactly `context` ids, `..., t |`, and gives logits of the next one, `... | v`. Otherwise it gives
-  // logits of what follows each id, `..., t | v`.
+  // Whether it sees exactly `context` ids, `... | t`, and gives logits of the next one, `... | v`. Otherwise it sees
+  // ids `..., t |` and gives logits of what follows each one, `..., t | v`.
   bool window = true;
   std::function<Tensor(const Tensor& ids, const nn::Phase& phase)> logits{};
+  std::optional<DType> precision{};    // of products in training; none: that of the weights
   std::function<Tensor()> penalty{};   // what is added to the loss in training; empty: nothing
   bool constant_rate = false;          // otherwise it rises, then falls along a cosine
   std::optional<Defaults> defaults{};  // where a size of the model has other ones than its recipe
@@ -29,7 +30,7 @@ struct TextModel {
 // For a vocabulary of so many symbols.
 using MakeTextModel = TextModel (*)(int64_t symbols, const Wishes& wishes);
 
-// Examples of one part of the data: inputs `n, t |`, and targets `n |` of windows or `n, t |`.
+// Examples of one part of the data: inputs `n | t` and targets `n |` of windows, or inputs and targets `n, t |`.
 struct TextPart {
   std::string name;  // "train"
   data::Sequences examples;

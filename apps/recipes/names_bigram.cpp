@@ -15,7 +15,7 @@ namespace {
 struct Bigram {
   nn::Embedding table;  // a row of logits for each letter
   explicit Bigram(int64_t symbols) : table("table", {.num = symbols, .dim = symbols, .init = zeros()}) {}
-  Tensor operator()(const Tensor& ids) const { return einsum("..., _ | v => ... | v", table(ids)); }
+  Tensor operator()(const Tensor& ids) const { return einsum("... | _, v => ... | v", table(ids)); }
 };
 
 // How often each letter follows each other one, plus one, so that no pair is impossible; row by row.

@@ -14,10 +14,8 @@ struct LettersMlp {
       : letters("letters", {.num = symbols, .dim = 10}),
         hidden("hidden", {.output = {200}, .init = kaiming_normal(5.0 / 3)}),
         next("next", {.output = {symbols}, .init = normal_init(0, 0.01)}) {}
-  Tensor activations(const Tensor& ids) const {
-    return tanh(hidden(einsum("..., t | c => ... | t, c", letters(ids))));  // the vectors of a window, side by side
-  }
-  Tensor operator()(const Tensor& ids) const { return next(activations(ids)); }
+  Tensor activations(const Tensor& ids, const nn::Phase& phase = {}) const { return tanh(hidden(letters(ids), phase)); }
+  Tensor operator()(const Tensor& ids, const nn::Phase& phase) const { return next(activations(ids, phase), phase); }
 };
 
 }  // namespace
@@ -27,17 +25,16 @@ TextModel names_mlp(int64_t symbols, const Wishes&) {
   return {.recipe = "names-mlp",
           .words = "3 letters as 10 numbers each, 200 tanh, logits",
           .context = kLetters,
-          .logits = [model](const Tensor& ids, const nn::Phase&) { return model(ids); },
-          .more =
-              [model](Findings& found, const TextData& data, Context& ctx) {
-                add_pictures(found, [=] {
-                  std::vector<Picture> out = hidden_pictures(
-                      ctx, data, [=](const Tensor& ids) { return model.activations(ids); },
-                      [=](const Tensor& h) { return model.next(h); });
-                  out.push_back(embedding_picture(ctx, model.letters, data.tokenizer));
-                  return out;
-                });
-              }};
+          .logits = model,
+          .more = [model](Findings& found, const TextData& data, Context& ctx) {
+            add_pictures(found, [=] {
+              std::vector<Picture> out = hidden_pictures(
+                  ctx, data, [=](const Tensor& ids) { return model.activations(ids); },
+                  [=](const Tensor& h) { return model.next(h); });
+              out.push_back(embedding_picture(ctx, model.letters, data.tokenizer));
+              return out;
+            });
+          }};
 }
 
 }  // namespace caravan::app

@@ -15,9 +15,9 @@ struct NormalizedMlp {
         hidden("hidden", {.output = {200}, .bias = false, .init = kaiming_normal(5.0 / 3)}),
         next("next", {.output = {symbols}, .init = normal_init(0, 0.01)}) {}
   Tensor activations(const Tensor& ids, const nn::Phase& phase) const {
-    return tanh(norm(hidden(einsum("..., t | c => ... | t, c", letters(ids))), phase));
+    return tanh(norm(hidden(letters(ids), phase), phase));
   }
-  Tensor operator()(const Tensor& ids, const nn::Phase& phase) const { return next(activations(ids, phase)); }
+  Tensor operator()(const Tensor& ids, const nn::Phase& phase) const { return next(activations(ids, phase), phase); }
 };
 
 }  // namespace

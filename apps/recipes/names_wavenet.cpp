@@ -14,7 +14,7 @@ struct Wavenet {
     nn::BatchNorm norm;
     Tensor operator()(const Tensor& x, const nn::Phase& phase) const {
       Tensor pairs = einsum("..., t&two | c => ..., t | two, c", x, {{"two", 2}});
-      return tanh(norm(fuse(pairs), phase));
+      return tanh(norm(fuse(pairs, phase), phase));
     }
   };
   nn::Embedding letters;
@@ -28,9 +28,9 @@ struct Wavenet {
           {nn::Linear(name, {.output = {128}, .bias = false}), nn::BatchNorm(fmt::format("{}.norm", name))});
   }
   Tensor operator()(const Tensor& ids, const nn::Phase& phase) const {
-    Tensor x = letters(ids);
+    Tensor x = letters(einsum("... | t => ..., t |", ids));
     for (const Level& level : levels) x = level(x, phase);
-    return next(einsum("..., _ | c => ... | c", x));
+    return next(einsum("..., _ | c => ... | c", x), phase);
   }
 };
 

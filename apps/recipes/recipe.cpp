@@ -22,6 +22,8 @@ const Measure kAccuracy{"accuracy", "test images", "epoch_accuracies"};
 const Measure kDevNll{"NLL", "dev names", "epoch_nlls", false};
 const Measure kValidationNll{"NLL", "validation text", "epoch_nlls", false};
 
+const std::vector<std::string> kPrecisions = {"f32", "bf16", "f16"};
+
 // What all recipes of language models have.
 RecipeRow of_text(RecipeRow row) {
   if (row.lr_doc.empty())
@@ -146,7 +148,8 @@ std::span<const RecipeRow> recipe_rows() {
                                         .lr = 5e-3,
                                         .optimizer = "adamw",
                                         .weight_decay = 0.01,
-                                        .words = {"letter", "letters"}}}),
+                                        .words = {"letter", "letters"}},
+                           .precisions = kPrecisions}),
       of_names<names_mlp_bn>({.name = "names-mlp-bn",
                               .doc = "The same with batch norm before the tanh.",
                               .defaults = {.points = 182'000,
@@ -155,7 +158,8 @@ std::span<const RecipeRow> recipe_rows() {
                                            .lr = 5e-3,
                                            .optimizer = "adamw",
                                            .weight_decay = 0.01,
-                                           .words = {"letter", "letters"}}}),
+                                           .words = {"letter", "letters"}},
+                              .precisions = kPrecisions}),
       of_names<names_wavenet>({.name = "names-wavenet",
                                .doc = "Names: the next letter from the last eight, fused two by two in three levels.",
                                .defaults = {.points = 182'000,
@@ -164,7 +168,8 @@ std::span<const RecipeRow> recipe_rows() {
                                             .lr = 3e-3,
                                             .optimizer = "adamw",
                                             .weight_decay = 0.1,
-                                            .words = {"letter", "letters"}}}),
+                                            .words = {"letter", "letters"}},
+                               .precisions = kPrecisions}),
       of_names<names_transformer>({.name = "names-transformer",
                                    .doc = "Names: the next letter from all before it by a GPT of four layers.",
                                    .defaults = {.points = 25'626,
@@ -173,7 +178,8 @@ std::span<const RecipeRow> recipe_rows() {
                                                 .lr = 2e-3,
                                                 .optimizer = "adamw",
                                                 .weight_decay = 0.1,
-                                                .words = {"name", "names"}}}),
+                                                .words = {"name", "names"}},
+                                   .precisions = kPrecisions}),
       of_shakespeare<shakespeare_gpt>({.name = "shakespeare-gpt",
                                        .doc = "Verses, character by character, by a GPT; --size large is nanoGPT's.",
                                        .defaults = {.points = 15'685,
@@ -183,7 +189,8 @@ std::span<const RecipeRow> recipe_rows() {
                                                     .optimizer = "adamw",
                                                     .weight_decay = 0.1,
                                                     .words = {"window", "windows"}},
-                                       .sizes = {"small", "large"}}),
+                                       .sizes = {"small", "large"},
+                                       .precisions = kPrecisions}),
   };
   return kRows;
 }

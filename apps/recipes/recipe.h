@@ -31,9 +31,10 @@ struct Wishes {
   std::optional<int64_t> epochs{}, steps{}, batch{};
   std::optional<double> lr{};
   std::optional<std::string> optimizer{};
-  bool paper = false;                 // the published set-up, where there is one
-  std::optional<double> l2{};         // the weight of a regulariser, where there is one
-  std::optional<std::string> size{};  // of the model, where there are several
+  bool paper = false;                      // the published set-up, where there is one
+  std::optional<double> l2{};              // the weight of a regulariser, where there is one
+  std::optional<std::string> size{};       // of the model, where there are several
+  std::optional<std::string> precision{};  // of products in training, where there are several
 };
 
 struct Request {
@@ -142,6 +143,7 @@ struct Language {
   bool names = false;               // texts are short, one a line
   bool blank_first = false;         // the first piece of a text begins with a blank that is not part of it
   int64_t longest = 0;              // prompt, in tokens; 0: any, because the model sees its last tokens alone
+  int64_t window = 0;               // how many of the last tokens such a model sees
   int64_t count = 1, tokens = 500;  // how many texts are written, and of how many tokens at most, where it is not said
   Tensor called{};                  // the model, called once, so that a Context has its states
   std::function<Generator(const Context&)> generator{};  // reads the states of that Context
@@ -159,7 +161,9 @@ struct RecipeRow {
   std::string paper_doc{};           // empty: there is no published set-up
   std::string l2_doc{};              // empty: there is no regulariser
   std::vector<std::string> sizes{};  // that the model may have, the first where none is wished; empty: it has one
-  std::string next{};                // a command that takes the saved model, beside eval: "serve"
+  std::vector<std::string>
+      precisions{};    // of products in training, the first where none is wished; empty: there is one
+  std::string next{};  // a command that takes the saved model, beside eval: "serve"
   Recipe (*make)(const Request& request) = nullptr;
   std::vector<Part> (*parts)(const Request& request) = nullptr;  // the whole model first
   Language (*language)(const Request& request) = nullptr;        // null: it is no language model

@@ -42,12 +42,6 @@ std::vector<std::string> names_of(const FoundText& text) {
   return out;
 }
 
-// Rows of a window's ids become a second batch axis, as whole texts have it.
-data::Sequences with_times(const data::Sequences& s) {
-  const std::vector<int64_t> sizes = s.inputs.shape().sizes();
-  return {s.inputs.reshaped({.batch = {sizes[0], sizes[1]}}), s.targets};
-}
-
 }  // namespace
 
 FoundText find_names(const Request& request) {
@@ -85,7 +79,7 @@ std::vector<TextPart> name_parts(const FoundText& names, const data::Tokenizer& 
                                  uint64_t seed) {
   const auto parts = data::split(names_of(names), {0.8, 0.1, 0.1}, seed);
   auto examples = [&](const std::vector<std::string>& part) {
-    return model.window ? with_times(data::contexts(part, letters, model.context))
+    return model.window ? data::contexts(part, letters, model.context)
                         : data::whole_texts(part, letters, model.context);
   };
   return {{"train", examples(parts[0])}, {"dev", examples(parts[1])}, {"test", examples(parts[2])}};

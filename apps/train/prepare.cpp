@@ -31,6 +31,8 @@ void check_resumed(const TrainOptions& options, const Settings& settings, const 
   if (wishes.optimizer && wishes.optimizer != kept.optimizer) refuse("--optimizer", printable(*kept.optimizer));
   if (wishes.l2 && wishes.l2 != kept.l2) refuse("--l2", kept.l2.value_or(0));
   if (wishes.size && wishes.size != kept.size) refuse("--size", printable(kept.size.value_or("")));
+  if (wishes.precision && wishes.precision != kept.precision.value_or("f32"))
+    refuse("--precision", printable(kept.precision.value_or("f32")));
   if (wishes.paper && !kept.paper) throw ConfigError(fmt::format("{} was not begun with --paper.", file.path));
   const Setting& seed = settings.all().at("seed");
   if (seed.source == "command line" && settings.seed() != file.request.seed) refuse("--seed", file.request.seed);

@@ -11,12 +11,12 @@ namespace caravan {
 
 Tensor Window::operator()(Operand ids, const nn::Phase& phase) const {
   auto logits = [&](const Tensor& window) { return einsum("... | v => ..., t | v", model_(window), {{"t", 1}}); };
-  if (size_ == 1) return logits(ids.tensor);  // there is nothing to remember
+  if (size_ == 1) return logits(einsum("..., t | => ... | t", ids, {{"t", 1}}));  // there is nothing to remember
   Tensor shape = einsum("..., _ | => w, ... |", ids, {{"w", size_}});
   Tensor state = state_like(shape, "window", constant(before_), ids.where);
   Tensor now = concat("first^w, ... |; ..., t | => w^t, ... |", state, ids, {{"first", 1}, {"t", 1}});
   phase.update(state, Operand(now, ids.where));
-  return logits(einsum("w, ... | => ..., w |", now));
+  return logits(einsum("w, ... | => ... | w", now));
 }
 
 namespace {

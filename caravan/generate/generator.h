@@ -44,8 +44,9 @@ struct GenerateOptions {
   std::function<bool(int64_t sequence, int32_t id)> each{};
 };
 
-// A model that sees the last `size` tokens alone, `..., size |`, and gives logits `... | vocab` of the next one. Before
-// the first token it sees `before`. The tokens are a state, so one step takes one token and gives the next logits.
+// A model that sees the last `size` tokens alone, `... | size` as data::contexts gives them, and gives logits
+// `... | vocab` of the next one. Before the first token it sees `before`; of a prompt that is longer than `size` it
+// sees the last tokens, as of any text. The tokens are a state, so one step takes one token and gives the next logits.
 class Window {
  public:
   template <class F>

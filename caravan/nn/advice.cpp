@@ -33,10 +33,11 @@ std::string about_batch(const Shape& x) {
 
 std::string in_words(const Shape& shape) {
   if (shape.rank() == 0) return "a single number";
-  const std::string examples = shape.batch.empty() ? "one example" : sizes(shape.batch) + " examples";
+  auto is_one = [](const std::vector<Axis>& axes) { return axes.size() == 1 && axes[0].size == 1; };
+  const std::string examples =
+      shape.batch.empty() || is_one(shape.batch) ? "one example" : sizes(shape.batch) + " examples";
   if (shape.output.empty()) return examples + " without an output axis";
-  const bool one = shape.output.size() == 1 && shape.output[0].size == 1;
-  return examples + " of " + sizes(shape.output) + (one ? " number" : " numbers");
+  return examples + " of " + sizes(shape.output) + (is_one(shape.output) ? " number" : " numbers");
 }
 
 std::string has_last_axis(const Shapes& shapes) {
