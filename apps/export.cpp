@@ -45,17 +45,17 @@ struct Exported {
 };
 
 // Nothing is computed, so nothing need be compiled.
-ContextOptions context_options(const ModelFile& file) { return {.seed = file.request.seed, .device = "interp"}; }
+ContextOptions interpreted_options(const ModelFile& file) { return {.seed = file.request.seed, .device = "interp"}; }
 
 Exported function_of(const ModelFile& file, const std::string& part) {
-  LoadedPart model(file, part, 1, context_options(file));
+  LoadedPart model(file, part, 1, interpreted_options(file));
   const Part::Layer& answer = model.layers().back();
   return {model.context(), model.input(), answer.value.named(answer.name), {}, model.part().name};
 }
 
 Exported step_of(const ModelFile& file) {
   const Language language = find_recipe(file.recipe).language(file.request);
-  Context ctx(context_options(file), {});
+  Context ctx(interpreted_options(file), {});
   load_language(file.states, file.path, language, ctx);
   const Tensor token = input("token", {.batch = {1, 1}, .output = {}, .dtype = DType::i32});
   const int64_t capacity = std::max<int64_t>(language.capacity, 1);

@@ -221,7 +221,11 @@ TEST_F(Language, TextsThatCannotBeLearnedAreRefused) {
   expect_refused({"train", "names-transformer", "--data", "long"}, "has 20 ids, and a sequence of 16 has room for 15");
   std::filesystem::create_directories(folder_ + "/empty");
   std::ofstream(folder_ + "/empty/tinyshakespeare.txt") << "";
-  expect_refused({"train", "shakespeare-gpt", "--data", "empty"}, "");
+  expect_refused({"train", "shakespeare-gpt", "--data", "empty"}, "the text of empty is empty.");
+  std::ofstream(folder_ + "/empty/tinyshakespeare.txt") << string(500, 'a') << "b";
+  expect_refused({"train", "shakespeare-gpt", "--data", "empty"},
+                 "the text of empty is too short: its last tenth, by which the model is judged, has 51 characters, and "
+                 "65 are needed");
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ std::vector<Part> parts_of(const TextModel& model) {
 }
 
 // The model with the precision that is wished.
-TextModel made(MakeTextModel make, int64_t symbols, const Wishes& wishes) {
+TextModel wished(MakeTextModel make, int64_t symbols, const Wishes& wishes) {
   TextModel out = make(symbols, wishes);
   if (!wishes.precision) return out;
   const std::vector<std::string>& known = find_recipe(out.recipe).precisions;
@@ -255,7 +255,7 @@ TextModel made(MakeTextModel make, int64_t symbols, const Wishes& wishes) {
 Recipe names_recipe(MakeTextModel make, const Request& request) {
   const FoundText names = find_names(request);
   const data::Tokenizer letters = letters_of(request, names);
-  const TextModel model = made(make, letters.size(), request.wishes);
+  const TextModel model = wished(make, letters.size(), request.wishes);
   const TextData data{letters, name_parts(names, letters, model, request.seed), names.source, names.sum,
                       names.stand_in};
   const data::Sequences& train = data.parts[0].examples;
@@ -268,16 +268,16 @@ Recipe names_recipe(MakeTextModel make, const Request& request) {
 }
 Language names_language(MakeTextModel make, const Request& request) {
   const data::Tokenizer letters = letters_of(request);
-  return name_language_of(made(make, letters.size(), request.wishes), letters);
+  return name_language_of(wished(make, letters.size(), request.wishes), letters);
 }
 std::vector<Part> names_parts(MakeTextModel make, const Request& request) {
-  return parts_of(made(make, letters_of(request).size(), request.wishes));
+  return parts_of(wished(make, letters_of(request).size(), request.wishes));
 }
 
 Recipe text_recipe(MakeTextModel make, const Request& request) {
   const FoundText text = find_shakespeare(request);
   const data::Tokenizer characters = characters_of(request, text);
-  const TextModel model = made(make, characters.size(), request.wishes);
+  const TextModel model = wished(make, characters.size(), request.wishes);
   const VerseData verses = verse_data(text, characters, model);
   const TextData data{characters, verses.parts, text.source, text.sum, text.stand_in};
   Defaults defaults = model.defaults.value_or(find_recipe(model.recipe).defaults);
@@ -289,10 +289,10 @@ Recipe text_recipe(MakeTextModel make, const Request& request) {
 }
 Language text_language(MakeTextModel make, const Request& request) {
   const data::Tokenizer characters = characters_of(request);
-  return text_language_of(made(make, characters.size(), request.wishes), characters);
+  return text_language_of(wished(make, characters.size(), request.wishes), characters);
 }
 std::vector<Part> text_parts(MakeTextModel make, const Request& request) {
-  return parts_of(made(make, characters_of(request).size(), request.wishes));
+  return parts_of(wished(make, characters_of(request).size(), request.wishes));
 }
 
 void load_language(const data::Tensors& weights, const std::string& path, const Language& language, Context& ctx) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/figures.h"
 #include "apps/recipes/made_text.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
@@ -68,6 +69,8 @@ data::Tokenizer letters_of(const Request& request) {
 }
 
 data::Tokenizer characters_of(const Request& request, const FoundText& text) {
+  if (request.vocabulary.empty() && text.content.empty())
+    throw ConfigError(fmt::format("the text of {} is empty.", text.source));
   return request.vocabulary.empty() ? data::characters(text.content)
                                     : data::parse_tokenizer(request.vocabulary, "the checkpoint");
 }
@@ -87,6 +90,10 @@ std::vector<TextPart> name_parts(const FoundText& names, const data::Tokenizer& 
 
 VerseData verse_data(const FoundText& text, const data::Tokenizer& characters, const TextModel& model) {
   const data::TextParts parts = data::split_text(characters.encode(text.content));
+  if (const auto judged = int64_t(parts.validation.size()); judged <= model.context)
+    throw ConfigError(fmt::format(
+        "the text of {} is too short: its last tenth, by which the model is judged, has {}, and {} are needed.",
+        text.source, counted(judged, "character", "characters"), model.context + 1));
   auto examples = [&](const data::Ids& ids, int64_t every) {
     const Array all = data::even_starts(int64_t(ids.size()), model.context);
     std::vector<int64_t> rows;

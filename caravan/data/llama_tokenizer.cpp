@@ -126,7 +126,7 @@ Tokenizer parse_llama_tokenizer(std::string_view content, const std::string& fil
   const std::optional<int32_t> longest = taken<int32_t>(rest);
   if (!longest || *longest < 1)
     refuse_tokenizer(file,
-                     "it does not begin with the length of its longest piece; is it a tokenizer.bin of llama2.c?");
+                     "it does not begin with the length of its longest piece, as a tokenizer.bin of llama2.c does");
   std::vector<ScoredPiece> pieces;
   while (!rest.empty()) {
     const std::optional<float> score = taken<float>(rest);

@@ -41,10 +41,6 @@ std::string indented(const std::string& text, const char* by) {
   }
   return out;
 }
-std::string capitals(std::string text) {
-  for (char& c : text) c = char(toupper(uint8_t(c)));
-  return text;
-}
 std::string free_name(std::set<std::string>& taken, const std::string& text) {
   const std::string base = codegen::identifier(text);
   std::string name = base;

@@ -11,7 +11,7 @@ namespace caravan::deploy {
 
 namespace {
 
-constexpr size_t kColumns = 116;
+constexpr size_t kPieceColumns = 116;
 
 // Three octal digits end an escape, whatever follows it. `?` is escaped because C99 has trigraphs.
 std::string quoted(const std::string& bytes) {
@@ -26,10 +26,10 @@ std::string quoted(const std::string& bytes) {
   return out + "\"";
 }
 
-std::string list(const std::vector<std::string>& items) {
+std::string listed(const std::vector<std::string>& items) {
   std::string lines, line = " ";
   for (const std::string& item : items) {
-    if (line.size() + item.size() + 2 > kColumns) lines += line + "\n", line = " ";
+    if (line.size() + item.size() + 2 > kPieceColumns) lines += line + "\n", line = " ";
     line += " " + item + ",";
   }
   return lines + line + "\n";
@@ -182,7 +182,7 @@ TextCode text_code(const CText& text, const StepFacts& step) {
   for (const int32_t id : text.first) first.push_back(std::to_string(id));
   const std::string stream = fmt::format("0x{:016x}", hash_name("sample"));
   out.definitions =
-      fmt::format("\nconst {0}_piece {0}_pieces[{1}_OUTPUT_SIZE] = {{\n{2}}};\n", prefix, macro, list(pieces));
+      fmt::format("\nconst {0}_piece {0}_pieces[{1}_OUTPUT_SIZE] = {{\n{2}}};\n", prefix, macro, listed(pieces));
   out.definitions += codegen::plain_helpers({"random"}, prefix) + fmt::format(kChoose, prefix, macro, stream);
   if (step.index) {
     const int64_t kept = std::max<int64_t>(text.context / 2, 1) - 1;
@@ -196,7 +196,7 @@ TextCode text_code(const CText& text, const StepFacts& step) {
   out.definitions += fmt::format(
       "\nvoid {0}_start({1}{0}_text* text) {{\n  static const int32_t first[{2}] = {{\n  {3}  }};\n{4}{5}"
       "  for (int i = 0; i < {2}; ++i) {0}_add({6}text, first[i]);\n}}\n",
-      prefix, parameter, first.size(), list(first), step.index ? "  text->size = 0;\n" : "",
+      prefix, parameter, first.size(), listed(first), step.index ? "  text->size = 0;\n" : "",
       step.state ? fmt::format("  {}_begin(&text->state);\n", prefix) : "", argument);
 
   const std::string ends = text.end ? fmt::format("      if (token == {}_END) break;\n", macro) : "";

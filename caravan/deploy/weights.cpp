@@ -47,12 +47,12 @@ std::string packed(const Weight& weight) {
   return {static_cast<const char*>(weight.value.data()), size_t(weight.value.size() * bytes(weight.value.dtype()))};
 }
 
+}  // namespace
+
 std::string capitals(std::string text) {
   for (char& c : text) c = char(toupper(uint8_t(c)));
   return text;
 }
-
-}  // namespace
 
 std::string struct_text(const std::vector<Weight>& arrays, const std::string& prefix, const char* type) {
   std::string out = "typedef struct {\n";

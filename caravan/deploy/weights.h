@@ -14,6 +14,8 @@ struct Weight {
   Array value;        // of the precision that the model computes with
 };
 
+std::string capitals(std::string text);  // of names of macros
+
 // The type PREFIX_weights, or another name for arrays of another kind.
 std::string struct_text(const std::vector<Weight>& arrays, const std::string& prefix, const char* type = "weights");
 // The constant PREFIX_trained of that type.

@@ -108,8 +108,8 @@ StoredTensor with_sizes(StoredTensor tensor, const MappedTensor& row, const std:
     return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
   };
   if (count(row.sizes) != count(tensor.sizes))
-    refuse(file, "`" + row.theirs[0] + "` has the sizes " + sizes_text(tensor.sizes) + "; the model has `" + row.ours +
-                     "` as " + sizes_text(row.sizes) + ".");
+    refuse(file, "`" + row.theirs[0] + "`" + (row.transposed ? ", transposed," : "") + " has the sizes " +
+                     sizes_text(tensor.sizes) + "; the model has `" + row.ours + "` as " + sizes_text(row.sizes) + ".");
   tensor.sizes = row.sizes;
   return tensor;
 }
