@@ -89,32 +89,37 @@ int sample_command(const SampleOptions& options, const Settings& settings) {
   Generator generator = language.generator(ctx);
 
   const Interruption interruption;  // a text ends where it is; what is written stays
-  int64_t tokens = -1;              // the prompt is the first piece
+  int64_t tokens = -1;              // of a text; the prompt is its first piece
+  int64_t written = 0;              // tokens of all texts
+  using Clock = std::chrono::steady_clock;
+  // The model is compiled for the first token, which follows the prompt, and for the second, which follows one token.
+  constexpr int64_t kCompiled = 2;
+  Clock::time_point compiled;
   request.each = [&](const std::string& piece) {
-    ++tokens;
+    if (++tokens > 0 && ++written == kCompiled) compiled = Clock::now();
     if (!options.json) std::cout << printable_lines(piece) << std::flush;
     return !Interruption::asked();
   };
-  const auto begun = std::chrono::steady_clock::now();
+  const auto begun = Clock::now();
   std::vector<std::string> texts;
-  int64_t written = 0;
   for (int64_t i = 0; i < count && !Interruption::asked(); ++i) {
     request.number = uint64_t(i), tokens = -1;
     texts.push_back(sample(language, generator, request));
-    written += tokens;
     if (!options.json) std::cout << (texts.back().ends_with('\n') ? "" : "\n") << std::flush;
     if (!options.json) texts.clear();
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  const auto ended = Clock::now();
+  auto seconds = [&](Clock::time_point from) { return std::chrono::duration<double>(ended - from).count(); };
   if (options.json)
-    std::cout << json_line({{"recipe", writer.name},
-                            {"device", ctx.device()},
-                            {"seed", request.seed},
-                            {"prompt", request.prompt},
-                            {"texts", texts},
-                            {"tokens", written},
-                            {"seconds", seconds},
-                            {"tokens_per_second", double(written) / seconds}});
+    std::cout << json_line(
+        {{"recipe", writer.name},
+         {"device", ctx.device()},
+         {"seed", request.seed},
+         {"prompt", request.prompt},
+         {"texts", texts},
+         {"tokens", written},
+         {"seconds", seconds(begun)},
+         {"tokens_per_second", written > kCompiled ? double(written - kCompiled) / seconds(compiled) : 0}});
   std::cout.flush();
   return Interruption::asked() ? Interruption::exit_code() : int(kDone);
 }
