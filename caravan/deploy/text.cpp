@@ -66,6 +66,8 @@ uint64_t {0}_seed(uint64_t seed, uint64_t number);
 
 // {0} the prefix, {1} in capitals, {2} the hash of the random numbers' name
 constexpr const char* kChoose = R"C(
+static const uint64_t {0}_stream = UINT64_C({2});  /* names the random numbers */
+
 int32_t {0}_choose(const float* logits, const {0}_sampling* sampling, uint64_t position) {{
   float scores[{1}_OUTPUT_SIZE];
   int32_t order[{1}_OUTPUT_SIZE], best = 0, kept = {1}_OUTPUT_SIZE;
@@ -95,14 +97,14 @@ int32_t {0}_choose(const float* logits, const {0}_sampling* sampling, uint64_t p
     for (int32_t k = 0; k < kept; ++k)
       if ((total += scores[order[k]]) >= enough) kept = k + 1;
   }}
-  left = (double)({0}_random(sampling->seed, UINT64_C({2}), position, 0, 0) >> 8) / 16777216 * total;
+  left = (double)({0}_random(sampling->seed, {0}_stream, position, 0, 0) >> 8) / 16777216 * total;
   for (int32_t k = 0; k + 1 < kept; ++k)
     if ((left -= scores[order[k]]) < 0) return order[k];
   return order[kept - 1];
 }}
 
 uint64_t {0}_seed(uint64_t seed, uint64_t number) {{
-  return (uint64_t){0}_random(seed, UINT64_C({2}), number, 0, 0) << 32 | {0}_random(seed, UINT64_C({2}), number, 0, 1);
+  return (uint64_t){0}_random(seed, {0}_stream, number, 0, 0) << 32 | {0}_random(seed, {0}_stream, number, 0, 1);
 }}
 )C";
 
@@ -122,7 +124,7 @@ void {0}_add({1}{0}_text* text, int32_t token) {{
 }}
 )C";
 
-// {0} the prefix, {1} how many texts, {2} and tokens of each, {3} reads the weights, {4} how many arguments they are,
+// {0} the prefix, {1} how many texts, {2} and tokens of each, {3} reads the weights, {4} the first other argument,
 // {5} what the usage calls them, {6} what {0}_start and {0}_add are given of them, {7} writes the prompt, {8} ends a
 // text
 constexpr const char* kMain = R"C(#include <stdio.h>
@@ -132,8 +134,8 @@ constexpr const char* kMain = R"C(#include <stdio.h>
 int main(int count, char** arguments) {{
   static {0}_text text;
   double numbers[4] = {{1, {1}, 1, {2}}};
-{3}  for (int i = 0; i < count - {4} - 1; ++i) {{
-    const char* const given = arguments[{4} + 1 + i];
+{3}  for (int i = 0; i < count - {4}; ++i) {{
+    const char* const given = arguments[{4} + i];
     char* end;
     const double number = strtod(given, &end);
     if (i >= 4 || end == given || *end != 0 || !(number >= 0 && number <= 9007199254740992.0)) {{
@@ -177,9 +179,8 @@ TextCode text_code(const CText& text, const StepFacts& step) {
   TextCode out;
   out.declarations = fmt::format(kDeclarations, prefix, macro, parameter, fields, end);
 
-  std::vector<std::string> pieces, first;
+  std::vector<std::string> pieces;
   for (const std::string& piece : text.pieces) pieces.push_back(fmt::format("{{{}, {}}}", quoted(piece), piece.size()));
-  for (const int32_t id : text.first) first.push_back(std::to_string(id));
   const std::string stream = fmt::format("0x{:016x}", hash_name("sample"));
   out.definitions =
       fmt::format("\nconst {0}_piece {0}_pieces[{1}_OUTPUT_SIZE] = {{\n{2}}};\n", prefix, macro, listed(pieces));
@@ -194,9 +195,9 @@ TextCode text_code(const CText& text, const StepFacts& step) {
         prefix, parameter, argument, step.state ? "&text->state, " : "");
   }
   out.definitions += fmt::format(
-      "\nvoid {0}_start({1}{0}_text* text) {{\n  static const int32_t first[{2}] = {{\n  {3}  }};\n{4}{5}"
+      "\nvoid {0}_start({1}{0}_text* text) {{\n  static const int32_t first[{2}] = {{{3}}};\n{4}{5}"
       "  for (int i = 0; i < {2}; ++i) {0}_add({6}text, first[i]);\n}}\n",
-      prefix, parameter, first.size(), listed(first), step.index ? "  text->size = 0;\n" : "",
+      prefix, parameter, text.first.size(), fmt::join(text.first, ", "), step.index ? "  text->size = 0;\n" : "",
       step.state ? fmt::format("  {}_begin(&text->state);\n", prefix) : "", argument);
 
   const std::string ends = text.end ? fmt::format("      if (token == {}_END) break;\n", macro) : "";
@@ -204,7 +205,7 @@ TextCode text_code(const CText& text, const StepFacts& step) {
   if (!text.prompt.empty())
     prompt = fmt::format("    last = {0}[{2}];\n    fwrite({0}, 1, {1}, stdout);\n", quoted(text.prompt),
                          text.prompt.size(), text.prompt.size() - 1);
-  out.main = fmt::format(kMain, prefix, text.texts, text.tokens, step.load, step.weights_inside ? 0 : 1,
+  out.main = fmt::format(kMain, prefix, text.texts, text.tokens, step.load, step.weights_inside ? 1 : 2,
                          step.weights_inside ? "" : " WEIGHTS", step.weights_inside ? "" : "&weights, ", prompt, ends);
   return out;
 }
