@@ -32,7 +32,7 @@ std::vector<std::string> stage_names() {
 
 std::string Stages::graphviz() const {
   Context ctx({.seed = recipe_.schedule.seed, .device = "interp"});
-  return caravan::graphviz(recipe_.loss, ctx, {{recipe_.batch, 0}});
+  return caravan::graphviz(recipe_.loss, ctx, recipe_.at(0));
 }
 
 // The texts that the C compiler is given, byte for byte, each after a line with its name in the cache of kernels: the
