@@ -99,12 +99,14 @@ TEST_F(Runs, EverySignalThatAsksToStopSaves) {
 }
 
 // `timeout` signals the program and then its group; a terminal that is closed is told by the shell and by the kernel.
+// Of two signals that are sent at once the kernel may deliver either first, to any thread.
 TEST_F(Runs, OneWishToStopMayComeAsSeveralSignals) {
   for (int round = 0; round < 3; ++round) {
     const pid_t child = started(kEndless + Arguments{"--save", "model"});
     for (int i = 0; i < 20; ++i) kill(child, SIGTERM), kill(child, SIGHUP), usleep(1000);
-    EXPECT_EQ(ended(child).code, 143);
-    EXPECT_GT(step_of("model"), 0);
+    const int code = ended(child).code;
+    EXPECT_TRUE(code == 128 + SIGTERM || code == 128 + SIGHUP) << code;
+    EXPECT_GT(step_of("model"), 0) << "it was saved: no signal ended the program at once";
     std::filesystem::remove(at("model"));
   }
 }

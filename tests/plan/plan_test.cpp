@@ -10,7 +10,6 @@
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
 #include "pass_table.h"
-#include "sanitized.h"
 
 namespace caravan::plan {
 namespace {
@@ -102,23 +101,18 @@ void plan_and_print(const ir::Program& p) {
   EXPECT_FALSE(std::ranges::any_of(result.scheduled.kernels, loop::library_call)) << "every weight is updated in place";
 }
 
-TEST(Pipeline, TenThousandAccumulationsArePlannedInTwoSeconds) {
-  const ir::Program p = network(1200);
-  ASSERT_GE(p.accumulations.size(), 10'000u);
-  const double taken = seconds([&] { plan_and_print(p); });
-  RecordProperty("seconds", std::to_string(taken));
-  if (kSanitized) GTEST_SKIP() << "sanitized builds are several times slower; it took " << taken << " s";
-  EXPECT_LT(taken, 2);
-}
-
-TEST(Pipeline, CostGrowsWithTheSizeOfTheProgram) {
-  const ir::Program small = network(300), large = network(1200);
-  double least_small = 1e9, least_large = 1e9;
-  for (int round = 0; round < 3; ++round) {
-    least_small = std::min(least_small, seconds([&] { plan_and_print(small); }));
-    least_large = std::min(least_large, seconds([&] { plan_and_print(large); }));
+TEST(Pipeline, TenThousandAccumulationsCostTenTimesAThousand) {
+  const ir::Program small = network(120), large = network(1200);
+  ASSERT_GE(small.accumulations.size(), 1000u);
+  ASSERT_GE(large.accumulations.size(), 10'000u);
+  constexpr double kMost = 20;  // linear is 10, and more where the larger one leaves the cache; a square is 100
+  double short_time = 1e9, long_time = 1e9;  // the best of some rounds: cold caches and busy neighbours only add
+  for (int round = 0; round < 2 || (round < 10 && long_time / short_time >= kMost); ++round) {
+    for (int again = 0; again < 3; ++again) short_time = std::min(short_time, seconds([&] { plan_and_print(small); }));
+    long_time = std::min(long_time, seconds([&] { plan_and_print(large); }));
   }
-  EXPECT_LT(least_large / least_small, 7) << least_large << " s after " << least_small << " s";
+  RecordProperty("seconds", std::to_string(long_time));
+  EXPECT_LT(long_time / short_time, kMost) << long_time << " s after " << short_time << " s";
 }
 
 }  // namespace
