@@ -220,7 +220,9 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
       ->excludes(epochs)
       ->check(kWhole)
       ->type_name("N");
-  command.add_option("--batch", o.wishes.batch, fmt::format("How many {} a step takes [{}]", d.words.many, d.batch))
+  command
+      .add_option("--batch", o.wishes.batch,
+                  fmt::format("How many {} a step takes [{}]{}", d.words.many, d.batch, row.batch_doc))
       ->check(kWhole)
       ->type_name("N");
   command.add_option("--lr", o.wishes.lr, fmt::format("{} [{}]", row.lr_doc, d.lr))

@@ -265,14 +265,14 @@ TEST(Refusal, Sizes) {
        [](Context& ctx) {
          ctx.eval(param("w", {.input = {3, 4}, .output = {2}})(data("x", "5|3")));
        }},
-      {"an infinite row, directly",
-       {"infinite row", "..r..; i, ..r.. => "},
+      {"infinitely many axes, directly",
+       {"infinitely many axes", "..r..; i, ..r.. => "},
        [](Context& ctx) {
          Tensor s = state("s");
          ctx.eval(einsum("..r..; i, ..r.. => ", s, s));
        }},
-      {"an infinite row through a cycle",
-       {"infinite row"},
+      {"infinitely many axes through a cycle",
+       {"infinitely many axes", "one axis more than it has"},
        [](Context& ctx) {
          Tensor s = state("s"), t = state("t");
          ctx.compile(assign(s, einsum("... => 0, ...", t)) & assign(t, s * 2));

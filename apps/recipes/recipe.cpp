@@ -91,11 +91,12 @@ std::span<const RecipeRow> recipe_rows() {
        .make = circle_recipe,
        .parts = circle_parts},
       {.name = "mnist-mlp",
-       .doc = "Handwritten digits by a 784-100-100-100-10 tanh network, one image at a time; with --batch of more than "
-              "1 by 784-512-512-10, ReLU, 10 epochs with momentum and a rate of 0.05.",
+       .doc = "Handwritten digits by dense layers, one image at a time or many.",
        .defaults =
            {.points = 60'000, .batch = 1, .epochs = 5, .lr = 0.01, .completed = true, .words = {"image", "images"}},
        .lr_doc = falls,
+       .batch_doc = "; 1 is for a 784-100-100-100-10 tanh network, more is for 784-512-512-10 ReLU, 10 epochs with "
+                    "momentum and a rate of 0.05",
        .data = "mnist",
        .measure = kAccuracy,
        .paper_doc =

@@ -156,6 +156,7 @@ struct RecipeRow {
   std::string name, doc;
   Defaults defaults;
   std::string lr_doc{};              // what the rate means
+  std::string batch_doc{};           // what the size of the batch decides besides; empty: nothing
   std::string data{};                // the data set it needs; empty: none
   Measure measure{};                 // without a name: there is none
   std::string paper_doc{};           // empty: there is no published set-up

@@ -53,6 +53,30 @@ std::string are_groups(const Shapes& shapes, int64_t groups) {
          " channels of x, which is " + quoted(*shapes[0]) + ".";
 }
 
+std::string have_heads(const Shapes& shapes) {
+  if (shapes.size() < 3 || !shapes[0] || !shapes[1] || !shapes[2]) return "";
+  const Shape &q = *shapes[0], &k = *shapes[1], &v = *shapes[2];
+  const char* const names[] = {"q", "k", "v"};
+  for (size_t i = 0; i < 3; ++i)
+    if (const Shape& x = *shapes[i]; x.batch.empty() || x.output.size() != 2)
+      return std::string("queries, keys and values are `batch, time | heads, width of a head`, but ") + names[i] +
+             " is " + quoted(x) + ".";
+  auto differ = [](const char* first, int64_t a, const char* second, int64_t b, const char* what) {
+    return std::string(first) + " has " + std::to_string(a) + " " + what + " and " + second + " has " +
+           std::to_string(b) + "; they must be equal.";
+  };
+  const int64_t heads = q.output[0].size, shared = k.output[0].size;
+  if (shared != v.output[0].size) return differ("k", shared, "v", v.output[0].size, "heads");
+  if (heads % shared != 0)
+    return "the " + std::to_string(shared) + " heads of k and v do not divide the " + std::to_string(heads) +
+           " heads of q. Each head of k and v serves the same number of heads of q.";
+  if (q.output[1].size != k.output[1].size)
+    return differ("q", q.output[1].size, "k", k.output[1].size, "numbers in a head");
+  if (k.batch.back().size != v.batch.back().size)
+    return differ("k", k.batch.back().size, "v", v.batch.back().size, "positions");
+  return "";
+}
+
 std::string is_image(const Shapes& shapes) {
   const Shape* x = with_other_axes(shapes, 3);
   if (!x) return "";

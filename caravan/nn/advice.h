@@ -18,6 +18,8 @@ std::string is_any_sequence(const Shapes& shapes);      // ..., t | c
 // A sequence of at most, or just, this length; `takes` is what the layer says about it.
 std::string is_sequence(const Shapes& shapes, int64_t length, const std::string& takes);
 std::string are_groups(const Shapes& shapes, int64_t groups);  // of the last axis, which they divide
+// Queries, keys and values with heads: ..., t | h, d.
+std::string have_heads(const Shapes& shapes);
 // Two arguments of one shape.
 std::string are_equal(const Shapes& shapes, const std::string& first, const std::string& second);
 // Scores over classes, and ids or distributions.

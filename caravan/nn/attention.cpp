@@ -21,7 +21,7 @@ Tensor checked(const Operand& mask) {
 }  // namespace
 
 Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& o, const Phase& phase) {
-  const Call call = Call::function("nn::attend", {{"q", q}, {"k", k}, {"v", v}});
+  const Call call = Call::function("nn::attend", {{"q", q}, {"k", k}, {"v", v}}, have_heads);
   constexpr double kNever = -1e30;  // finite: a row of nothing else is uniform, not NaN
   Dim d, s, t;
   Tensor products =

@@ -50,14 +50,25 @@ std::string size_text(int64_t bytes) {
   return fmt::format("{} KiB", bytes >> 10);
 }
 std::string peaks_text(const Peaks& peaks) {
-  if (peaks.flops == 0) return "";
   std::string out = fmt::format("at best {:.0f} GFLOP/s", peaks.flops / 1e9);
   for (size_t k = 0; k < peaks.memory.size(); ++k) {
     const bool last = k + 1 == peaks.memory.size();
     out += fmt::format(", {:.0f} GB/s {}", peaks.memory[k].bandwidth / 1e9,
                        last ? "beyond" : "within " + size_text(peaks.memory[k].bytes));
   }
-  return out + "\n";
+  return out;
+}
+
+// A list whose entries end in ", ", on lines of at most 80 columns.
+std::string in_lines(std::string list) {
+  constexpr size_t kColumns = 80;
+  for (size_t begin = 0; list.size() - begin > kColumns;) {
+    const size_t comma = list.rfind(", ", begin + kColumns - 1);
+    if (comma == std::string::npos || comma < begin) break;
+    list[comma + 1] = '\n';
+    begin = comma + 2;
+  }
+  return list;
 }
 
 }  // namespace
@@ -71,7 +82,8 @@ std::string microseconds_text(double microseconds) {
 }
 
 std::string to_string(const Profile& profile, size_t most) {
-  std::string out = fmt::format("{} on {}\n", profile.program, profile.target) + peaks_text(profile.peaks);
+  std::string out = in_lines(fmt::format("{} on {}", profile.program, profile.target)) + "\n";
+  if (profile.peaks.flops > 0) out += in_lines(peaks_text(profile.peaks)) + "\n";
   const size_t count = profile.kernels.size();
   const std::string kernels = count == 1 ? "kernel" : fmt::format("{} kernels", count);
   out += fmt::format("a step takes {} us; its {} one by one {} us (mean of {} steps)\n\n",

@@ -390,8 +390,9 @@ class RankSolver {
 
   [[noreturn]] void refuse_infinite(OriginId origin) {
     throw MisfitError(
-        "infinite row in " + describe(system_.origins[size_t(origin)]) +
-            ": a row of axes would have to contain itself and more; check which tensors share a row variable.",
+        "infinitely many axes in " + describe(system_.origins[size_t(origin)]) +
+            ": a tensor would need one axis more than it has. In one spec `...`, like `..name..`, stands for the same "
+            "axes in every shape; check where it is written, and what is assigned to a state.",
         origin);
   }
   // A number of axes, and who says so.
