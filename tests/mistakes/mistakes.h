@@ -1,5 +1,5 @@
-// Mistakes of users and what they are told, as the tests `mistakes*` write them down. Every message names a line of the
-// user's program, here of the test, and none a line of the library. In a message, [name] stands for the line of the
+// Mistakes of users and what they are told, as the tests of this folder write them down. Every message names a line of
+// the user's program, here of the test, and none a line of the library. In a message, [name] stands for the line of the
 // test that ends in the comment `// [name]`.
 //
 // UPDATE_GOLDEN=1 prints what each mistake gives now.
@@ -18,7 +18,7 @@ namespace caravan {
 // Line by name.
 inline std::map<std::string, int> marked_lines(const std::string& test) {
   std::map<std::string, int> out;
-  std::ifstream file("tests/" + test);  // tests run in the repository's root
+  std::ifstream file("tests/mistakes/" + test);  // tests run in the repository's root
   EXPECT_TRUE(file) << "run it in the root of the repository";
   const std::regex mark("// \\[([a-z_0-9 ]+)\\]$");
   std::string text;

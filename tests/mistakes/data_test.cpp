@@ -1,4 +1,4 @@
-// Mistakes in arrays, data, files, exports and threads, and what users are told (mistakes.h).
+// Mistakes in arrays, data, files, exports and threads, and what users are told.
 #include <caravan/data/csv.h>
 #include <caravan/data/idx.h>
 #include <caravan/data/npy.h>
@@ -6,7 +6,7 @@
 
 #include <future>
 
-#include "mistakes.h"
+#include "mistakes/mistakes.h"
 #include "temporary_folder.h"
 
 namespace caravan {
