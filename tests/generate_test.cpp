@@ -20,7 +20,9 @@ nn::Gpt small_gpt() {
 // A Context that has the weights of a model.
 template <class Model>
 Context trained(const Model& model, std::string device = kHere.device) {
-  Context ctx({.seed = 5, .device = std::move(device), .threads = 1});
+  ContextOptions options = here(5);
+  options.device = std::move(device), options.threads = 1;
+  Context ctx(options);
   ctx.compile(observe(model(tensor(Array({.batch = {1, 4}}, std::vector<int32_t>{1, 2, 3, 4})), nn::Phase())));
   return ctx;
 }

@@ -26,11 +26,7 @@
 
 namespace caravan {
 
-inline ContextOptions page_context() {
-  ContextOptions out = here(1);
-  out.compiler_flags = {"-O0"};  // what -O3 makes of it is cpu_test's
-  return out;
-}
+inline ContextOptions page_context() { return here(1); }
 
 template <class Function>
 std::string refusal(const Function& f) {
