@@ -5,6 +5,7 @@
 
 #include "apps/cache_text.h"
 #include "apps/commands.h"
+#include "apps/figures.h"
 
 namespace caravan::app {
 
@@ -12,7 +13,6 @@ using backend::KernelCache;
 
 namespace {
 
-std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", double(bytes) / 1e6); }
 std::string kernels(int64_t count) { return count == 1 ? "1 kernel" : fmt::format("{} kernels", count); }
 
 }  // namespace

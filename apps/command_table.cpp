@@ -16,7 +16,7 @@ namespace caravan::app {
 namespace {
 
 constexpr const char* kSeedDoc = "Another number gives other random data and other first weights [1]";
-constexpr const char *kFiles = "Files", *kCompiler = "The compiler";
+constexpr const char *kFiles = "Files", *kCompilerOptions = "The compiler";
 
 // An empty name is most likely a variable that is not set.
 const CLI::Validator kNotEmpty([](std::string& text) { return text.empty() ? "it is empty" : std::string(); }, "");
@@ -122,15 +122,15 @@ void add_stage_options(CLI::App& command, Parsed& parsed, std::vector<std::strin
                                  "Leave out a pass (may be repeated): " + listed(plan::pass_names()))
                      ->type_name("NAME")
                      ->allow_extra_args(false)
-                     ->group(kCompiler)] = plan::pass_names();
+                     ->group(kCompilerOptions)] = plan::pass_names();
   command.add_option("--dump", dump, "Folder for a file of every stage, from the graph to C")
       ->check(kNotEmpty)
       ->type_name("DIR")
-      ->group(kCompiler);
+      ->group(kCompilerOptions);
   command.add_option("--trace", trace, "File for constraints, passes, kernels and values, as JSON")
       ->check(kNotEmpty)
       ->type_name("FILE")
-      ->group(kCompiler);
+      ->group(kCompilerOptions);
 }
 
 void add_batch(CLI::App& command, Wishes& wishes) {  // of a recipe that is not known yet
@@ -268,9 +268,9 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   command
       .add_flag("--check-numbers", o.check_numbers,
                 "Stop at the first NaN or infinity and name the operation that made it (slow)")
-      ->group(kCompiler);
+      ->group(kCompilerOptions);
   command.add_flag("--debug-kernels", o.debug_kernels, "Compile with debug information and say where the C is")
-      ->group(kCompiler);
+      ->group(kCompilerOptions);
   add_stage_options(command, parsed, o.passes_off, o.dump, o.trace);
   command.callback([&] {
     o.recipe = row.name;

@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "apps/fetch.h"
+#include "apps/figures.h"
 #include "apps/interruption.h"
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
@@ -29,8 +30,6 @@ int64_t bytes_of(const data::Dataset& set, const std::string& folder) {
   for (const data::DatasetFile& file : set.files) out += int64_t(fs::file_size(*data::find_file(folder, file.name)));
   return out;
 }
-
-std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", double(bytes) / 1e6); }
 
 // What is wrong with the files of a folder: "has no names.txt"; empty where they are exactly the data set's.
 std::string problem_of(const data::Dataset& set, const std::string& folder) {

@@ -38,6 +38,7 @@ std::string duration(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
+std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", double(bytes) / 1e6); }
 std::string counted(int64_t count, const std::string& one, const std::string& many) {
   return fmt::format("{} {}", plot::grouped(count), count == 1 ? one : many);
 }

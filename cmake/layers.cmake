@@ -33,8 +33,9 @@ function(caravan_own_target target)
   target_compile_options(${target} PRIVATE ${CARAVAN_WARNINGS} $<$<CONFIG:Release>:${level}>)
 endfunction()
 
-# caravan_test_target(TARGET): those of programs that only tests run. Optimising them takes longer than they run.
-function(caravan_test_target target)
+# caravan_unoptimised_target(TARGET): those of the command and of tests. Where they are not released, optimising them takes longer than
+# they run.
+function(caravan_unoptimised_target target)
   caravan_own_target(${target})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
 endfunction()
@@ -54,7 +55,7 @@ function(caravan_layer)
     # Headers that only our sources include, so users of the package need no JSON library.
     target_link_libraries(${target} PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
     caravan_own_target(${target} ${layer})
-    caravan_precompile(${target} caravan_headers)
+    caravan_unite(${target})
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)

@@ -3,7 +3,7 @@
 option(CARAVAN_WERROR "Treat warnings in Caravan as errors" OFF)
 set(CARAVAN_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 option(CARAVAN_COVERAGE "Count which lines run (gcov)" OFF)
-option(CARAVAN_QUICK_BUILD "Spend memory to build in less time: precompiled headers, fewer collections by GCC, gold" OFF)
+option(CARAVAN_QUICK_BUILD "Spend memory to build in less time: several sources a unit, precompiled headers, fewer collections by GCC, gold" OFF)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kEmbedding = 16;
 constexpr double kReconstructionWeight = 100;  // of the mean square error of a pixel; the head's loss has weight 1
 
-struct Network {
+struct Autoencoder {
   nn::Mlp encoder{"encoder", {.widths = {64, 32, kEmbedding}, .activation = nn::Tanh()}};
   nn::Mlp decoder{"decoder", {.widths = {32, 64, 784}, .activation = nn::Tanh()}};
   nn::Linear head{"head", {.output = {10}}};
@@ -51,7 +51,7 @@ std::vector<int64_t> surest(const Predictions& p) {
 }
 
 // g((1 - a) f(x) + a f(y)) for a = 0, 0.1, .., 1: one row for each pair.
-plot::Sheet interpolation(const Network& network, Context& ctx, const Predictions& p) {
+plot::Sheet interpolation(const Autoencoder& network, Context& ctx, const Predictions& p) {
   constexpr int kStages = 11;
   constexpr std::pair<size_t, size_t> kPairs[] = {{3, 8}, {1, 7}, {4, 9}, {0, 6}, {5, 3}, {7, 2}};
   const std::vector<int64_t> example = surest(p);
@@ -75,7 +75,7 @@ plot::Sheet interpolation(const Network& network, Context& ctx, const Prediction
   return out;
 }
 
-plot::Sheet reconstructions(const Network& network, Context& ctx, const Array& images) {
+plot::Sheet reconstructions(const Autoencoder& network, Context& ctx, const Array& images) {
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < std::min<int64_t>(12, images.shape().batch[0].size); ++i) rows.push_back(i);
   Tensor x = pixels(tensor(images.take(rows)));
@@ -87,7 +87,7 @@ plot::Sheet reconstructions(const Network& network, Context& ctx, const Array& i
 }
 
 // Embeddings drawn between those of test images, as if each coordinate were normal.
-plot::Sheet imagined(const Network& network, Context& ctx, const Array& images, uint64_t seed) {
+plot::Sheet imagined(const Autoencoder& network, Context& ctx, const Array& images, uint64_t seed) {
   constexpr int64_t kCount = 60;
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < std::min<int64_t>(500, images.shape().batch[0].size); ++i) rows.push_back(i);
@@ -113,7 +113,7 @@ Recipe mnist_autoencoder_recipe(const Request& request) {
   const auto [digits, schedule, batch, step, x, labels] =
       digit_batches(request, find_recipe("mnist-autoencoder").defaults);
 
-  const Network network;
+  const Autoencoder network;
   Tensor z = network.embed(x);
   Tensor reconstruction = nn::mse(network.decode(z), x).named("reconstruction");
   Tensor loss = (kReconstructionWeight * reconstruction + nn::cross_entropy(network.head(z), labels)).named("loss");
@@ -142,7 +142,7 @@ Recipe mnist_autoencoder_recipe(const Request& request) {
 }
 
 std::vector<Part> mnist_autoencoder_parts(const Request&) {
-  const Network network;
+  const Autoencoder network;
   return {
       {"classifier", parse_shape(kDigitShape),
        [=](const Tensor& x) {

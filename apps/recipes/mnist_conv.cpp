@@ -6,7 +6,7 @@ namespace caravan::app {
 
 namespace {
 
-struct Network {
+struct DigitsConv {
   nn::Conv2d conv1{"conv1", {.channels = 32}}, conv2{"conv2", {.channels = 64}};
   nn::MaxPool2d pool;
   nn::Linear dense1{"dense1", {.output = {128}}}, dense2{"dense2", {.output = {10}}};
@@ -24,7 +24,7 @@ struct Network {
 Recipe mnist_conv_recipe(const Request& request) {
   const auto [digits, schedule, batch, step, x, labels] = digit_batches(request, find_recipe("mnist-conv").defaults);
 
-  const Network network;
+  const DigitsConv network;
   Tensor loss = nn::cross_entropy(network(x), labels).named("loss");
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
@@ -36,7 +36,7 @@ Recipe mnist_conv_recipe(const Request& request) {
 
 std::vector<Part> mnist_conv_parts(const Request&) {
   return {{"classifier", parse_shape(kDigitShape),
-           [network = Network()](const Tensor& x) { return with_probabilities(network.layers(x)); }, true}};
+           [network = DigitsConv()](const Tensor& x) { return with_probabilities(network.layers(x)); }, true}};
 }
 
 }  // namespace caravan::app

@@ -14,9 +14,9 @@ constexpr double kPaperRate = 1e-4;
 // A batch of one is the paper's network; more is a wider one, which needs them.
 bool one_at_a_time(const Wishes& wishes) { return wishes.batch.value_or(1) == 1; }
 
-struct Network {
+struct DigitsMlp {
   nn::Mlp mlp;
-  explicit Network(const Wishes& wishes)
+  explicit DigitsMlp(const Wishes& wishes)
       : mlp("mlp", one_at_a_time(wishes) ? nn::MlpOptions{.widths = {100, 100, 100, 10}, .activation = nn::Tanh()}
                                          : nn::MlpOptions{.widths = {512, 512, 10}, .activation = nn::Relu()}) {}
   Tensor operator()(const Tensor& x) const { return mlp(flattened(x)); }
@@ -45,7 +45,7 @@ Recipe mnist_mlp_recipe(const Request& request) {
   if (paper) check_paper(request.wishes);
   const auto [digits, schedule, batch, step, x, labels] = digit_batches(request, defaults(request.wishes), !paper);
 
-  const Network network(request.wishes);
+  const DigitsMlp network(request.wishes);
   Tensor loss = nn::cross_entropy(network(x), labels).named("loss");
   Tensor lr = paper ? step * 0 + tunable(schedule.lr, "lr") : linear_decay(step, double(schedule.steps), schedule.lr);
 
@@ -58,7 +58,7 @@ Recipe mnist_mlp_recipe(const Request& request) {
 
 std::vector<Part> mnist_mlp_parts(const Request& request) {
   return {{"classifier", parse_shape(kDigitShape),
-           [network = Network(request.wishes)](const Tensor& x) {
+           [network = DigitsMlp(request.wishes)](const Tensor& x) {
              return with_probabilities(layers_of(network.mlp, flattened(x)));
            },
            true}};

@@ -13,7 +13,7 @@ namespace caravan::app {
 
 namespace {
 
-struct Network {
+struct MoonsMlp {
   Tensor w1 = param("w1"), b1 = param("b1", {.output = {16}, .init = zeros()});
   Tensor w2 = param("w2"), b2 = param("b2", {.output = {16}, .init = zeros()});
   Tensor w3 = param("w3", {.output = {1}});  // a part alone, without labels, must know it too
@@ -24,13 +24,14 @@ struct Network {
   Tensor operator()(const Tensor& x) const { return layers(x).back().value; }
 };
 
-plot::Scatter boundary(Context look, const Network& network, const data::LabelledPoints& moons, int columns, int rows) {
+plot::Scatter boundary(Context look, const MoonsMlp& network, const data::LabelledPoints& moons, int columns,
+                       int rows) {
   const plot::Frame frame{-1.3, 2.3, -0.75, 1.25, columns, rows};
   return {"Decision boundary between the two moons", frame, moons.points, moons.labels,
           look.eval(network(tensor(frame.centres(), "grid")))};
 }
 
-Findings findings(Context look, const Network& network, const data::LabelledPoints& moons) {
+Findings findings(Context look, const MoonsMlp& network, const data::LabelledPoints& moons) {
   const Array scores = look.eval(network(tensor(moons.points, "points")));
   int64_t right = 0;
   for (int64_t i = 0; i < scores.size(); ++i) right += scores.at(i) * moons.labels.at(i) > 0;
@@ -58,7 +59,7 @@ Recipe moons_recipe(const Request& request) {
   Tensor x = moons.points.batches(schedule.batch)[batch].named("x"),
          y = moons.labels.batches(schedule.batch)[batch].named("y");
 
-  const Network network;
+  const MoonsMlp network;
   Tensor loss = (sum(relu(1 - y * network(x))) / schedule.batch).named("loss");
   Tensor lr = tunable(schedule.lr, "lr") * (2 - step / tunable(double(schedule.steps), "steps"));
 
@@ -71,7 +72,7 @@ Recipe moons_recipe(const Request& request) {
 }
 
 std::vector<Part> moons_parts(const Request&) {
-  return {{"score", parse_shape("2"), [network = Network()](const Tensor& x) { return network.layers(x); }}};
+  return {{"score", parse_shape("2"), [network = MoonsMlp()](const Tensor& x) { return network.layers(x); }}};
 }
 
 }  // namespace caravan::app

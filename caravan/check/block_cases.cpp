@@ -10,8 +10,6 @@ namespace {
 
 using namespace nn;
 
-Tensor leaf(const std::string& name, const std::string& shape) { return param(name, drawn(name, shape)); }
-Tensor leaf_without_ties(const std::string& name, const std::string& shape) { return param(name, spaced(name, shape)); }
 Tensor ids(const std::string& shape, const std::vector<double>& values) {
   return tensor(Array(parse_shape(shape), values, DType::i32), "ids");
 }

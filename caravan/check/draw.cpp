@@ -38,4 +38,7 @@ Array spaced(const std::string& name, const std::string& shape) {
   return out;
 }
 
+Tensor leaf(const std::string& name, const std::string& shape) { return param(name, drawn(name, shape)); }
+Tensor leaf_without_ties(const std::string& name, const std::string& shape) { return param(name, spaced(name, shape)); }
+
 }  // namespace caravan

@@ -9,8 +9,6 @@ namespace {
 
 using Built = GradientCase::Built;
 
-Tensor leaf(const std::string& name, const std::string& shape) { return param(name, drawn(name, shape)); }
-Tensor leaf_without_ties(const std::string& name, const std::string& shape) { return param(name, spaced(name, shape)); }
 Tensor ids(const std::vector<double>& values) { return tensor(Array::vector(values, DType::i32), "ids"); }
 
 Tensor kept_mean(const Tensor& x) {

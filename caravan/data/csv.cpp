@@ -52,9 +52,9 @@ bool holds_exactly(DType dtype, int64_t value) {
   return std::fabs(nearest) < 0x1p63 && int64_t(nearest) == value;
 }
 
-class Parser {
+class CsvParser {
  public:
-  Parser(std::string_view content, const std::string& file, const CsvOptions& options)
+  CsvParser(std::string_view content, const std::string& file, const CsvOptions& options)
       : rest_(content), file_(file), options_(options) {
     if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);  // a byte order mark, as spreadsheets write it
   }
@@ -121,7 +121,7 @@ class Parser {
 
   // How many values follow, as far as they can be told apart: where the text is wrong, reading it says so.
   int64_t count_values() const {
-    Parser ahead = *this;
+    CsvParser ahead = *this;
     int64_t out = 0;
     try {
       for (ahead.skip_blank_lines(); !ahead.rest_.empty(); ahead.skip_blank_lines()) do {
@@ -249,7 +249,7 @@ Array Table::columns(int64_t first, int64_t count, Source where) const {
 
 Table parse_csv(std::string_view content, const std::string& file, const CsvOptions& options, Source where) {
   const WrittenAt at(where);
-  return Parser(content, file, options).run();
+  return CsvParser(content, file, options).run();
 }
 
 Table read_csv(const std::string& path, const CsvOptions& options, Source where) {

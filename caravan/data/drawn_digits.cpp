@@ -19,7 +19,8 @@ namespace caravan::data {
 
 namespace {
 
-constexpr int kSide = 28, kBox = 20;  // MNIST: the ink fits a box of 20×20, its centre of mass is the image's centre
+constexpr int kDrawnSide = 28,
+              kBox = 20;  // MNIST: the ink fits a box of 20×20, its centre of mass is the image's centre
 
 struct Glyph {
   int digit;
@@ -196,23 +197,23 @@ void fit(std::vector<Polyline>& lines, double radius) {
       high = {std::max(high.x, p.x), std::max(high.y, p.y)};
     }
   const double scale = (kBox - 2 * radius) / std::max(high.x - low.x, high.y - low.y);
-  const Point middle = 0.5 * (low + high), centre{kSide / 2.0, kSide / 2.0};
+  const Point middle = 0.5 * (low + high), centre{kDrawnSide / 2.0, kDrawnSide / 2.0};
   for (Polyline& line : lines)
     for (Point& p : line) p = centre + scale * (p - middle);
 }
 
-using Image = std::array<uint8_t, kSide * kSide>;
+using Image = std::array<uint8_t, kDrawnSide * kDrawnSide>;
 
 // A pixel is black within the radius of a line, and pales over the width of a pixel at its border.
 Image inked(const std::vector<Polyline>& lines, double radius, double darkness) {
-  std::array<double, kSide * kSide> ink{};
+  std::array<double, kDrawnSide * kDrawnSide> ink{};
   const double reach = radius + 0.6;
   for (const Polyline& line : lines)
     for (size_t i = 0; i + 1 < line.size(); ++i) {
       const Point p = line[i], d = line[i + 1] - p;
       const double length2 = d.x * d.x + d.y * d.y;
       auto first = [&](double a, double b) { return std::max(0, int(std::min(a, b) - reach)); };
-      auto last = [&](double a, double b) { return std::min(kSide - 1, int(std::max(a, b) + reach)); };
+      auto last = [&](double a, double b) { return std::min(kDrawnSide - 1, int(std::max(a, b) + reach)); };
       const int left = first(p.x, p.x + d.x), right = last(p.x, p.x + d.x);
       for (int row = first(p.y, p.y + d.y); row <= last(p.y, p.y + d.y); ++row)
         for (int column = left; column <= right; ++column) {
@@ -220,7 +221,7 @@ Image inked(const std::vector<Polyline>& lines, double radius, double darkness) 
           const double along = length2 > 0 ? std::clamp((c.x * d.x + c.y * d.y) / length2, 0.0, 1.0) : 0;
           const Point off = c - along * d;
           const double depth = reach - std::sqrt(off.x * off.x + off.y * off.y);
-          double& pixel = ink[size_t(row * kSide + column)];
+          double& pixel = ink[size_t(row * kDrawnSide + column)];
           pixel = std::max(pixel, std::min(1.0, depth / 1.2));
         }
     }
@@ -232,23 +233,23 @@ Image inked(const std::vector<Polyline>& lines, double radius, double darkness) 
 // Moves the image by whole pixels so that its centre of mass is in the middle; the ink never leaves it.
 Image centred(const Image& image) {
   int64_t mass = 0, x = 0, y = 0;
-  int left = kSide, right = -1, top = kSide, bottom = -1;
-  for (int row = 0; row < kSide; ++row)
-    for (int column = 0; column < kSide; ++column) {
-      const int ink = image[size_t(row * kSide + column)];
+  int left = kDrawnSide, right = -1, top = kDrawnSide, bottom = -1;
+  for (int row = 0; row < kDrawnSide; ++row)
+    for (int column = 0; column < kDrawnSide; ++column) {
+      const int ink = image[size_t(row * kDrawnSide + column)];
       if (ink == 0) continue;
       mass += ink, x += ink * column, y += ink * row;
       left = std::min(left, column), right = std::max(right, column);
       top = std::min(top, row), bottom = std::max(bottom, row);
     }
   auto shift = [&](int64_t moment, int low, int high) {
-    const double off = (kSide - 1) / 2.0 - double(moment) / double(mass);
-    return std::clamp(int(std::floor(off + 0.5)), -low, kSide - 1 - high);
+    const double off = (kDrawnSide - 1) / 2.0 - double(moment) / double(mass);
+    return std::clamp(int(std::floor(off + 0.5)), -low, kDrawnSide - 1 - high);
   };
   const int dx = shift(x, left, right), dy = shift(y, top, bottom);
   Image out{};
   for (int row = top; row <= bottom; ++row)
-    std::memcpy(&out[size_t((row + dy) * kSide + left + dx)], &image[size_t(row * kSide + left)],
+    std::memcpy(&out[size_t((row + dy) * kDrawnSide + left + dx)], &image[size_t(row * kDrawnSide + left)],
                 size_t(right - left + 1));
   return out;
 }
@@ -274,7 +275,7 @@ LabelledImages drawn(int64_t n, uint64_t seed, const char* stream) {
   static const std::vector<std::vector<Shapes>> kShapes = parse_all();
   Shape images, labels;
   images.batch = labels.batch = {{n}};
-  images.output = {{kSide}, {kSide}, {1}};
+  images.output = {{kDrawnSide}, {kDrawnSide}, {1}};
   LabelledImages out{Array(images, DType::u8), Array(labels, DType::u8)};
   auto* pixels = static_cast<uint8_t*>(out.images.mutable_data());
   auto* classes = static_cast<uint8_t*>(out.labels.mutable_data());
@@ -283,7 +284,7 @@ LabelledImages drawn(int64_t n, uint64_t seed, const char* stream) {
     Draws draws(seed, key, uint64_t(i));
     classes[i] = uint8_t(draws.word() % 10);
     const Image image = draw(kShapes[classes[i]], draws);
-    std::memcpy(pixels + i * kSide * kSide, image.data(), image.size());
+    std::memcpy(pixels + i * kDrawnSide * kDrawnSide, image.data(), image.size());
   }
   return out;
 }

@@ -22,33 +22,33 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-struct TypeRow {
+struct NpyType {
   std::string_view code;  // without its endianness
   int64_t bytes;
   DType dtype;  // as an array
 };
-constexpr TypeRow kTypes[] = {
+constexpr NpyType kNpyTypes[] = {
     {"b1", 1, DType::boolean}, {"u1", 1, DType::u8},  {"i1", 1, DType::i32}, {"i2", 2, DType::i32},
     {"u2", 2, DType::i32},     {"i4", 4, DType::i32}, {"u4", 4, DType::i64}, {"i8", 8, DType::i64},
     {"u8", 8, DType::i64},     {"f2", 2, DType::f16}, {"f4", 4, DType::f32}, {"f8", 8, DType::f64},
 };
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMostAxes = 64;  // NumPy's own limit
-constexpr size_t kAlignment = 64;
-constexpr size_t kLongestHeader = 1 << 20;  // 64 axes take a thousandth of it
+constexpr size_t kMostNpyAxes = 64;  // NumPy's own limit
+constexpr size_t kNpyAlignment = 64;
+constexpr size_t kLongestNpyHeader = 1 << 20;  // 64 axes take a thousandth of it
 
 struct Header {
-  const TypeRow* type = nullptr;
+  const NpyType* type = nullptr;
   bool big_endian = false, fortran_order = false;
   std::vector<int64_t> sizes;
 };
 
 // The header is one dictionary of Python: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
-class Parser {
+class NpyParser {
  public:
   // `most`: bytes of elements that are read.
-  Parser(ByteSource& source, const std::string& file, uint64_t most) : source_(source), file_(file), most_(most) {}
+  NpyParser(ByteSource& source, const std::string& file, uint64_t most) : source_(source), file_(file), most_(most) {}
 
   Array run() {
     const std::string text = header_text();
@@ -83,8 +83,8 @@ class Parser {
     if (length > source_.most())
       refuse(
           fmt::format("its header would have {} bytes, but only {} follow; it is truncated", length, source_.most()));
-    if (length > kLongestHeader)
-      refuse(fmt::format("its header would have {} bytes, and {} is the most there may be", length, kLongestHeader));
+    if (length > kLongestNpyHeader)
+      refuse(fmt::format("its header would have {} bytes, and {} is the most there may be", length, kLongestNpyHeader));
     std::string out = bytes(length);
     if (out.size() < length)
       refuse(fmt::format("its header would have {} bytes, but only {} follow; it is truncated", length, out.size()));
@@ -162,7 +162,7 @@ class Parser {
         refuse(fmt::format("`shape` must have whole numbers, not {}", shown(rest_.substr(0, 20))));
       rest_.remove_prefix(size_t(stop - rest_.data()));
       out.push_back(size);
-      if (out.size() > kMostAxes) refuse(fmt::format("it has more than {} axes", kMostAxes));
+      if (out.size() > kMostNpyAxes) refuse(fmt::format("it has more than {} axes", kMostNpyAxes));
       if (!take(',')) {
         expect(')');
         break;
@@ -175,7 +175,7 @@ class Parser {
     if (rest_.starts_with('[')) refuse("its elements are records; save one field of them as an array of its own");
     const std::string code = text();
     if (code.size() == 3 && std::string_view("<>|=").find(code[0]) != std::string_view::npos)
-      for (const TypeRow& row : kTypes)
+      for (const NpyType& row : kNpyTypes)
         if (code.substr(1) == row.code) out.type = &row;
     if (!out.type || (code[0] == '|' && out.type->bytes > 1))
       refuse(
@@ -277,7 +277,7 @@ class Parser {
 Array parse_npy(std::string_view content, const std::string& file, Source where) {
   const WrittenAt at(where);
   TextSource source(content);
-  return Parser(source, file, UINT64_MAX).run();
+  return NpyParser(source, file, UINT64_MAX).run();
 }
 
 Array read_npy(const std::string& path, const ReadLimits& limits, Source where) {
@@ -286,14 +286,14 @@ Array read_npy(const std::string& path, const ReadLimits& limits, Source where) 
     const std::string content = read_file(path);
     if (!is_gzip(content)) return parse_npy(content, path);
     const std::unique_ptr<ByteSource> source = gunzipping(content, path);
-    return Parser(*source, path, limits.unpacked).run();
+    return NpyParser(*source, path, limits.unpacked).run();
   });
 }
 
 std::string npy_content(const Array& array, Source where) {
   const WrittenAt at(where);
-  const TypeRow* type = nullptr;
-  for (const TypeRow& row : kTypes)
+  const NpyType* type = nullptr;
+  for (const NpyType& row : kNpyTypes)
     if (row.dtype == array.dtype() && row.bytes == bytes(array.dtype()) && row.code != "u8") type = &row;
   if (!type) throw ConfigError(fmt::format("NumPy has no {}; `cast` the array to f32 first.", name(array.dtype())));
   const std::vector<int64_t> sizes = array.shape().sizes();
@@ -301,7 +301,7 @@ std::string npy_content(const Array& array, Source where) {
       fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}", type->bytes == 1 ? '|' : '<',
                   type->code, fmt::join(sizes, ", "), sizes.size() == 1 ? "," : "");
   const size_t before = kMagic.size() + 2 + 2;  // magic, version 1.0, length
-  header.resize((before + header.size() + 1 + kAlignment - 1) / kAlignment * kAlignment - before, ' ');
+  header.resize((before + header.size() + 1 + kNpyAlignment - 1) / kNpyAlignment * kNpyAlignment - before, ' ');
   header.back() = '\n';
   CARAVAN_CHECK(header.size() <= UINT16_MAX, "64 axes of 19 digits fit");
   std::string out(kMagic);
@@ -325,7 +325,7 @@ NamedArrays parse_npz(std::string_view content, const std::string& file, const R
       throw ConfigError(fmt::format("`{}` is not a usable .npz file: {} is not a .npy file.", file, shown(item.name)));
     const std::string name = item.name.substr(0, item.name.size() - kSuffix.size());
     const std::string within = fmt::format("{}: {}", file, item.name);
-    out.emplace(name, Parser(*open(item), within, UINT64_MAX).run());
+    out.emplace(name, NpyParser(*open(item), within, UINT64_MAX).run());
   }
   return out;
 }

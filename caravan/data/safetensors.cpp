@@ -19,17 +19,17 @@ using Json = nlohmann::json;
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLargestHeader = 100'000'000;  // the format's own limit
 constexpr size_t kDeepestHeader = 3;              // {tensor: {shape: [size]}}
-constexpr size_t kMostAxes = 64;                  // of a tensor, as in NumPy; no other list of a header is longer
-constexpr size_t kAlignment = 8;
+constexpr size_t kMostSafetensorsAxes = 64;       // of a tensor, as in NumPy; no other list of a header is longer
+constexpr size_t kSafetensorsAlignment = 8;
 constexpr const char* kMetadata = "__metadata__";
 
-struct TypeRow {
+struct SafetensorsType {
   StoredType type;
   const char* name;
   int64_t bytes;
   std::optional<DType> dtype;
 };
-constexpr TypeRow kTypes[] = {
+constexpr SafetensorsType kSafetensorsTypes[] = {
     {StoredType::boolean, "BOOL", 1, DType::boolean},
     {StoredType::u8, "U8", 1, DType::u8},
     {StoredType::i8, "I8", 1, {}},
@@ -46,14 +46,14 @@ constexpr TypeRow kTypes[] = {
     {StoredType::i64, "I64", 8, DType::i64},
     {StoredType::u64, "U64", 8, {}},
 };
-static_assert(std::size(kTypes) == kStoredTypeCount);
+static_assert(std::size(kSafetensorsTypes) == kStoredTypeCount);
 static_assert([] {
   for (int i = 0; i < kStoredTypeCount; ++i)
-    if (int(kTypes[i].type) != i) return false;
+    if (int(kSafetensorsTypes[i].type) != i) return false;
   return true;
 }());
 
-const TypeRow& row(StoredType type) { return kTypes[size_t(type)]; }
+const SafetensorsType& row(StoredType type) { return kSafetensorsTypes[size_t(type)]; }
 
 // Elements times width, or nothing where that overflows.
 std::optional<uint64_t> bytes_of(StoredType type, const std::vector<int64_t>& sizes) {
@@ -66,9 +66,9 @@ std::optional<uint64_t> bytes_of(StoredType type, const std::vector<int64_t>& si
 std::string text_of(const std::vector<int64_t>& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
 
 // Reads one file. Nothing of it is trusted.
-class Parser {
+class SafetensorsParser {
  public:
-  Parser(std::string_view content, const std::string& file) : content_(content), file_(file) {}
+  SafetensorsParser(std::string_view content, const std::string& file) : content_(content), file_(file) {}
 
   Tensors run() {
     const std::string_view header = header_text();
@@ -111,7 +111,8 @@ class Parser {
 
   Json parse(std::string_view header) const {
     if (!header.starts_with('{')) refuse("its header does not begin with `{`");
-    if (const auto problem = json_problem(header, kDeepestHeader, kMostAxes)) refuse("its header " + *problem);
+    if (const auto problem = json_problem(header, kDeepestHeader, kMostSafetensorsAxes))
+      refuse("its header " + *problem);
     return Json::parse(header);
   }
 
@@ -145,9 +146,9 @@ class Parser {
 
     StoredTensor out;
     const Json& type = field(name, value, "dtype");
-    const auto known =
-        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return type == r.name; });
-    if (known == std::end(kTypes))
+    const auto known = std::find_if(std::begin(kSafetensorsTypes), std::end(kSafetensorsTypes),
+                                    [&](const SafetensorsType& r) { return type == r.name; });
+    if (known == std::end(kSafetensorsTypes))
       refuse(fmt::format("tensor {} has the unknown dtype {}", shown(name),
                          shown(type.is_string() ? type.get<std::string>() : type.dump())));
     out.type = known->type;
@@ -205,7 +206,7 @@ std::optional<DType> dtype(StoredType type) { return row(type).dtype; }
 
 StoredTensor stored(const Array& array) {
   StoredTensor out;
-  for (const TypeRow& r : kTypes)
+  for (const SafetensorsType& r : kSafetensorsTypes)
     if (r.dtype == array.dtype()) out.type = r.type;
   out.sizes = array.shape().sizes();
   out.elements.resize(size_t(array.size() * bytes(out.type)));
@@ -235,7 +236,7 @@ Array Tensors::array(std::string_view name, Source where) const {
 
 Tensors parse_safetensors(std::string_view content, const std::string& file, Source where) {
   const WrittenAt at(where);
-  return Parser(content, file).run();
+  return SafetensorsParser(content, file).run();
 }
 
 Tensors read_safetensors(const std::string& path, Source where) {
@@ -256,9 +257,9 @@ std::string safetensors_content(const Tensors& tensors, Source where) {
   for (const auto* entry : order) {
     const auto& [name, tensor] = *entry;
     if (name == kMetadata) throw ConfigError(fmt::format("a tensor cannot be called {}.", shown(name)));
-    if (tensor.sizes.size() > kMostAxes)
+    if (tensor.sizes.size() > kMostSafetensorsAxes)
       throw ConfigError(fmt::format("tensor {} has {} axes, and a safetensors file of Caravan has at most {}.",
-                                    shown(name), tensor.sizes.size(), kMostAxes));
+                                    shown(name), tensor.sizes.size(), kMostSafetensorsAxes));
     if (bytes_of(tensor.type, tensor.sizes) != tensor.elements.size())
       throw ConfigError(fmt::format("tensor {}, {} of shape {}, cannot have {} bytes.", shown(name),
                                     data::name(tensor.type), text_of(tensor.sizes), tensor.elements.size()));
@@ -273,7 +274,7 @@ std::string safetensors_content(const Tensors& tensors, Source where) {
   } catch (const nlohmann::ordered_json::exception&) {
     throw ConfigError("a name or text is not UTF-8, so it cannot be written to a safetensors file.");
   }
-  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  text.resize((text.size() + kSafetensorsAlignment - 1) / kSafetensorsAlignment * kSafetensorsAlignment, ' ');
   if (text.size() > kLargestHeader)
     throw ConfigError(fmt::format("the names and shapes take {} bytes; a safetensors file has room for {}.",
                                   text.size(), kLargestHeader));

@@ -20,7 +20,7 @@ constexpr uint32_t kRound[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
-constexpr size_t kBlock = 64;
+constexpr size_t kHashBlock = 64;
 
 using State = std::array<uint32_t, 8>;
 
@@ -51,14 +51,14 @@ void take_block(State& state, const char* block) {
 std::string sha256(std::string_view content) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   size_t at = 0;
-  for (; at + kBlock <= content.size(); at += kBlock) take_block(state, content.data() + at);
+  for (; at + kHashBlock <= content.size(); at += kHashBlock) take_block(state, content.data() + at);
 
   // The rest, a one bit, zeros, and the length in bits as 8 bytes: one block or two.
   std::string last(content.substr(at));
   last += '\x80';
-  last.resize((last.size() + 8 + kBlock - 1) / kBlock * kBlock - 8);
+  last.resize((last.size() + 8 + kHashBlock - 1) / kHashBlock * kHashBlock - 8);
   for (int shift = 56; shift >= 0; shift -= 8) last += char(uint8_t(uint64_t(content.size()) * 8 >> shift));
-  for (size_t i = 0; i < last.size(); i += kBlock) take_block(state, last.data() + i);
+  for (size_t i = 0; i < last.size(); i += kHashBlock) take_block(state, last.data() + i);
 
   std::string out;
   for (const uint32_t word : state)

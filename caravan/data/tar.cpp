@@ -15,11 +15,11 @@ namespace caravan::data {
 
 namespace {
 
-constexpr size_t kBlock = 512;
+constexpr size_t kTarBlock = 512;
 constexpr uint64_t kMostEntries = 100'000;
 constexpr uint64_t kLongestName = 64 * 1024;  // a header of pax or GNU
 
-using Block = std::array<char, kBlock>;
+using Block = std::array<char, kTarBlock>;
 
 // A field of a header: its text ends at a zero byte.
 std::string_view field(const Block& block, size_t at, size_t width) {
@@ -48,7 +48,7 @@ std::optional<uint64_t> number(const Block& block, size_t at, size_t width) {
 bool has_its_checksum(const Block& block) {
   constexpr size_t kAt = 148, kWidth = 8;
   uint64_t sum = 0;
-  for (size_t i = 0; i < kBlock; ++i) sum += i >= kAt && i < kAt + kWidth ? uint8_t(' ') : uint8_t(block[i]);
+  for (size_t i = 0; i < kTarBlock; ++i) sum += i >= kAt && i < kAt + kWidth ? uint8_t(' ') : uint8_t(block[i]);
   return number(block, kAt, kWidth) == sum;
 }
 
@@ -104,7 +104,7 @@ std::optional<TarEntry> TarReader::next() {
     skip(std::exchange(left_, 0));
     skip(std::exchange(padding_, 0));
     Block block;
-    take(block.data(), kBlock);
+    take(block.data(), kTarBlock);
     if (std::all_of(block.begin(), block.end(), [](char c) { return c == 0; })) return std::nullopt;  // the end
     if (++entries_ > kMostEntries) refuse(fmt::format("it has more than {} entries", kMostEntries));
     if (!has_its_checksum(block)) refuse(fmt::format("entry {} is damaged", entries_));
@@ -113,7 +113,7 @@ std::optional<TarEntry> TarReader::next() {
     const uint64_t size = long_size.value_or(written.value_or(UINT64_MAX));
     if (size > most_) refuse(fmt::format("entry {} has more than {} bytes", entries_, most_));
     left_ = size;
-    padding_ = (kBlock - size % kBlock) % kBlock;
+    padding_ = (kTarBlock - size % kTarBlock) % kTarBlock;
     if (type == 'x' || type == 'L') {
       if (size > kLongestName) refuse(fmt::format("entry {} has a name of {} bytes", entries_, size));
       const std::string said = content();

@@ -20,9 +20,9 @@ constexpr uint32_t kStored = 0, kDeflated = 8;
 constexpr uint32_t kEncrypted = 1, kUtf8 = 1 << 11;
 constexpr size_t kLargest = UINT32_MAX - 1;  // UINT32_MAX stands for "see the 64-bit field"
 
-class Parser {
+class ZipParser {
  public:
-  Parser(std::string_view content, const std::string& file, const ReadLimits& limits)
+  ZipParser(std::string_view content, const std::string& file, const ReadLimits& limits)
       : content_(content), file_(file), limits_(limits) {}
 
   std::vector<ZipItem> run() {
@@ -130,7 +130,7 @@ void append(std::string& out, std::initializer_list<std::pair<size_t, int>> numb
 }  // namespace
 
 std::vector<ZipItem> zip_items(std::string_view content, const std::string& file, const ReadLimits& limits) {
-  return Parser(content, file, limits).run();
+  return ZipParser(content, file, limits).run();
 }
 
 std::unique_ptr<ByteSource> open(const ZipItem& item) {

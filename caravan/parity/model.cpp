@@ -245,12 +245,6 @@ void for_each_permuted(const Sizes& sizes, const std::vector<int>& order, const 
   }
 }
 
-Shape output_axes(const Sizes& sizes) {
-  Shape out;
-  for (const int64_t size : sizes) out.output.push_back({size});
-  return out;
-}
-
 Model sequential(const Sequential& description, const Sizes& example) {
   const auto* embedding = std::get_if<Embedding>(&description.layers[0]);
   Builder builder(example, embedding ? kIds : Form{});
@@ -291,6 +285,12 @@ Model gpt(const Gpt& g, const Sizes& example) {
 }
 
 }  // namespace
+
+Shape output_axes(const Sizes& sizes) {
+  Shape out;
+  for (const int64_t size : sizes) out.output.push_back({size});
+  return out;
+}
 
 Array Counterpart::to_ours(const Array& theirs, const Shape& shape) const {
   Array out(shape, theirs.dtype());

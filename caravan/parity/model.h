@@ -10,6 +10,8 @@
 
 namespace caravan::parity {
 
+Shape output_axes(const Sizes& sizes);
+
 // A parameter or buffer under PyTorch's name. Ours has PyTorch's elements with the axes in this order, in memory order;
 // how they are cut into rows and axes of ours makes no difference there.
 struct Counterpart {

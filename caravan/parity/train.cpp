@@ -12,12 +12,6 @@ namespace {
 
 std::string text_of(const Sizes& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
 
-Shape output_axes(const Sizes& sizes) {
-  Shape out;
-  for (const int64_t size : sizes) out.output.push_back({size});
-  return out;
-}
-
 // Every one that the model has, and no other, in PyTorch's shape.
 void check(const std::vector<Counterpart>& expected, const Arrays& given, const std::string& prefix) {
   for (const Counterpart& c : expected) {

@@ -21,7 +21,7 @@ void check(const Bars& bars) {
 
 double length(double value) { return value > 0 ? std::min(value, 1.0) : 0; }  // 0 for what is not a number
 
-std::string percent(double value) {
+std::string two_decimals(double value) {
   return std::isfinite(value) ? fmt::format("{:.2f}%", 100 * value) : "not a number";
 }
 
@@ -37,7 +37,7 @@ std::string text(const Bars& bars, int width) {
     out += padded(bars.names[i], 2 + first) + " ▕";
     for (long k = 0; k < eighths / 8; ++k) out += "█";
     out += kEighths[eighths % 8];
-    out += std::string(size_t(width - (eighths + 7) / 8 + 1), ' ') + padded(percent(bars.values[i]), 8) + '\n';
+    out += std::string(size_t(width - (eighths + 7) / 8 + 1), ' ') + padded(two_decimals(bars.values[i]), 8) + '\n';
   }
   return out;
 }
@@ -57,7 +57,7 @@ std::string svg(const Bars& bars) {
     const double part = length(bars.values[i]), top = page.top + kLine * double(i), base = top + kLine / 2 + 4;
     page.label(page.left - 8, base, "end", bars.names[i]);
     page.box(page.left, top + (kLine - kBar) / 2, part * page.width, kBar, part == largest ? kBlue : "#a9c3e0");
-    page.label(page.left + part * page.width + 6, base, "start", percent(bars.values[i]));
+    page.label(page.left + part * page.width + 6, base, "start", two_decimals(bars.values[i]));
   }
   page.line(page.left, page.top, page.left, page.top + page.height, kInk);
   return page.finish(bars.title);

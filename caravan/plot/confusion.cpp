@@ -23,7 +23,7 @@ void check(const Confusion& c) {
 }
 
 // "100.0%" is said of all alone.
-std::string percent(double part) {
+std::string one_decimal(double part) {
   return std::isnan(part) ? "-" : fmt::format("{:.1f}%", std::min(100 * part, part < 1 ? 99.9 : 100));
 }
 
@@ -150,10 +150,10 @@ std::string svg(const Confusion& confusion) {
   for (size_t c = 0; c < n; ++c) {
     page.label(page.left - 8, page.top + centre(c) + 4, "end", confusion.classes[c]);
     page.label(page.left + centre(c), heading, "middle", confusion.classes[c]);
-    page.label(right, page.top + centre(c) + 4, "middle", percent(confusion.recall(c)));
-    page.label(page.left + centre(c), below, "middle", percent(confusion.precision(c)));
+    page.label(right, page.top + centre(c) + 4, "middle", one_decimal(confusion.recall(c)));
+    page.label(page.left + centre(c), below, "middle", one_decimal(confusion.precision(c)));
   }
-  page.label(right, below, "middle", percent(confusion.accuracy()));
+  page.label(right, below, "middle", one_decimal(confusion.accuracy()));
   for (size_t truth = 0; truth < n; ++truth)
     for (size_t said = 0; said < n; ++said) {
       const int64_t count = confusion.count(truth, said);

@@ -10,11 +10,11 @@ namespace caravan::pretrained {
 
 namespace {
 
-constexpr int64_t kLargestSize = int64_t(1) << 30;
+constexpr int64_t kLargestGpt2Size = int64_t(1) << 30;
 
 int64_t size_of(const nlohmann::json& config, const char* name, const std::string& file) {
   const auto at = config.find(name);
-  if (at == config.end() || !at->is_number_integer() || at->get<int64_t>() < 1 || at->get<int64_t>() > kLargestSize)
+  if (at == config.end() || !at->is_number_integer() || at->get<int64_t>() < 1 || at->get<int64_t>() > kLargestGpt2Size)
     throw ConfigError(file + ": `" + name + "` should be a size, a whole number from 1 on.");
   return at->get<int64_t>();
 }

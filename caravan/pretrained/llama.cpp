@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x616b3432;  // of versions 1 and 2
 constexpr size_t kHeaderBytes = 256;     // of the same
-constexpr int64_t kLargestSize = 1 << 24;
+constexpr int64_t kLargestLlamaSize = 1 << 24;
 
 // Bytes of a file in order, which may end too soon.
 class Reader {
@@ -114,7 +114,7 @@ class Model {
                             "heads of keys", "ids of a vocabulary", "positions"};
     for (int k = 0; k < 7; ++k) {
       const int64_t size = k == 5 ? std::abs(int64_t(sizes[k])) : sizes[k];
-      if (size < 1 || size > kLargestSize)
+      if (size < 1 || size > kLargestLlamaSize)
         reader_.refuse("the number of its " + std::string(names[k]) + " would be " + std::to_string(sizes[k]) + ".");
     }
     options.dim = sizes[0], options.hidden = sizes[1], options.layers = sizes[2], options.heads = sizes[3];

@@ -8,7 +8,6 @@
 namespace caravan {
 
 using ir::Accumulation;
-using ir::Operand;
 using ir::Term;
 using Part = ir::Term::Part;
 
@@ -32,11 +31,11 @@ bool is_copy(const Accumulation& a) {
 }
 
 // Where a copy has what is read of it: the operand's map over the reader's iterators.
-Operand behind(const Accumulation& copy, const Operand& read) {
+ir::Operand behind(const Accumulation& copy, const ir::Operand& read) {
   std::vector<const Term*> value(copy.iterators.size());
   for (size_t axis = 0; axis < copy.write.size(); ++axis)
     value[size_t(copy.write[axis].parts[0].which)] = &read.map[axis];
-  Operand out{copy.operands[0].buffer, {}};
+  ir::Operand out{copy.operands[0].buffer, {}};
   for (const Term& term : copy.operands[0].map) {
     Term through = Term::number(term.constant);
     for (const Part& part : term.parts)
@@ -72,7 +71,7 @@ std::vector<IdUse> id_uses(const ir::Program& program) {
     const ir::Buffer& table = program.buffers[size_t(indexed)];
     for (size_t axis = 0; axis < map.size(); ++axis) {
       if (!is_plain_load(map[axis])) continue;
-      Operand ids = a.operands[size_t(map[axis].parts[0].which)];
+      ir::Operand ids = a.operands[size_t(map[axis].parts[0].which)];
       while (writer[size_t(ids.buffer)] && is_copy(*writer[size_t(ids.buffer)]))
         ids = behind(*writer[size_t(ids.buffer)], ids);
       const bool has_load = std::any_of(ids.map.begin(), ids.map.end(), [](const Term& t) { return t.has_load(); });
@@ -92,7 +91,7 @@ std::vector<IdUse> id_uses(const ir::Program& program) {
   };
   for (const Accumulation& a : program.accumulations) {
     if (!a.where.empty()) continue;  // not every id is used
-    for (const Operand& o : a.operands) visit(a, o.buffer, o.map);
+    for (const ir::Operand& o : a.operands) visit(a, o.buffer, o.map);
     visit(a, a.target, a.write);
   }
   return out;

@@ -1,5 +1,15 @@
-# Precompiled headers, in a quick build alone: where a source forgets an include, the other builds say so.
-#
+# What makes a quick build quick, and is done in no other: where a source forgets an include, the other builds say so.
+
+# caravan_unite(TARGET): eight sources are compiled as one, so that the headers they share are read once.
+function(caravan_unite target)
+  if(CARAVAN_QUICK_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # GCC takes the sources that such a unit includes for headers, and warns where a class of theirs has a member of a type that is
+    # in an anonymous namespace.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # caravan_precompiled(NAME [FOR_TESTS] LIBRARIES LIBRARY... HEADERS HEADER...) makes a target that holds the headers, compiled as what
 # links the libraries is; caravan_precompile(TARGET NAME) lets a target, whose flags must be the same, begin with them.
 function(caravan_precompiled name)
@@ -15,7 +25,7 @@ function(caravan_precompiled name)
   target_link_libraries(${name} PRIVATE ${given_LIBRARIES})
   target_precompile_headers(${name} PRIVATE ${given_HEADERS})
   if(given_FOR_TESTS)
-    caravan_test_target(${name})
+    caravan_unoptimised_target(${name})
   else()
     caravan_own_target(${name})
   endif()
@@ -26,10 +36,3 @@ function(caravan_precompile target name)
     target_precompile_headers(${target} REUSE_FROM ${name})
   endif()
 endfunction()
-
-# What most sources of the library and of the command include.
-caravan_precompiled(
-  caravan_headers
-  LIBRARIES fmt::fmt
-  HEADERS <algorithm> <array> <bit> <charconv> <cmath> <cstring> <filesystem> <fmt/format.h> <functional> <map> <memory> <numeric>
-          <optional> <set> <span> <sstream> <string> <string_view> <unordered_map> <utility> <variant> <vector>)
