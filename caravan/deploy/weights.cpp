@@ -13,7 +13,7 @@ namespace caravan::deploy {
 
 namespace {
 
-constexpr size_t kColumns = 118;
+constexpr size_t kTextColumns = 118;
 constexpr std::string_view kMagic = "caravanw";
 constexpr uint32_t kByteOrder = 0x01020304, kVersion = 1;
 
@@ -73,10 +73,10 @@ std::string initializer_text(const std::vector<Weight>& arrays, const std::strin
     std::string lines, line = "   ";
     for (int64_t i = 0; i < w.value.size(); ++i) {
       const std::string text = " " + element_text(w.value, i) + ",";
-      if (line.size() + text.size() > kColumns) lines += line + "\n", line = "   ";
+      if (line.size() + text.size() > kTextColumns) lines += line + "\n", line = "   ";
       line += text;
     }
-    if (lines.empty() && line.size() + w.field.size() < kColumns)
+    if (lines.empty() && line.size() + w.field.size() < kTextColumns)
       out += fmt::format("  .{} = {{{}}},\n", w.field, line.substr(4, line.size() - 5));
     else
       out += fmt::format("  .{} = {{\n{}{}\n  }},\n", w.field, lines, line);
