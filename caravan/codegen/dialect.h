@@ -44,6 +44,7 @@ class GnuC : public Dialect {
   std::string register_type(loop::RegisterType type) const override;
   std::vector<std::string> parallel_parameters() const override { return {"int64_t from", "int64_t to"}; }
   std::string function(std::string_view name, DType compute) const override;
+  std::string local(const loop::Local& local, const std::string& name) const override;
   std::vector<std::string> before_loop(const loop::For& loop) const override;
   std::string loop(const loop::For& loop, const std::string& variable) const override;
   std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const override;

@@ -4,6 +4,7 @@
 
 #include "caravan/codegen/words.h"
 #include "caravan/loop/walk.h"
+#include "caravan/ops/table.h"
 
 namespace caravan::codegen {
 
@@ -99,21 +100,38 @@ void KernelPrinter::print(const Define& s) {
 }
 void KernelPrinter::print(const Reset& s) {
   texts_[size_t(s.to)] = {register_name(s.to)};
-  line(dialect_.element_type(type(s.to)) + " " + register_name(s.to) + " = " + number(s.value, type(s.to)).text + ";");
+  const std::string start = number(s.value, type(s.to)).text;
+  if (width(s.to) == 1)
+    line(dialect_.element_type(type(s.to)) + " " + register_name(s.to) + " = " + start + ";");
+  else
+    line(dialect_.register_type(kernel_.registers[size_t(s.to)]) + " " + register_name(s.to) + " = {" + start + "};");
 }
 
-void KernelPrinter::print_combined(Accumulator accumulator, DType dtype, const Expression& total,
-                                   const Expression& value) {
-  if (accumulator == Accumulator::add) return line(total.text + " += " + value.text + ";");
-  const Expression operands[3] = {total, value, {}};
-  line(total.text + " = " + applied(*row(accumulator).op, dtype, operands).text + ";");
+void KernelPrinter::print_combined(Accumulator accumulator, RegisterType type, const Expression& total, Register value,
+                                   Register factor) {
+  if (factor >= 0 && type.width > 1) {
+    const std::string vector = std::string(name(type.dtype)) + "x" + std::to_string(type.width);
+    auto all = [&](Register r) {
+      const std::string text = as(r, type.dtype).text;
+      return width(r) > 1 ? text : helper("all_" + vector) + "(" + text + ")";
+    };
+    return line(total.text + " = " + helper("fma_" + vector) + "(" + all(value) + ", " + all(factor) + ", " +
+                total.text + ");");
+  }
+  if (factor >= 0) {
+    const Expression operands[3] = {as(value, type.dtype), as(factor, type.dtype), total};
+    return line(total.text + " = " + applied(Op::fma, type.dtype, operands).text + ";");
+  }
+  const Expression operands[3] = {total, as(value, type.dtype), {}};
+  if (accumulator == Accumulator::add) return line(total.text + " += " + operands[1].text + ";");
+  line(total.text + " = " + applied(*row(accumulator).op, type.dtype, operands).text + ";");
 }
 void KernelPrinter::print(const Combine& s) {
-  print_combined(s.accumulator, type(s.to), text_of(s.to), as(s.value, type(s.to)));
+  print_combined(s.accumulator, kernel_.registers[size_t(s.to)], text_of(s.to), s.value, s.factor);
 }
 void KernelPrinter::print(const StoreCombine& s) {
-  const DType dtype = type(s.buffer);
-  print_combined(s.accumulator, dtype, elements(s.buffer, s.offset, width(s.value), true), as(s.value, dtype));
+  const int lanes = std::max(width(s.value), s.factor >= 0 ? width(s.factor) : 1);
+  print_combined(s.accumulator, {type(s.buffer), lanes}, elements(s.buffer, s.offset, lanes, true), s.value, s.factor);
 }
 
 // NaN beats everything but NaN. Of equal values the first stays.

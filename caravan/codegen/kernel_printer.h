@@ -36,7 +36,9 @@ class KernelPrinter : public Expressions {
   void print(const loop::StoreFirst& s) override;
   void print(const loop::For& s) override;
   void print(const loop::If& s) override;
-  void print_combined(Accumulator accumulator, DType dtype, const Expression& total, const Expression& value);
+  // `factor` is the register of a fused product's second factor, or -1.
+  void print_combined(Accumulator accumulator, loop::RegisterType type, const Expression& total, loop::Register value,
+                      loop::Register factor);
   void print_first(Accumulator accumulator, DType dtype, const Expression& value, const std::string& best,
                    const std::string& position, const loop::Term& term);
   std::string not_negative(const loop::Term& term) const;

@@ -81,10 +81,16 @@ class Counter {
   }
   void count_value(const Cast& v) { use(v.arg); }
   void count(const Reset&) {}
-  void count(const Combine& c) { use(c.value); }
+  void count(const Combine& c) {
+    use(c.value);
+    if (c.factor >= 0) use(c.factor);
+  }
   void count(const CombineFirst& c) { keep(c.value), use(c.term); }
   void count(const Store& s) { touch(s.buffer), use(s.offset), use(s.value); }
-  void count(const StoreCombine& s) { touch(s.buffer), use(s.offset), use(s.value); }
+  void count(const StoreCombine& s) {
+    touch(s.buffer), use(s.offset), use(s.value);
+    if (s.factor >= 0) use(s.factor);
+  }
   void count(const StoreFirst& s) { touch(s.positions), touch(s.best), use(s.offset), keep(s.value), use(s.term); }
   void count(const For& f) {
     const int outside = std::exchange(loop_, ++last_loop_);

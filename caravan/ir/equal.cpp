@@ -80,7 +80,7 @@ size_t hash(const Program& program, const Accumulation& accumulation) {
   mix(a.where);
   mix(a.write);
   for (bool counted : a.counted) mix(uint64_t(counted));
-  mix(uint64_t(a.order.lanes)), mix(uint64_t(a.order.width));
+  mix(uint64_t(a.order.lanes)), mix(uint64_t(a.order.width)), mix(uint64_t(a.order.fused));
   for (const SumOrder::Block& block : a.order.blocks) mix(uint64_t(block.iterator)), mix(uint64_t(block.size));
   mix(hash(a.body));
   mix(buffer_of(program, a.target));

@@ -100,6 +100,8 @@ struct SumOrder {
     bool operator==(const Block&) const = default;
   };
   std::vector<Block> blocks;
+  // The body is a product, and each product is added by a fused multiply-add, which rounds once: sum = fma(a, b, sum).
+  bool fused = false;
   bool operator==(const SumOrder&) const = default;
 };
 

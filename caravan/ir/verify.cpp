@@ -187,6 +187,7 @@ class Verifier {
     // Blocks must be listed from the innermost loop outwards. The iterator with the lanes is innermost, then the
     // others, last one first.
     auto depth = [&](int iterator) { return iterator == lanes ? int(a.iterators.size()) : iterator; };
+    require(!a.order.fused || a.accumulator == Accumulator::add, a, "fuses the products of what is not a sum");
     const SumOrder::Block* inside = nullptr;
     for (const SumOrder::Block& block : a.order.blocks) {
       check_iterator(block.iterator);

@@ -12,14 +12,14 @@
 //   statement is executed for all of them, in order, before the next statement, and an inner loop is entered once for
 //   all. All kinds compute the same bits.
 // * Vectors. A register of width w holds w values. A load fills it from w neighbouring elements, an op is computed for
-//   each of them (a scalar operand is the same for all), and a store or an accumulation in memory changes w
-//   neighbouring elements.
+//   each of them (a scalar operand is the same for all), an accumulator has a total for each of them, and a store or an
+//   accumulation in memory changes w neighbouring elements.
 // * Guards. `If` runs its body where every term is >= 0. All accesses inside the guards are in range. So padding is a
 //   guard around a load: there are no padding elements in memory.
 // * Memory. Buffers do not overlap. A kernel sees the stores of the kernels before it, and its own in program order. A
 //   local belongs to one execution of the kernel, or of an iteration of its parallel loop; its initial value is
 //   undefined.
-// * Floating point. No contraction and no reassociation. Integer arithmetic wraps.
+// * Floating point. No reassociation, and no contraction but that of a `Combine` with a factor. Integer arithmetic wraps.
 #pragma once
 
 #include <optional>
@@ -128,10 +128,11 @@ struct Reset {
   double value = 0;
   bool operator==(const Reset&) const = default;
 };
+// With a `factor`, adds value * factor by a fused multiply-add, which rounds once.
 struct Combine {
   Register to = -1;
   Accumulator accumulator{};
-  Register value = -1;
+  Register value = -1, factor = -1;
   bool operator==(const Combine&) const = default;
 };
 // Argmax, argmin: if there is no winner yet or `value` beats `best`, then best = value, position = term.
@@ -148,11 +149,11 @@ struct Store {
   Register value = -1;
   bool operator==(const Store&) const = default;
 };
-struct StoreCombine {
+struct StoreCombine {  // a Combine in memory
   Memory buffer;
   Term offset;
   Accumulator accumulator{};
-  Register value = -1;
+  Register value = -1, factor = -1;
   bool operator==(const StoreCombine&) const = default;
 };
 struct StoreFirst {  // CombineFirst in memory; -1 in `positions` means that there is no winner yet

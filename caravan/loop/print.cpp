@@ -130,14 +130,15 @@ class Dump : public Printer {
     line(typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value));
   }
   void print(const Reset& s) override { line(typed(s.to) + " := " + ir::number_text(s.value)); }
-  void print(const Combine& s) override { line(reg(s.to) + symbol(s.accumulator) + reg(s.value)); }
+  void print(const Combine& s) override { line(reg(s.to) + symbol(s.accumulator) + product(s)); }
+  static std::string product(const OneOf<Combine, StoreCombine> auto& s) {
+    return reg(s.value) + (s.factor >= 0 ? " * " + reg(s.factor) + " fused" : "");
+  }
   void print(const CombineFirst& s) override {
     line(reg(s.best) + ", " + reg(s.position) + symbol(s.accumulator) + reg(s.value) + " at " + index(s.term).text);
   }
   void print(const Store& s) override { line(element(s.buffer, s.offset) + " = " + reg(s.value)); }
-  void print(const StoreCombine& s) override {
-    line(element(s.buffer, s.offset) + symbol(s.accumulator) + reg(s.value));
-  }
+  void print(const StoreCombine& s) override { line(element(s.buffer, s.offset) + symbol(s.accumulator) + product(s)); }
   void print(const StoreFirst& s) override {
     line(element(s.positions, s.offset) + symbol(s.accumulator) + reg(s.value) + " at " + index(s.term).text);
   }

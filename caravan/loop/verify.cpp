@@ -181,7 +181,17 @@ class Verifier {
   }
   void statement(const Reset& s, std::vector<Register>& mine) { define(s.to, Seen::accumulator, mine); }
   void statement(const Combine& s, std::vector<Register>&) const {
-    accumulator(s.to), use(s.value), scalar(s.to), scalar(s.value);
+    accumulator(s.to), use(s.value);
+    hold(width(s.value) == 1 || width(s.value) == width(s.to), reg(s.to), " is given a vector of another width");
+    product(s, type(s.to), width(s.to));
+  }
+  // A fused product: a vector or a scalar, of the precision of the total.
+  void product(const OneOf<Combine, StoreCombine> auto& s, DType total, int lanes) const {
+    if (s.factor < 0) return;
+    use(s.factor);
+    hold(s.accumulator == Accumulator::add && type(s.value) == total && type(s.factor) == total, reg(s.factor),
+         " is a factor in what is not a sum of products of one precision");
+    hold(width(s.factor) == 1 || width(s.factor) == lanes, reg(s.factor), " is a factor of another width");
   }
   void statement(const CombineFirst& s, std::vector<Register>&) const {
     accumulator(s.best), accumulator(s.position), use(s.value), term(s.term), scalar(s.value);
@@ -198,6 +208,7 @@ class Verifier {
     hold(wide(to.dtype) == to.dtype, "`", to.name, "` is a narrow float, accumulated in memory");
     term(s.offset), use(s.value);
     hold(width(s.value) == 1 || type(s.value) == to.dtype, "`", to.name, "` is given vectors of another precision");
+    product(s, to.dtype, std::max(width(s.value), s.factor >= 0 ? width(s.factor) : 1));
   }
   void statement(const StoreFirst& s, std::vector<Register>&) const {
     const Known positions = stored(s.positions);

@@ -67,10 +67,10 @@ struct Renamer {
 
   void operator()(Define& s) const { reg(s.to), std::visit(*this, s.value); }
   void operator()(Reset& s) const { reg(s.to); }
-  void operator()(Combine& s) const { reg(s.to), reg(s.value); }
+  void operator()(Combine& s) const { reg(s.to), reg(s.value), reg(s.factor); }
   void operator()(CombineFirst& s) const { reg(s.best), reg(s.position), reg(s.value), term(s.term); }
   void operator()(Store& s) const { buffer(s.buffer), term(s.offset), reg(s.value); }
-  void operator()(StoreCombine& s) const { buffer(s.buffer), term(s.offset), reg(s.value); }
+  void operator()(StoreCombine& s) const { buffer(s.buffer), term(s.offset), reg(s.value), reg(s.factor); }
   void operator()(StoreFirst& s) const {
     buffer(s.positions), buffer(s.best), term(s.offset), reg(s.value), term(s.term);
   }
@@ -105,10 +105,10 @@ struct Uses {
 
   void operator()(const Define& s) const { std::visit(*this, s.value); }
   void operator()(const Reset&) const {}
-  void operator()(const Combine& s) const { reg(s.value); }
+  void operator()(const Combine& s) const { reg(s.value), reg(s.factor); }
   void operator()(const CombineFirst& s) const { reg(s.value), term(s.term); }
   void operator()(const Store& s) const { term(s.offset), reg(s.value); }
-  void operator()(const StoreCombine& s) const { term(s.offset), reg(s.value); }
+  void operator()(const StoreCombine& s) const { term(s.offset), reg(s.value), reg(s.factor); }
   void operator()(const StoreFirst& s) const { term(s.offset), reg(s.value), term(s.term); }
   void operator()(const For& s) const { block(s.body); }
   void operator()(const If& s) const {
@@ -251,8 +251,10 @@ int64_t count_flops(const Block& block, const Kernel& kernel) {
           auto* apply = std::get_if<Apply>(&d.value);
           return apply && is_float(apply->compute) ? kernel.registers[size_t(d.to)].width : 0;
         },
-        [&](const Combine& c) { return on_floats(c.to); }, [&](const CombineFirst& c) { return on_floats(c.best); },
-        [&](const OneOf<StoreCombine, StoreFirst> auto& c) { return on_floats(c.value); },
+        [&](const Combine& c) { return (c.factor >= 0 ? 2 : 1) * on_floats(c.to); },
+        [&](const CombineFirst& c) { return on_floats(c.best); },
+        [&](const StoreCombine& c) { return (c.factor >= 0 ? 2 : 1) * on_floats(c.value); },
+        [&](const StoreFirst& c) { return on_floats(c.value); },
         [](const OneOf<Reset, Store> auto&) -> int64_t { return 0; },
         [&](const For& f) { return f.extent * count_flops(f.body, kernel); },
         [&](const If& i) { return count_flops(i.body, kernel); });

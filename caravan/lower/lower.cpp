@@ -7,7 +7,7 @@
 #include "caravan/base/error.h"
 #include "caravan/ir/print.h"
 #include "caravan/ir/write_form.h"
-#include "caravan/ops/op.h"
+#include "caravan/ops/table.h"
 
 namespace caravan::lower {
 
@@ -255,6 +255,23 @@ class KernelLowering {
     return at.back();
   }
 
+  // Adds the value to the total: if the products of the sum are fused, its two factors.
+  Combine combined(Register total, Register value, Block& point) {
+    if (a_.order.fused && !point.empty()) {
+      auto* define = std::get_if<Define>(&point.back());
+      auto* product = define && define->to == value ? std::get_if<Apply>(&define->value) : nullptr;
+      const DType dtype = kernel_.registers[size_t(total)];
+      auto fits = [&](Register r) { return kernel_.registers[size_t(r)] == dtype; };
+      if (product && product->op == Op::mul && product->compute == dtype && fits(product->args[0]) &&
+          fits(product->args[1])) {
+        const Register factors[2] = {product->args[0], product->args[1]};
+        point.pop_back();
+        return {total, a_.accumulator, factors[0], factors[1]};
+      }
+    }
+    return {total, a_.accumulator, value};
+  }
+
   void fill(BufferId id) {
     const Variable e = fresh_variable();
     Block body;
@@ -339,7 +356,7 @@ class KernelLowering {
       row_block.push_back(Store{a_.target, to, value});
     } else {
       Register total = make(dtype);
-      point.push_back(Combine{total, a_.accumulator, value});
+      point.push_back(combined(total, value, point));
       row_block.push_back(Reset{total, neutral()});
       append(row_block, reduction());
       row_block.push_back(Store{a_.target, to, total});

@@ -4,6 +4,7 @@
 
 #include "caravan/ir/write_form.h"
 #include "caravan/ops/op.h"
+#include "caravan/optimize/contraction.h"
 #include "caravan/optimize/reads.h"
 #include "caravan/target/block_size.h"
 
@@ -70,11 +71,30 @@ std::vector<SumOrder::Block> blocks(const Accumulation& a, const ir::WriteForm& 
   return out;
 }
 
-SumOrder order(const ir::Program& program, Accumulation a, const Tuning& tuning) {
+// A contraction is added in blocks that a tile takes at a time, each of at most `most` terms. A block that does not
+// divide its loop is followed by a shorter one.
+std::vector<SumOrder::Block> tile_blocks(const Accumulation& a, const ir::WriteForm& form, int64_t most) {
+  const std::vector<size_t> loops = ir::reduced_iterators(a, form);
+  int64_t inside = 1;
+  for (size_t n = loops.size(); n-- > 0;) {
+    const int64_t extent = a.extents[loops[n]];
+    if (inside * extent > most) return {{int(loops[n]), std::max<int64_t>(1, block_size(extent, most / inside))}};
+    inside *= extent;
+  }
+  return {};
+}
+
+SumOrder order(const ir::Program& program, Accumulation a, const Target& target) {
+  const Tuning& tuning = target.tuning;
   if (a.accumulator != Accumulator::add || !is_float(program.buffers[size_t(a.target)].dtype)) return {};
   const ir::WriteForm form = ir::write_form(program, a);
   if (!form.injective) return {};
   a.order = {};
+  if (contraction(program, a, tuning)) {
+    a.order.blocks = tile_blocks(a, form, tuning.most_terms);
+    a.order.fused = target.fma && target.kind == Target::Kind::cpu;
+    return a.order;
+  }
   a.order.lanes = lanes(program, a, form.outer, tuning);
   if (a.order.lanes >= 0) a.order.width = tuning.sum_lanes;
   a.order.blocks = blocks(a, form);
@@ -85,7 +105,7 @@ SumOrder order(const ir::Program& program, Accumulation a, const Tuning& tuning)
 
 ir::Program split_sums(const ir::Program& program, const Target& target) {
   ir::Program out = program;
-  for (Accumulation& a : out.accumulations) a.order = order(program, a, target.tuning);
+  for (Accumulation& a : out.accumulations) a.order = order(program, a, target);
   return out;
 }
 

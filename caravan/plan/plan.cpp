@@ -28,6 +28,7 @@
 #include "caravan/schedule/narrow_updates.h"
 #include "caravan/schedule/parallelize.h"
 #include "caravan/schedule/split_loops.h"
+#include "caravan/schedule/tile_contractions.h"
 #include "caravan/schedule/update_in_place.h"
 #include "caravan/schedule/vectorize.h"
 
@@ -80,6 +81,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
     {"update_in_place", schedule::update_in_place},  // after them, because they remove reads of the old state
     {"narrow_updates", schedule::narrow_updates},    // after update_in_place: only then is the rest of the state stored
+    {"tile_contractions", schedule::tile_contractions,
+     When::on_cpu},  // when sums have their epilogues, and before the order of their terms is turned into loops
     {"split_loops", schedule::split_loops,
      When::always},  // turns the order that split_sums chose into loops; always, because it decides how sums round
     {"vectorize", schedule::vectorize, When::on_cpu},        // when loops have their final bodies

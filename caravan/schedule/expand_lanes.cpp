@@ -265,7 +265,7 @@ class Expander {
           },
           [&](const Combine& c) {
             if (!is_local(c.to)) return out.push_back(renamed(s));
-            out.push_back(renamed(StoreCombine{local(c.to), lane_of(c.to), c.accumulator, c.value}));
+            out.push_back(renamed(StoreCombine{local(c.to), lane_of(c.to), c.accumulator, c.value, c.factor}));
           },
           [&](const CombineFirst& c) {
             if (!is_local(c.best)) return out.push_back(renamed(s));
@@ -295,12 +295,14 @@ class Expander {
       return (t == DType::f32 || t == DType::f64) && t == dtype.value_or(t) && (dtype = t, true);
     };
     std::set<Register> vectors, constants;
-    bool sums = false;
+    bool sums = false, fuses = false;
     for (const Statement& s : run) {
       if (auto* c = std::get_if<StoreCombine>(&s)) {
+        const bool varies = vectors.count(c->value) || (c->factor >= 0 && vectors.count(c->factor));
         sums = c->accumulator == Accumulator::add && c->buffer.is_local() && same(type(c->buffer)) &&
-               same(type(c->value)) && vectors.count(c->value) && coefficient(c->offset, lane.variable) == 1;
+               same(type(c->value)) && varies && coefficient(c->offset, lane.variable) == 1;
         if (!sums) return 1;
+        fuses = fuses || c->factor >= 0;
         continue;
       }
       auto* d = std::get_if<Define>(&s);
@@ -328,7 +330,7 @@ class Expander {
     }
     if (!sums) return 1;
     const int width = int(std::min(lane.extent, target_.lanes(*dtype)));
-    if (width < 2) return 1;
+    if (width < 2 || (fuses && width * bytes(*dtype) < 16)) return 1;  // no processor fuses products of shorter vectors
     for (Register r : vectors) kernel_.registers[size_t(r)].width = width;
     return width;
   }

@@ -56,6 +56,9 @@ size_t loop_depth(const Block& block) {
 bool has_partial_sums(const Block& block) {
   return find_of<For>(block, [](const For& f) { return f.lanes > 0; });
 }
+bool has_products(const Block& block) {
+  return find_of<Combine>(block, [](const Combine& c) { return c.factor >= 0; });
+}
 bool calls_function(const Block& block) {
   return find_of<Define>(block, [](const Define& define) {
     auto* apply = std::get_if<Apply>(&define.value);
@@ -142,6 +145,7 @@ class Fuser {
   bool try_merge(size_t i, size_t j, bool must_share) {
     const Kernel &a = out_.kernels[i], &b = out_.kernels[j];
     if (a.comments.size() + b.comments.size() > kMostAccumulations) return false;
+    if (has_products(statements(a)) && has_products(statements(b))) return false;
     const std::vector<const For*> loops_a = last_loops(a), loops_b = perfect_nest(b);
     size_t most = 0;  // number of outer loops with equal extents
     while (most < std::min(loops_a.size(), loops_b.size()) && loops_a[most]->extent == loops_b[most]->extent) ++most;

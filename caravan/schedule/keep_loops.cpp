@@ -32,7 +32,8 @@ class Finder {
         [](const OneOf<Define, CombineFirst, Store, StoreFirst, For, If> auto&) {});
   }
   void combine(const Combine& c, const Loops& loops) {
-    if (!is_float(kernel_.registers[size_t(c.to)])) return;
+    const RegisterType& total = kernel_.registers[size_t(c.to)];
+    if (!is_float(total) || total.width > 1) return;
     add({loops.begin() + std::ptrdiff_t(loops_around_.at(c.to)), loops.end()});
   }
   // The C compiler may keep the element in a register, like an accumulator.

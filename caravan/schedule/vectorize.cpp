@@ -123,6 +123,11 @@ void sink_lanes(For& outermost, int64_t least) {
   }
 }
 
+// Has tile_contractions chosen vectors and tiles already?
+bool is_tiled(const Block& block, const Kernel& kernel) {
+  return find_of<Combine>(block, [&](const Combine& c) { return kernel.registers[size_t(c.to)].width > 1; });
+}
+
 class Vectorizer {
  public:
   Vectorizer(Kernel& kernel, const Target& target, int64_t registers, const char* rows)
@@ -133,6 +138,7 @@ class Vectorizer {
       match(
           s,
           [&](For& f) {
+            if (is_tiled(f.body, kernel_)) return out.push_back(std::move(f));
             sink_lanes(f, target_.tuning.least_lanes);
             around_.push_back(f.variable);
             run(f.body, f.kind == LoopKind::unrolled ? rows_around * f.extent : rows_around);

@@ -37,6 +37,11 @@ struct Tuning {
   int64_t most_chunks = 64;
   int64_t alignment = kCacheLine;  // bytes, of every buffer: a cache line
   int64_t most_vector_lanes = 64;  // iterations; a longer vector loop is left to the C compiler
+  // A product of matrices (schedule/tile_contractions.h) of fewer rows, columns, terms or multiplications than these is
+  // not computed in tiles. These numbers, too, decide how sums round.
+  int64_t least_tile_rows = 4, least_tile_columns = 8, least_tile_terms = 8, least_tiled = 16'384;
+  int64_t panel_rows = 128;  // most rows whose elements are packed at a time, for the second-level cache
+  int64_t most_terms = 512;  // terms of a sum that one tile adds up at a time; it decides how sums round
   bool operator==(const Tuning&) const = default;
 };
 

@@ -30,6 +30,7 @@ constexpr Row kRows[] = {
     {"least_streamed", &Tuning::least_streamed, 0, 1'000'000},
     {"few_sums", &Tuning::few_sums, 1, 64},
     {"many_sums", &Tuning::many_sums, 1, 64},
+    {"panel_rows", &Tuning::panel_rows, 8, 4'096},
     {"parallel_work", &Tuning::parallel_work, 1, int64_t(1) << 40},
     {"chunk_work", &Tuning::chunk_work, 1, int64_t(1) << 40},
     {"most_chunks", &Tuning::most_chunks, 1, 65'536},

@@ -11,6 +11,38 @@ typedef double caravan_f64x2 __attribute__((vector_size(16), aligned(8), may_ali
 typedef double caravan_f64x4 __attribute__((vector_size(32), aligned(8), may_alias));
 typedef double caravan_f64x8 __attribute__((vector_size(64), aligned(8), may_alias));
 
+/* A vector with the same number everywhere. */
+static inline caravan_f32x4 caravan_all_f32x4(float x) { return (caravan_f32x4){x, x, x, x}; }
+static inline caravan_f32x8 caravan_all_f32x8(float x) { return (caravan_f32x8){x, x, x, x, x, x, x, x}; }
+static inline caravan_f32x16 caravan_all_f32x16(float x) { return (caravan_f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+static inline caravan_f64x2 caravan_all_f64x2(double x) { return (caravan_f64x2){x, x}; }
+static inline caravan_f64x4 caravan_all_f64x4(double x) { return (caravan_f64x4){x, x, x, x}; }
+static inline caravan_f64x8 caravan_all_f64x8(double x) { return (caravan_f64x8){x, x, x, x, x, x, x, x}; }
+
+/* a * b + c, rounded once: one instruction of the processor, which GCC and Clang give the same name. */
+#ifdef __FMA__
+static inline caravan_f32x4 caravan_fma_f32x4(caravan_f32x4 a, caravan_f32x4 b, caravan_f32x4 c) {
+  return __builtin_ia32_vfmaddps(a, b, c);
+}
+static inline caravan_f32x8 caravan_fma_f32x8(caravan_f32x8 a, caravan_f32x8 b, caravan_f32x8 c) {
+  return __builtin_ia32_vfmaddps256(a, b, c);
+}
+static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, caravan_f64x2 c) {
+  return __builtin_ia32_vfmaddpd(a, b, c);
+}
+static inline caravan_f64x4 caravan_fma_f64x4(caravan_f64x4 a, caravan_f64x4 b, caravan_f64x4 c) {
+  return __builtin_ia32_vfmaddpd256(a, b, c);
+}
+#endif
+#ifdef __AVX512F__
+static inline caravan_f32x16 caravan_fma_f32x16(caravan_f32x16 a, caravan_f32x16 b, caravan_f32x16 c) {
+  return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
+}
+static inline caravan_f64x8 caravan_fma_f64x8(caravan_f64x8 a, caravan_f64x8 b, caravan_f64x8 c) {
+  return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4);
+}
+#endif
+
 /* What a run is given. A parallel loop's chunks go to the pool, or are run in place where there is none. */
 typedef struct caravan_step {
   void* const* buffers;

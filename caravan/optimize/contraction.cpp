@@ -1,0 +1,88 @@
+#include "caravan/optimize/contraction.h"
+
+#include <algorithm>
+#include <array>
+
+#include "caravan/ir/write_form.h"
+#include "caravan/ops/table.h"
+#include "caravan/optimize/reads.h"
+
+namespace caravan::optimize {
+
+using ir::Accumulation;
+using ir::Scalar;
+using ir::Term;
+
+namespace {
+
+bool has_load(const std::vector<Term>& terms) {
+  return std::any_of(terms.begin(), terms.end(), [](const Term& t) { return t.has_load(); });
+}
+
+// Which iterators an entry of the body depends on.
+void mark(const Accumulation& a, int entry, std::vector<bool>& iterators) {
+  const Scalar& s = a.body.entries()[size_t(entry)];
+  switch (s.kind) {
+    case Scalar::Kind::constant: return;
+    case Scalar::Kind::position: iterators.assign(iterators.size(), true); return;
+    case Scalar::Kind::load:
+      for (const Term& term : a.operands[size_t(s.operand)].map)
+        for (size_t k = 0; k < iterators.size(); ++k)
+          if (term.mentions(int(k))) iterators[k] = true;
+      return;
+    case Scalar::Kind::cast: return mark(a, s.args[0], iterators);
+    case Scalar::Kind::apply:
+      for (int k = 0; k < row(s.op).arity; ++k) mark(a, s.args[k], iterators);
+      return;
+  }
+}
+
+int64_t points(const Accumulation& a, const std::vector<int>& iterators) {
+  int64_t out = 1;
+  for (int k : iterators) out *= a.extents[size_t(k)];
+  return out;
+}
+
+}  // namespace
+
+std::optional<Contraction> contraction(const ir::Program& program, const Accumulation& a, const Tuning& tuning) {
+  const DType dtype = program.buffers[size_t(a.target)].dtype;
+  if (a.accumulator != Accumulator::add || (dtype != DType::f32 && dtype != DType::f64) || !a.where.empty() ||
+      a.body.entries().empty())
+    return std::nullopt;
+  const Scalar& root = a.body.entries().back();
+  if (root.kind != Scalar::Kind::apply || root.op != Op::mul || !ir::write_form(program, a).injective ||
+      has_load(a.write) ||
+      std::any_of(a.operands.begin(), a.operands.end(), [](const ir::Operand& o) { return has_load(o.map); }))
+    return std::nullopt;
+
+  std::array<std::vector<bool>, 2> in;  // by factor: the iterators it depends on
+  for (int f = 0; f < 2; ++f) {
+    in[size_t(f)].assign(a.iterators.size(), false);
+    mark(a, root.args[f], in[size_t(f)]);
+  }
+  Contraction out;
+  int innermost = -1;
+  std::array<std::vector<int>, 2> alone;  // by factor: the written iterators that only it depends on
+  for (int k = 0; k < int(a.iterators.size()); ++k) {
+    if (a.extents[size_t(k)] == 1) continue;
+    const bool written = std::any_of(a.write.begin(), a.write.end(), [&](const Term& t) { return t.mentions(k); });
+    const bool first = in[0][size_t(k)], second = in[1][size_t(k)];
+    if (!written && !(first && second)) return std::nullopt;  // a sum of one factor alone
+    (!written ? out.summed : first == second ? out.batch : alone[first ? 0 : 1]).push_back(k);
+    if (written && stride(program, a.target, a.write, k) == 1) innermost = k;
+  }
+  const auto has = [&](const std::vector<int>& list) {
+    return std::find(list.begin(), list.end(), innermost) != list.end();
+  };
+  if (!has(alone[0]) && !has(alone[1])) return std::nullopt;
+  out.rows = has(alone[0]) ? alone[1] : alone[0];
+  out.columns = has(alone[0]) ? alone[0] : alone[1];
+  const int64_t rows = points(a, out.rows), columns = a.extents[size_t(innermost)], summed = points(a, out.summed);
+  const bool large = rows >= tuning.least_tile_rows && columns >= tuning.least_tile_columns &&
+                     summed >= tuning.least_tile_terms &&
+                     points(a, out.batch) * rows * points(a, out.columns) * summed >= tuning.least_tiled;
+  return large ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace caravan::optimize

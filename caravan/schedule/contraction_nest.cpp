@@ -1,0 +1,203 @@
+#include "caravan/schedule/contraction_nest.h"
+
+#include <algorithm>
+#include <map>
+
+#include "caravan/loop/dependence.h"
+#include "caravan/loop/walk.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+using Part = Term::Part;
+
+namespace {
+
+using Loop = ContractionNest::Loop;
+
+// A block of definitions around one loop: the loop, or null if the block has another form. Appends the definitions.
+const For* only_loop(const Block& block, Block& definitions) {
+  for (size_t k = 0; k + 1 < block.size(); ++k) {
+    if (!std::holds_alternative<Define>(block[k])) return nullptr;
+  }
+  auto* loop = block.empty() ? nullptr : std::get_if<For>(&block.back());
+  if (loop) definitions.insert(definitions.end(), block.begin(), block.end() - 1);
+  return loop;
+}
+
+// The statements of the innermost block around the sum.
+struct Sum {
+  Register total = -1;
+  const For* loop = nullptr;
+  Block before, after;
+};
+std::optional<Sum> sum_in(const Block& block) {
+  Sum out;
+  for (const Statement& s : block) {
+    const bool fits = match(
+        s, [&](const Define&) { return (out.loop ? out.after : out.before).push_back(s), true; },
+        [&](const Reset& r) {
+          if (out.total >= 0 || out.loop || r.value != 0) return false;
+          out.total = r.to;
+          return true;
+        },
+        [&](const For& f) {
+          if (out.loop || out.total < 0) return false;
+          out.loop = &f;
+          return true;
+        },
+        [&](const Store&) { return out.loop ? (out.after.push_back(s), true) : false; },
+        [](const OneOf<Combine, CombineFirst, StoreCombine, StoreFirst, If> auto&) { return false; });
+    if (!fits) return std::nullopt;
+  }
+  return out.loop ? std::optional(std::move(out)) : std::nullopt;
+}
+
+// By register: the loop variables that its value depends on.
+std::map<Register, std::set<Variable>> dependence_of(const Block& definitions) {
+  std::map<Register, std::set<Variable>> out;
+  for (const Statement& s : definitions) {
+    const Define& define = std::get<Define>(s);
+    std::set<Variable>& variables = out[define.to];
+    auto add = [&](const Term& term) {
+      for (const Part& part : term.parts)
+        if (part.kind == Part::Kind::iterator) variables.insert(part.which);
+    };
+    match(
+        define.value, [&](const Load& v) { add(v.offset); }, [&](const IndexValue& v) { add(v.term); },
+        [&](const RandomValue& v) { add(v.element); }, [](const OneOf<Constant, Apply, Cast> auto&) {});
+    for_each_use(s, [&](Register r) {
+      if (auto at = out.find(r); at != out.end()) variables.insert(at->second.begin(), at->second.end());
+    });
+  }
+  return out;
+}
+
+}  // namespace
+
+Block needed_for(const Block& definitions, Register result) {
+  std::set<Register> needed = {result};
+  Block out;
+  for (size_t k = definitions.size(); k-- > 0;) {
+    if (!needed.count(std::get<Define>(definitions[k]).to)) continue;
+    for_each_use(definitions[k], [&](Register r) { needed.insert(r); });
+    out.push_back(definitions[k]);
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+int64_t ContractionNest::terms_in_block() const {
+  int64_t out = 1;
+  for (size_t k = terms.size(); k-- > 0;) {
+    if (term_blocks[k] > 0) return out * term_blocks[k];
+    out *= terms[k].extent;
+  }
+  return out;
+}
+bool ContractionNest::is_blocked() const {
+  return std::any_of(term_blocks.begin(), term_blocks.end(), [](int64_t size) { return size > 0; });
+}
+
+std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For& outermost, int64_t least_rows) {
+  ContractionNest out;
+  std::vector<Loop> loops;
+  const Block* block = nullptr;
+  for (const For* loop = &outermost; loop;) {
+    if (loop->lanes > 0 || !loop->blocks.empty()) return std::nullopt;
+    loops.push_back({loop->variable, loop->extent});
+    block = &loop->body;
+    loop = only_loop(*block, out.definitions);
+  }
+  std::optional<Sum> sum = sum_in(*block);
+  if (!sum || loops.size() < 2) return std::nullopt;
+  append(out.definitions, sum->before);
+
+  for (const For* loop = sum->loop; loop;) {
+    if (loop->lanes > 0 || loop->blocks.size() > 1) return std::nullopt;
+    out.terms.push_back({loop->variable, loop->extent});
+    out.term_blocks.push_back(loop->blocks.empty() ? 0 : loop->blocks[0]);
+    block = &loop->body;
+    loop = only_loop(*block, out.definitions);
+  }
+  auto* combine = block->empty() ? nullptr : std::get_if<Combine>(&block->back());
+  if (!combine || combine->to != sum->total || combine->accumulator != Accumulator::add) return std::nullopt;
+  for (size_t k = 0; k + 1 < block->size(); ++k) {
+    if (!std::holds_alternative<Define>((*block)[k])) return std::nullopt;
+    out.definitions.push_back((*block)[k]);
+  }
+  Register first = combine->value, second = combine->factor;
+  out.fused = second >= 0;
+  if (!out.fused) {
+    auto* define = out.definitions.empty() ? nullptr : std::get_if<Define>(&out.definitions.back());
+    auto* product = define && define->to == first ? std::get_if<Apply>(&define->value) : nullptr;
+    if (!product || product->op != Op::mul || product->compute != kernel.registers[size_t(sum->total)].dtype)
+      return std::nullopt;
+    first = product->args[0], second = product->args[1];
+  }
+  out.dtype = kernel.registers[size_t(sum->total)];
+  for (Register r : {first, second})
+    if (kernel.registers[size_t(r)] != out.dtype) return std::nullopt;
+
+  // Rows, columns and what both factors depend on.
+  std::map<Register, std::set<Variable>> dependence = dependence_of(out.definitions);
+  auto depends = [&](Register r, Variable v) { return dependence[r].count(v) > 0; };
+  out.column = loops.back();
+  if (depends(first, out.column.variable) == depends(second, out.column.variable)) return std::nullopt;
+  out.column_factor = depends(first, out.column.variable) ? first : second;
+  out.row_factor = out.column_factor == first ? second : first;
+  auto is_row = [&](const Loop& l) {
+    return depends(out.row_factor, l.variable) && !depends(out.column_factor, l.variable);
+  };
+  loops.pop_back();
+  int row = -1;
+  for (int k = 0; k < int(loops.size()); ++k)
+    if (is_row(loops[size_t(k)]) && (row < 0 || loops[size_t(k)].extent >= 4)) row = k;
+  if (row < 0) return std::nullopt;
+  out.row = loops[size_t(row)];
+  loops.erase(loops.begin() + row);
+  int64_t rows = out.row.extent;
+  for (size_t k = loops.size(); k-- > 0 && rows < least_rows;) {
+    if (!is_row(loops[k])) continue;
+    out.inner_rows.insert(out.inner_rows.begin(), loops[k]);
+    rows *= loops[k].extent;
+    loops.erase(loops.begin() + std::ptrdiff_t(k));
+  }
+  out.outer = std::move(loops);
+
+  out.sum = sum->total;
+  std::set<Register> used;
+  for (const Statement& s : sum->after) for_each_use(s, [&](Register r) { used.insert(r); });
+  for (size_t k = out.definitions.size(); k-- > 0;) {
+    if (!used.count(std::get<Define>(out.definitions[k]).to)) continue;
+    for_each_use(out.definitions[k], [&](Register r) { used.insert(r); });
+    out.epilogue.push_back(out.definitions[k]);
+  }
+  std::reverse(out.epilogue.begin(), out.epilogue.end());
+  append(out.epilogue, sum->after);
+  // A tile must not read what another one has written: not before the sum, and after it only the element that it
+  // writes.
+  std::map<ir::BufferId, const Term*> written;
+  for_each_access(out.epilogue, [&](const Access& a) {
+    if (a.write) written.emplace(a.buffer, a.offset);
+  });
+  bool own = true;
+  for_each_access(out.epilogue, [&](const Access& a) {
+    if (auto at = written.find(a.buffer); at != written.end()) own = own && *a.offset == *at->second;
+  });
+  if (!own) return std::nullopt;
+  for (Register factor : {out.row_factor, out.column_factor}) {
+    bool apart = true;
+    for_each_access(needed_for(out.definitions, factor),
+                    [&](const Access& a) { apart = apart && !written.count(a.buffer); });
+    if (!apart) return std::nullopt;
+  }
+  const bool stores_columns = std::any_of(out.epilogue.begin(), out.epilogue.end(), [&](const Statement& s) {
+    auto* store = std::get_if<Store>(&s);
+    return store && coefficient(store->offset, out.column.variable) == 1;
+  });
+  return stores_columns ? std::optional(std::move(out)) : std::nullopt;
+}
+
+}  // namespace caravan::schedule

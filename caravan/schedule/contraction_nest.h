@@ -1,0 +1,41 @@
+// The loops of a contraction, taken apart: which loops are rows, columns and terms, what is computed from each operand
+// before the multiplication, and what is done with the sum.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "caravan/loop/loop.h"
+
+namespace caravan::schedule {
+
+struct ContractionNest {
+  struct Loop {
+    loop::Variable variable;
+    int64_t extent;
+  };
+  std::vector<Loop> outer;           // all loops around the sum but `row` and `column`, outermost first
+  std::vector<Loop> inner_rows;      // the last of them that are rows too, if `row` alone is short
+  Loop row{}, column{};              // the loops that are cut into tiles
+  std::vector<Loop> terms;           // loops of the sum, outermost first
+  std::vector<int64_t> term_blocks;  // by loop of `terms`: the size of its blocks, 0 if it is not cut
+  loop::Block definitions;           // all definitions before the multiplication, in order
+  loop::Register row_factor = -1, column_factor = -1;
+  bool fused = false;
+  DType dtype{};            // of the sum
+  loop::Register sum = -1;  // in `epilogue`
+  loop::Block epilogue;     // what follows the sum, with the definitions that it uses
+
+  int64_t terms_in_block() const;
+  bool is_blocked() const;
+};
+
+// A perfect nest of loops, with definitions between them, around one sum of products. `least_rows`: how many rows a
+// tile needs, so that loops over short rows stay together.
+std::optional<ContractionNest> contraction_nest(const loop::Kernel& kernel, const loop::For& outermost,
+                                                int64_t least_rows);
+
+// The definitions that are needed to compute the register, in order.
+loop::Block needed_for(const loop::Block& definitions, loop::Register result);
+
+}  // namespace caravan::schedule
