@@ -71,14 +71,15 @@ std::vector<SumOrder::Block> blocks(const Accumulation& a, const ir::WriteForm& 
   return out;
 }
 
-// A contraction is added in blocks that a tile takes at a time, each of at most `most` terms. A block that does not
-// divide its loop is followed by a shorter one.
+// A contraction of more than `most` terms is added in blocks, each of which a tile takes at a time. A block that does
+// not divide its loop is followed by a shorter one.
 std::vector<SumOrder::Block> tile_blocks(const Accumulation& a, const ir::WriteForm& form, int64_t most) {
   const std::vector<size_t> loops = ir::reduced_iterators(a, form);
   int64_t inside = 1;
   for (size_t n = loops.size(); n-- > 0;) {
     const int64_t extent = a.extents[loops[n]];
-    if (inside * extent > most) return {{int(loops[n]), std::max<int64_t>(1, block_size(extent, most / inside))}};
+    if (inside * extent > most)
+      return {{int(loops[n]), std::max<int64_t>(1, block_size(extent, most / 2 / inside))}};
     inside *= extent;
   }
   return {};

@@ -100,13 +100,13 @@ bool ContractionNest::is_blocked() const {
   return std::any_of(term_blocks.begin(), term_blocks.end(), [](int64_t size) { return size > 0; });
 }
 
-std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For& outermost, int64_t least_rows) {
+std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For& outermost) {
   ContractionNest out;
   std::vector<Loop> loops;
   const Block* block = nullptr;
   for (const For* loop = &outermost; loop;) {
     if (loop->lanes > 0 || !loop->blocks.empty()) return std::nullopt;
-    loops.push_back({loop->variable, loop->extent});
+    loops.push_back({loop->variable, loop->extent, false});
     block = &loop->body;
     loop = only_loop(*block, out.definitions);
   }
@@ -116,7 +116,7 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
 
   for (const For* loop = sum->loop; loop;) {
     if (loop->lanes > 0 || loop->blocks.size() > 1) return std::nullopt;
-    out.terms.push_back({loop->variable, loop->extent});
+    out.terms.push_back({loop->variable, loop->extent, false});
     out.term_blocks.push_back(loop->blocks.empty() ? 0 : loop->blocks[0]);
     block = &loop->body;
     loop = only_loop(*block, out.definitions);
@@ -147,23 +147,16 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
   if (depends(first, out.column.variable) == depends(second, out.column.variable)) return std::nullopt;
   out.column_factor = depends(first, out.column.variable) ? first : second;
   out.row_factor = out.column_factor == first ? second : first;
-  auto is_row = [&](const Loop& l) {
-    return depends(out.row_factor, l.variable) && !depends(out.column_factor, l.variable);
-  };
   loops.pop_back();
   int row = -1;
-  for (int k = 0; k < int(loops.size()); ++k)
-    if (is_row(loops[size_t(k)]) && (row < 0 || loops[size_t(k)].extent >= 4)) row = k;
+  for (int k = 0; k < int(loops.size()); ++k) {
+    Loop& l = loops[size_t(k)];
+    l.is_row = depends(out.row_factor, l.variable) && !depends(out.column_factor, l.variable);
+    if (l.is_row && (row < 0 || l.extent >= 4)) row = k;
+  }
   if (row < 0) return std::nullopt;
   out.row = loops[size_t(row)];
   loops.erase(loops.begin() + row);
-  int64_t rows = out.row.extent;
-  for (size_t k = loops.size(); k-- > 0 && rows < least_rows;) {
-    if (!is_row(loops[k])) continue;
-    out.inner_rows.insert(out.inner_rows.begin(), loops[k]);
-    rows *= loops[k].extent;
-    loops.erase(loops.begin() + std::ptrdiff_t(k));
-  }
   out.outer = std::move(loops);
 
   out.sum = sum->total;

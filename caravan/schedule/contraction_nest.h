@@ -13,9 +13,9 @@ struct ContractionNest {
   struct Loop {
     loop::Variable variable;
     int64_t extent;
+    bool is_row = false;  // only the row factor depends on it
   };
   std::vector<Loop> outer;           // all loops around the sum but `row` and `column`, outermost first
-  std::vector<Loop> inner_rows;      // the last of them that are rows too, if `row` alone is short
   Loop row{}, column{};              // the loops that are cut into tiles
   std::vector<Loop> terms;           // loops of the sum, outermost first
   std::vector<int64_t> term_blocks;  // by loop of `terms`: the size of its blocks, 0 if it is not cut
@@ -30,10 +30,8 @@ struct ContractionNest {
   bool is_blocked() const;
 };
 
-// A perfect nest of loops, with definitions between them, around one sum of products. `least_rows`: how many rows a
-// tile needs, so that loops over short rows stay together.
-std::optional<ContractionNest> contraction_nest(const loop::Kernel& kernel, const loop::For& outermost,
-                                                int64_t least_rows);
+// A perfect nest of loops, with definitions between them, around one sum of products.
+std::optional<ContractionNest> contraction_nest(const loop::Kernel& kernel, const loop::For& outermost);
 
 // The definitions that are needed to compute the register, in order.
 loop::Block needed_for(const loop::Block& definitions, loop::Register result);

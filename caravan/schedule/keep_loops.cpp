@@ -38,7 +38,7 @@ class Finder {
   }
   // The C compiler may keep the element in a register, like an accumulator.
   void combine(const StoreCombine& c, const Loops& loops) {
-    if (!is_float(module_.buffers[size_t(c.buffer)].dtype)) return;
+    if (c.buffer.is_local() || !is_float(module_.buffers[size_t(c.buffer)].dtype)) return;
     Loops nest;
     for (const For* loop : loops)
       if (coefficient(c.offset, loop->variable) == 0) nest.push_back(loop);

@@ -18,11 +18,17 @@ namespace {
 
 using Loop = ContractionNest::Loop;
 
-constexpr int64_t kLeastRows = 64;          // rows; shorter loops over rows stay inside of a block together
-constexpr int64_t kMostColumns = 512;       // columns of a block of sums that is kept in memory
+constexpr int64_t kLeastRows = 64;     // rows; shorter loops over rows stay inside of a block together
+constexpr int64_t kLeastPanel = 48;    // rows of a block, unless there are fewer
+constexpr int64_t kFewIterations = 8;  // a loop of fewer is not the one that threads share, if there is a better one
+constexpr int64_t kMostParts = 16;     // into how many parts the columns are cut, for threads
+constexpr int64_t kMostColumns = 512;  // columns of a block of sums that is kept in memory
 constexpr int64_t kMostLocal = 128 * 1024;  // elements of a local: half a megabyte of f32 on a thread's stack
 constexpr int64_t kLeastPackedTiles = 3;    // an operand that fewer tiles than this read is read in place
 constexpr int64_t kNearBytes = 16 * 1024;   // an operand of no more bytes than this stays in the nearest cache
+// Bytes. Rows at a distance that is a multiple of the first take the same places in the nearest cache. Terms at a
+// distance of the second or more take a cache line each.
+constexpr int64_t kSamePlaces = 4096, kFarTerms = 512;
 
 // A loop cut into pieces: `count` of `size`, from `start` on. A loop has at most two: the whole ones and a remainder.
 struct Pieces {
@@ -38,14 +44,14 @@ std::vector<Pieces> cut(int64_t extent, int64_t size) {
 For loop_over(Variable variable, int64_t extent, Block body, LoopKind kind = LoopKind::serial) {
   return For{variable, extent, kind, std::move(body)};
 }
-Block block_of(Statement s) {
+Block block_with(Statement s) {
   Block out;
   out.push_back(std::move(s));
   return out;
 }
 Block nested(const std::vector<Loop>& loops, Block body) {
   for (size_t k = loops.size(); k-- > 0;)
-    body = block_of(loop_over(loops[k].variable, loops[k].extent, std::move(body)));
+    body = block_with(loop_over(loops[k].variable, loops[k].extent, std::move(body)));
   return body;
 }
 int64_t points(const std::vector<Loop>& loops) {
@@ -65,35 +71,19 @@ Term position(const std::vector<Loop>& loops) {
 class Tiler {
  public:
   Tiler(const Module& module, Kernel& kernel, const Target& target, ContractionNest nest)
-      : module_(module), kernel_(kernel), nest_(std::move(nest)) {
-    lanes_ = int(target.vector_bytes / bytes(nest_.dtype));
-    const int64_t vectors = (nest_.column.extent + lanes_ - 1) / lanes_;
-    const bool many = target.vector_registers >= 32;
-    wide_ = vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, 2);
-    const int64_t most_rows = many ? (wide_ == 3 ? 8 : wide_ == 2 ? 14 : 24) : (wide_ == 3 ? 4 : wide_ == 2 ? 6 : 12);
-    block_rows_ = nest_.row.extent;
-    if (nest_.inner_rows.empty()) block_rows_ = block_size(nest_.row.extent, target.tuning.panel_rows);
-    rows_ = block_size(block_rows_, most_rows);
-    block_columns_ = nest_.column.extent;
-    if (nest_.is_blocked())
-      for (int64_t size = std::min(kMostColumns, block_columns_); size >= kMostColumns / 4; --size)
-        if (nest_.column.extent % size == 0 && size % (wide_ * lanes_) == 0) {
-          block_columns_ = size;
-          break;
-        }
-    const int64_t tile_columns = wide_ * lanes_;
-    const int64_t column_tiles = (block_columns_ + tile_columns - 1) / tile_columns;
-    const int64_t row_tiles = points(nest_.inner_rows) * ((block_rows_ + rows_ - 1) / rows_);
-    pack_rows_ = !plain(nest_.row_factor) || (nest_.inner_rows.empty() && column_tiles >= kLeastPackedTiles);
+      : module_(module), kernel_(kernel), nest_(std::move(nest)), outer_(nest_.outer) {
+    choose_tile(target);
+    choose_columns();
+    choose_rows();
+    const int64_t row_tiles = points(inner_rows_) * ((block_rows_ + rows_ - 1) / rows_);
     const Load* columns = plain(nest_.column_factor);
+    const int64_t bytes_read = nest_.terms_in_block() * nest_.column.extent * bytes(nest_.dtype);
     pack_columns_ = !columns || coefficient(columns->offset, nest_.column.variable) != 1 ||
-                    block_columns_ % lanes_ != 0 ||
-                    (row_tiles >= kLeastPackedTiles &&
-                     nest_.terms_in_block() * nest_.column.extent * bytes(nest_.dtype) > kNearBytes);
+                    block_columns_ % lanes_ != 0 || (row_tiles >= kLeastPackedTiles && bytes_read > kNearBytes);
   }
 
   bool fits() const {
-    const int64_t all_rows = points(nest_.inner_rows) * block_rows_;
+    const int64_t all_rows = points(inner_rows_) * block_rows_;
     return nest_.terms_in_block() * block_rows_ <= kMostLocal &&
            nest_.terms_in_block() * wide_ * lanes_ <= kMostLocal &&
            (!nest_.is_blocked() || all_rows * block_columns_ <= kMostLocal);
@@ -102,15 +92,23 @@ class Tiler {
   Statement run() {
     if (pack_rows_) packed_rows_ = add_local("rows", block_rows_ * nest_.terms_in_block());
     if (pack_columns_) packed_columns_ = add_local("columns", wide_ * lanes_ * nest_.terms_in_block());
+    const int64_t parts = nest_.column.extent / block_columns_;
+    const Variable part = variable(nest_.column.variable, "_block");
+    const Term column = parts > 1 ? Term::iterator(part, block_columns_) : Term{};
+    auto within_part = [&](Block body) {
+      return parts > 1 ? block_with(loop_over(part, parts, std::move(body))) : body;
+    };
     Block body;
     for (const Pieces& rows : cut(nest_.row.extent, block_rows_)) {
       const Variable block = variable(nest_.row.variable, "_block");
-      const Term start = Term::number(rows.start) + (rows.count > 1 ? Term::iterator(block, rows.size) : Term{});
-      body.push_back(loop_over(block, rows.count, row_block(start, rows.size)));
+      Block inside = computed(start_of(rows, block), rows.size, column);
+      if (!parts_first_) inside = within_part(std::move(inside));
+      body.push_back(loop_over(block, rows.count, std::move(inside)));
     }
-    body = nested(nest_.outer, std::move(body));
+    body = nested(outer_, std::move(body));
+    if (parts_first_) body = within_part(std::move(body));
     if (body.size() == 1) return std::move(body[0]);
-    return loop_over(variable(nest_.row.variable, "_part"), 1, std::move(body));
+    return loop_over(variable(nest_.row.variable, "_all"), 1, std::move(body));
   }
 
  private:
@@ -138,6 +136,58 @@ class Tiler {
     return nullptr;
   }
 
+  // --- choices ---
+
+  // How many rows and vectors the tile has: as many sums as there are registers, and few columns beyond the last.
+  void choose_tile(const Target& target) {
+    lanes_ = int(target.vector_bytes / bytes(nest_.dtype));
+    const int64_t vectors = (nest_.column.extent + lanes_ - 1) / lanes_;
+    wide_ = vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, 2);
+    const bool many = target.vector_registers >= 32;
+    panel_ = std::clamp(nest_.row.extent / kFewIterations, std::min(kLeastPanel, target.tuning.panel_rows),
+                        target.tuning.panel_rows);
+    most_rows_ = many ? (wide_ == 3 ? 8 : wide_ == 2 ? 14 : 24) : (wide_ == 3 ? 4 : wide_ == 2 ? 6 : 12);
+  }
+  // Cuts the columns into parts if threads would else have too few blocks to share, or if sums are kept in memory.
+  void choose_columns() {
+    block_columns_ = nest_.column.extent;
+    const int64_t tile = wide_ * lanes_, tiles = nest_.column.extent / tile;
+    if (nest_.column.extent % tile != 0) return;
+    const int64_t blocks = (nest_.row.extent + panel_ - 1) / panel_;
+    parts_first_ = (outer_.empty() ? blocks : outer_[0].extent) < kFewIterations && tiles >= 4;
+    int64_t parts = 1;
+    for (int64_t n = 1; n <= tiles; ++n) {
+      const bool small = !nest_.is_blocked() || nest_.column.extent / n <= kMostColumns;
+      if (tiles % n != 0 || (small && parts > 1 && n > kMostParts)) continue;
+      parts = n;
+      if (small && (!parts_first_ || n >= kFewIterations)) break;
+    }
+    block_columns_ = nest_.column.extent / parts;
+  }
+  void choose_rows() {
+    const Load* rows = plain(nest_.row_factor);
+    const int64_t tiles = (block_columns_ + wide_ * lanes_ - 1) / (wide_ * lanes_);
+    pack_rows_ = !rows || (tiles >= kLeastPackedTiles && is_far(*rows));
+    // Loops over rows that stay inside of a block: so many that columns are packed for enough rows. Rows that are
+    // packed would be packed again for every tile of columns.
+    int64_t count = nest_.row.extent;
+    for (size_t k = outer_.size(); k-- > 0 && (count < kLeastRows || (parts_first_ && !pack_rows_));) {
+      if (!outer_[k].is_row) continue;
+      inner_rows_.insert(inner_rows_.begin(), outer_[k]);
+      count *= outer_[k].extent;
+      outer_.erase(outer_.begin() + std::ptrdiff_t(k));
+    }
+    if (!inner_rows_.empty()) pack_rows_ = !rows;
+    block_rows_ = inner_rows_.empty() ? block_size(nest_.row.extent, panel_) : nest_.row.extent;
+    rows_ = block_size(block_rows_, most_rows_);
+  }
+  // Would rows that are read in place come from beyond the nearest cache?
+  bool is_far(const Load& rows) const {
+    const int64_t size = bytes(nest_.dtype), apart = coefficient(rows.offset, nest_.row.variable) * size,
+                  terms = coefficient(rows.offset, nest_.terms.back().variable) * size;
+    return terms >= kFarTerms || (terms == size && apart % kSamePlaces == 0);
+  }
+
   // --- blocks ---
 
   // The loops over terms within a block, and what the variables of the nest's own loops are in them.
@@ -146,33 +196,26 @@ class Tiler {
     std::vector<std::pair<Variable, Term>> values;
   };
 
-  // A block of rows from `row` on, which is all that one thread computes at a time.
-  Block row_block(const Term& row, int64_t rows) {
-    if (!nest_.is_blocked()) return columns_of(row, rows, Term{}, {nest_.terms, {}});
-    const Variable part = variable(nest_.column.variable, "_block");
-    const int64_t count = nest_.column.extent / block_columns_;
-    const Term column = count > 1 ? Term::iterator(part, block_columns_) : Term{};
-    return block_of(loop_over(part, count, blocked(row, rows, column)));
-  }
-
-  // A block of rows and columns whose sums are in memory: blocks of terms are added to them one after the other.
-  Block blocked(const Term& row, int64_t rows, const Term& column) {
-    if (!sums_) sums_ = add_local("sums", points(nest_.inner_rows) * block_rows_ * block_columns_);
+  // A block of rows and columns, which is all that one thread computes at a time. If its terms are cut into blocks, its
+  // sums are in memory, and blocks of terms are added to them one after the other.
+  Block computed(const Term& row, int64_t rows, const Term& column) {
+    if (!nest_.is_blocked()) return columns_of(row, rows, column, {nest_.terms, {}});
+    if (!sums_) sums_ = add_local("sums", points(inner_rows_) * block_rows_ * block_columns_);
     Block out;
     const Variable e = add_variable(kernel_, "e");
     const Register zero = make();
     Block clear;
     clear.push_back(Define{zero, Constant{0}});
     clear.push_back(Store{*sums_, Term::iterator(e), zero});
-    out.push_back(loop_over(e, points(nest_.inner_rows) * rows * block_columns_, std::move(clear), LoopKind::vector));
+    out.push_back(vector_loop(e, points(inner_rows_) * rows * block_columns_, std::move(clear)));
     append(out, term_blocks([&](const Terms& terms) { return columns_of(row, rows, column, terms); }));
 
     const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
-    std::vector<Loop> all = nest_.inner_rows;
+    std::vector<Loop> all = inner_rows_;
     all.push_back({i, rows});
     const Term at = position(all) * block_columns_ + Term::iterator(j);
     Block last = epilogue(*sums_, at, row + Term::iterator(i), column + Term::iterator(j));
-    append(out, nested(all, block_of(vector_loop(j, block_columns_, std::move(last)))));
+    append(out, nested(all, block_with(vector_loop(j, block_columns_, std::move(last)))));
     return out;
   }
   Block term_blocks(const std::function<Block(const Terms&)>& make) {
@@ -196,7 +239,7 @@ class Tiler {
   // All columns of a block, tile by tile.
   Block columns_of(const Term& row, int64_t rows, const Term& column, const Terms& terms) {
     Block out;
-    const bool rows_first = pack_rows_ && nest_.inner_rows.empty();
+    const bool rows_first = pack_rows_ && inner_rows_.empty();
     if (rows_first) out = rows_packed(row, rows, terms);
     const int64_t vectors = (block_columns_ + lanes_ - 1) / lanes_;
     for (const Pieces& piece : cut(vectors, wide_)) {
@@ -210,7 +253,7 @@ class Tiler {
         Block tiles;
         if (pack_rows_ && !rows_first) tiles = rows_packed(row, rows, terms);
         append(tiles, rows_of(row, rows, column, from, piece.size, valid, terms));
-        append(body, nested(nest_.inner_rows, std::move(tiles)));
+        append(body, nested(inner_rows_, std::move(tiles)));
         out.push_back(loop_over(count > 1 ? tile : variable(nest_.column.variable, "_tile"), count, std::move(body)));
       };
       const int64_t full = last ? piece.count - 1 : piece.count, size = piece.size * lanes_;
@@ -269,7 +312,10 @@ class Tiler {
       const Term first = start_of(piece, tile);
       const Term to = first * points(terms.loops) + position(terms.loops) * piece.size + Term::iterator(i);
       Block body = stored(nest_.row_factor, row + first + Term::iterator(i), Term{}, terms, *packed_rows_, to);
-      body = block_of(loop_over(i, piece.size, nested(terms.loops, std::move(body))));
+      const Load* from = plain(nest_.row_factor);
+      const bool rows_inside = from && coefficient(from->offset, nest_.row.variable) == 1;
+      body = rows_inside ? nested(terms.loops, block_with(vector_loop(i, piece.size, std::move(body))))
+                         : block_with(loop_over(i, piece.size, nested(terms.loops, std::move(body))));
       out.push_back(loop_over(tile, piece.count, std::move(body)));
     }
     return out;
@@ -279,9 +325,9 @@ class Tiler {
     const int64_t size = wide * lanes_;
     const Variable j = variable(nest_.column.variable, "_in");
     const Term to = position(terms.loops) * size;
-    Block body = block_of(vector_loop(j, valid,
-                                      stored(nest_.column_factor, Term{}, column + Term::iterator(j), terms,
-                                             *packed_columns_, to + Term::iterator(j))));
+    Block body = block_with(vector_loop(j, valid,
+                                        stored(nest_.column_factor, Term{}, column + Term::iterator(j), terms,
+                                               *packed_columns_, to + Term::iterator(j))));
     if (valid < size) {
       const Variable rest = variable(nest_.column.variable, "_rest");
       const Register zero = make();
@@ -349,7 +395,7 @@ class Tiler {
         for (int64_t v = 0; v < wide; ++v) visit(sums[size_t(i * wide + v)], i, v * lanes_);
     };
     if (nest_.is_blocked() && valid == wide * lanes_) {
-      std::vector<Loop> all = nest_.inner_rows;
+      std::vector<Loop> all = inner_rows_;
       each([&](Register sum, int64_t i, int64_t j) {
         const Term to =
             (position(all) * block_rows_ + first + Term::number(i)) * block_columns_ + from + Term::number(j);
@@ -378,13 +424,13 @@ class Tiler {
     Block body;
     if (nest_.is_blocked()) {
       const Register sum = load(body, *tile_, in_tile, 1);
-      const Term to = (position(nest_.inner_rows) * block_rows_ + first + Term::iterator(i)) * block_columns_ + from +
-                      Term::iterator(j);
+      const Term to =
+          (position(inner_rows_) * block_rows_ + first + Term::iterator(i)) * block_columns_ + from + Term::iterator(j);
       body.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
     } else {
       body = epilogue(*tile_, in_tile, row + first + Term::iterator(i), column + from + Term::iterator(j));
     }
-    out.push_back(loop_over(i, rows, block_of(vector_loop(j, valid, std::move(body)))));
+    out.push_back(loop_over(i, rows, block_with(vector_loop(j, valid, std::move(body)))));
     return out;
   }
   // The epilogue of one element, whose sum is in a local.
@@ -405,11 +451,16 @@ class Tiler {
   const Module& module_;
   Kernel& kernel_;
   const ContractionNest nest_;
-  int lanes_ = 1;           // of a vector
-  int64_t wide_ = 1;        // vectors in a row of a tile
-  int64_t rows_ = 1;        // of a tile
-  int64_t block_rows_ = 1;  // of a block, without `inner_rows`
-  int64_t block_columns_ = 1;
+  std::vector<Loop> outer_;       // loops around a block of rows
+  std::vector<Loop> inner_rows_;  // loops over rows inside of a block, around `row`
+  int lanes_ = 1;                 // of a vector
+  int64_t wide_ = 1;              // vectors in a row of a tile
+  int64_t rows_ = 1;              // of a tile
+  int64_t most_rows_ = 1;
+  int64_t panel_ = 1;          // most rows of a block
+  int64_t block_rows_ = 1;     // of a block, without `inner_rows_`
+  int64_t block_columns_ = 1;  // of a block
+  bool parts_first_ = false;   // the loop over blocks of columns is the outermost
   bool pack_rows_ = false, pack_columns_ = false;
   std::optional<Memory> packed_rows_, packed_columns_;
   std::optional<Memory> sums_;  // of a block, if its terms are cut into blocks
@@ -423,7 +474,7 @@ Module tile_contractions(const Module& module, const Target& target) {
   for (Kernel& kernel : out.kernels)
     for (Statement& s : statements(kernel)) {
       auto* loop = std::get_if<For>(&s);
-      std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop, kLeastRows) : std::nullopt;
+      std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
       if (!nest) continue;
       Tiler tiler(out, kernel, target, std::move(*nest));
       if (tiler.fits()) s = tiler.run();

@@ -41,7 +41,9 @@ struct Tuning {
   // not computed in tiles. These numbers, too, decide how sums round.
   int64_t least_tile_rows = 4, least_tile_columns = 8, least_tile_terms = 8, least_tiled = 16'384;
   int64_t panel_rows = 128;  // most rows whose elements are packed at a time, for the second-level cache
-  int64_t most_terms = 512;  // terms of a sum that one tile adds up at a time; it decides how sums round
+  // Terms. A sum of more is cut into blocks of at most half as many, each added up by one tile: it decides how sums
+  // round.
+  int64_t most_terms = 1024;
   bool operator==(const Tuning&) const = default;
 };
 
