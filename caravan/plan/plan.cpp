@@ -29,6 +29,7 @@
 #include "caravan/schedule/parallelize.h"
 #include "caravan/schedule/split_loops.h"
 #include "caravan/schedule/tile_contractions.h"
+#include "caravan/schedule/tile_transposes.h"
 #include "caravan/schedule/update_in_place.h"
 #include "caravan/schedule/vectorize.h"
 
@@ -83,6 +84,7 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"narrow_updates", schedule::narrow_updates},    // after update_in_place: only then is the rest of the state stored
     {"tile_contractions", schedule::tile_contractions,
      When::on_cpu},  // when sums have their epilogues, and before the order of their terms is turned into loops
+    {"tile_transposes", schedule::tile_transposes, When::on_cpu},
     {"split_loops", schedule::split_loops,
      When::always},  // turns the order that split_sums chose into loops; always, because it decides how sums round
     {"vectorize", schedule::vectorize, When::on_cpu},        // when loops have their final bodies

@@ -156,7 +156,7 @@ class Vectorizer {
  private:
   Block replaced(For loop, int64_t rows_around) {
     Block out;
-    if (loop.kind != LoopKind::serial || loop.extent < 2 || !side_by_side(loop)) {
+    if (loop.kind != LoopKind::serial || loop.unroll != Unroll::free || loop.extent < 2 || !side_by_side(loop)) {
       out.push_back(std::move(loop));
     } else if (!has_loop(loop.body)) {
       if (loop.extent >= target_.tuning.least_lanes && independent(loop.variable, loop.extent, loop.body))
