@@ -36,8 +36,8 @@ Context on(int threads) {
 
 // Enough work for parallel loops forward and backward: two layers, a softmax, Adam.
 struct Model {
-  Tensor x = tensor(numbers("96|64")), t = tensor(numbers("96|32"));
-  Tensor w1 = param("w1", {.output = {80}}), b1 = param("b1"), w2 = param("w2", {.output = {32}});
+  Tensor x = tensor(numbers("384|128")), t = tensor(numbers("384|64"));
+  Tensor w1 = param("w1", {.output = {160}}), b1 = param("b1"), w2 = param("w2", {.output = {64}});
   Tensor h = tanh(w1(x) + b1);
   Tensor logits = w2(h);
   Tensor e = exp(logits - einmax("b|i => b|0", logits));

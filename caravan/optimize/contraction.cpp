@@ -68,20 +68,16 @@ std::optional<Contraction> contraction(const ir::Program& program, const Accumul
     if (a.extents[size_t(k)] == 1) continue;
     const bool written = std::any_of(a.write.begin(), a.write.end(), [&](const Term& t) { return t.mentions(k); });
     const bool first = in[0][size_t(k)], second = in[1][size_t(k)];
-    if (!written && !(first && second)) return std::nullopt;  // a sum of one factor alone
+    if (!written && !first && !second) return std::nullopt;
     (!written ? out.summed : first == second ? out.batch : alone[first ? 0 : 1]).push_back(k);
     if (written && stride(program, a.target, a.write, k) == 1) innermost = k;
   }
-  const auto has = [&](const std::vector<int>& list) {
-    return std::find(list.begin(), list.end(), innermost) != list.end();
-  };
-  if (!has(alone[0]) && !has(alone[1])) return std::nullopt;
-  out.rows = has(alone[0]) ? alone[1] : alone[0];
-  out.columns = has(alone[0]) ? alone[0] : alone[1];
-  const int64_t rows = points(a, out.rows), columns = a.extents[size_t(innermost)], summed = points(a, out.summed);
-  const bool large = rows >= tuning.least_tile_rows && columns >= tuning.least_tile_columns &&
-                     summed >= tuning.least_tile_terms &&
-                     points(a, out.batch) * rows * points(a, out.columns) * summed >= tuning.least_tiled;
+  const bool first = std::find(alone[0].begin(), alone[0].end(), innermost) != alone[0].end();
+  out.columns = alone[first ? 0 : 1], out.rows = alone[first ? 1 : 0];
+  const bool large = std::find(out.columns.begin(), out.columns.end(), innermost) != out.columns.end() &&
+                     is_large_contraction(points(a, out.batch), points(a, out.rows),
+                                          points(a, out.columns) / a.extents[size_t(innermost)],
+                                          a.extents[size_t(innermost)], points(a, out.summed), tuning);
   return large ? std::optional(out) : std::nullopt;
 }
 

@@ -1,8 +1,8 @@
 // Recognises contractions: sums of products that have rows and columns, such as matrix products, convolutions, the
 // products of attention, and all their gradients.
 //
-// In y[b, m, n] += x[b, m, k] * w[b, k, n], an iterator that both factors have is a batch (b) or summed (k), one that
-// only the first has is a row (m), one that only the second has is a column (n). Their names, number and strides do not
+// In y[b, m, n] += x[b, m, k] * w[b, k, n], an iterator that is not written is summed (k). One that is written is a
+// batch if both factors have it (b), a row if only the first has it (m), a column if only the second has it (n). Their names, number and strides do not
 // matter. A contraction is computed in tiles (schedule/tile_contractions.h), which reuse every element that they load
 // many times. It is recognised once, before the order of sums is chosen, because that order depends on it.
 #pragma once

@@ -13,7 +13,7 @@ namespace {
 
 struct Sizes {
   std::vector<int64_t> extents;                 // by loop variable
-  std::map<const loop::Term*, int64_t> widths;  // vector loads: their width, by the address of their offset
+  std::map<const loop::Term*, int64_t> widths;  // of vector accesses, by the address of their offset
 };
 Sizes sizes_of(const loop::Kernel& kernel) {
   Sizes out{std::vector<int64_t>(kernel.variables.size(), 1), {}};
@@ -23,6 +23,9 @@ Sizes sizes_of(const loop::Kernel& kernel) {
     if (auto* load = std::get_if<loop::Load>(&d.value))
       out.widths[&load->offset] = kernel.registers[size_t(d.to)].width;
   });
+  auto stored = [&](const auto& s) { out.widths[&s.offset] = kernel.registers[size_t(s.value)].width; };
+  loop::for_each_of<loop::Store>(block, stored);
+  loop::for_each_of<loop::StoreCombine>(block, stored);
   return out;
 }
 

@@ -121,6 +121,8 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
     block = &loop->body;
     loop = only_loop(*block, out.definitions);
   }
+  if (std::count_if(out.term_blocks.begin(), out.term_blocks.end(), [](int64_t size) { return size > 0; }) > 1)
+    return std::nullopt;
   auto* combine = block->empty() ? nullptr : std::get_if<Combine>(&block->back());
   if (!combine || combine->to != sum->total || combine->accumulator != Accumulator::add) return std::nullopt;
   for (size_t k = 0; k + 1 < block->size(); ++k) {

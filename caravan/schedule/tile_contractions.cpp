@@ -82,7 +82,11 @@ class Tiler {
                     block_columns_ % lanes_ != 0 || (row_tiles >= kLeastPackedTiles && bytes_read > kNearBytes);
   }
 
-  bool fits() const {
+  bool fits(const Tuning& tuning) const {
+    int64_t rows = nest_.row.extent, others = 1, terms = 1;
+    for (const Loop& l : nest_.outer) (l.is_row ? rows : others) *= l.extent;
+    for (const Loop& l : nest_.terms) terms *= l.extent;
+    if (!is_large_contraction(1, rows, others, nest_.column.extent, terms, tuning)) return false;
     const int64_t all_rows = points(inner_rows_) * block_rows_;
     return nest_.terms_in_block() * block_rows_ <= kMostLocal &&
            nest_.terms_in_block() * wide_ * lanes_ <= kMostLocal &&
@@ -477,7 +481,7 @@ Module tile_contractions(const Module& module, const Target& target) {
       std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
       if (!nest) continue;
       Tiler tiler(out, kernel, target, std::move(*nest));
-      if (tiler.fits()) s = tiler.run();
+      if (tiler.fits(target.tuning)) s = tiler.run();
     }
   return out;
 }

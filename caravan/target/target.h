@@ -69,6 +69,13 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
+// Is a product of matrices large enough to be computed in tiles? `columns` is the extent of the innermost axis.
+constexpr bool is_large_contraction(int64_t batch, int64_t rows, int64_t other_columns, int64_t columns, int64_t terms,
+                                    const Tuning& tuning) {
+  return rows >= tuning.least_tile_rows && columns >= tuning.least_tile_columns && terms >= tuning.least_tile_terms &&
+         batch * rows * other_columns * columns * terms >= tuning.least_tiled;
+}
+
 Target host(int threads = 0);  // this machine, with its tuning file; threads = 0: all that the process may use
 Target plain_c();              // a C99 compiler for an unknown processor
 std::string to_string(const Target& target);  // a line

@@ -11,8 +11,9 @@ namespace caravan::plan {
 namespace {
 
 Plan two_kernels() {
-  Tensor x = param("x", Array(parse_shape("64|64"))), w = param("w", Array(parse_shape("64->64")));
-  return make_plan(to_ir(observe({w(x).named("product"), exp(x).named("powers")})), host(1));
+  Tensor x = param("x", Array(parse_shape("64,64"))), w = param("w", Array(parse_shape("64,64")));
+  return make_plan(to_ir(observe({einsum("i, k; k, j => i, j", x, w).named("product"), exp(x).named("powers")})),
+                   host(1));
 }
 
 TEST(Profile, SortsByTimeAndComparesWithTheMachine) {

@@ -204,7 +204,7 @@ TEST(Verify, VectorsStandOnlyWhereTheyCan) {
   };
   EXPECT_EQ(problem_of({load(1, x, {}), Store{y, {}, 1}}, 1), "");
   EXPECT_NE(problem_of({Define{1, Constant{1}}}, 1).find("a vector where a scalar must be"), std::string::npos);
-  EXPECT_NE(problem_of({Reset{0, 0}, load(1, x, {}), add(0, 1)}, 1).find("a vector where a scalar must be"),
+  EXPECT_NE(problem_of({Reset{0, 0}, load(1, x, {}), add(0, 1)}, 1).find("is given a vector of another width"),
             std::string::npos);
   EXPECT_NE(problem_of({load(1, x, {}), mul(2, 1, 1)}, 1).find("another width"), std::string::npos);
   EXPECT_NE(problem_of({Define{1, Load{Memory::local(0), {}}}}, 2).find("local 0 does not exist"), std::string::npos);

@@ -182,7 +182,7 @@ TEST(Vectorize, MakesATileOfRowsWhereItPays) {
   };
   EXPECT_TRUE(unrolled(dot("512"))) << "long sums of rows that share a factor";
   EXPECT_FALSE(unrolled(dot("64"))) << "short ones, whose other factor is read once";
-  EXPECT_TRUE(unrolled(observe(einsum("b, c; o, c => b, o", leaf("a", "20,64"), leaf("w", "30,64")))))
+  EXPECT_TRUE(unrolled(observe(einsum("b, c; o, c => b, o", leaf("a", "10,64"), leaf("w", "20,64")))))
       << "a product reads every element several times";
   auto step = [] {
     Tensor w = leaf("w", "30,64");

@@ -11,33 +11,43 @@ typedef double caravan_f64x2 __attribute__((vector_size(16), aligned(8), may_ali
 typedef double caravan_f64x4 __attribute__((vector_size(32), aligned(8), may_alias));
 typedef double caravan_f64x8 __attribute__((vector_size(64), aligned(8), may_alias));
 
-/* A vector with the same number everywhere. */
-static inline caravan_f32x4 caravan_all_f32x4(float x) { return (caravan_f32x4){x, x, x, x}; }
-static inline caravan_f32x8 caravan_all_f32x8(float x) { return (caravan_f32x8){x, x, x, x, x, x, x, x}; }
-static inline caravan_f32x16 caravan_all_f32x16(float x) { return (caravan_f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
-static inline caravan_f64x2 caravan_all_f64x2(double x) { return (caravan_f64x2){x, x}; }
-static inline caravan_f64x4 caravan_all_f64x4(double x) { return (caravan_f64x4){x, x, x, x}; }
-static inline caravan_f64x8 caravan_all_f64x8(double x) { return (caravan_f64x8){x, x, x, x, x, x, x, x}; }
-
-/* a * b + c, rounded once: one instruction of the processor, which GCC and Clang give the same name. */
+/* A vector with the same number everywhere; a * b + c, rounded once. GCC and Clang have the same name for the instruction of
+   an x86 processor. */
 #ifdef __FMA__
+static inline caravan_f32x4 caravan_all_f32x4(float x) { return (caravan_f32x4){x, x, x, x}; }
 static inline caravan_f32x4 caravan_fma_f32x4(caravan_f32x4 a, caravan_f32x4 b, caravan_f32x4 c) {
   return __builtin_ia32_vfmaddps(a, b, c);
 }
+static inline caravan_f32x8 caravan_all_f32x8(float x) { return (caravan_f32x8){x, x, x, x, x, x, x, x}; }
 static inline caravan_f32x8 caravan_fma_f32x8(caravan_f32x8 a, caravan_f32x8 b, caravan_f32x8 c) {
   return __builtin_ia32_vfmaddps256(a, b, c);
 }
+static inline caravan_f64x2 caravan_all_f64x2(double x) { return (caravan_f64x2){x, x}; }
 static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, caravan_f64x2 c) {
   return __builtin_ia32_vfmaddpd(a, b, c);
 }
+static inline caravan_f64x4 caravan_all_f64x4(double x) { return (caravan_f64x4){x, x, x, x}; }
 static inline caravan_f64x4 caravan_fma_f64x4(caravan_f64x4 a, caravan_f64x4 b, caravan_f64x4 c) {
   return __builtin_ia32_vfmaddpd256(a, b, c);
 }
+#elif !defined(__x86_64__)
+static inline caravan_f32x4 caravan_all_f32x4(float x) { return (caravan_f32x4){x, x, x, x}; }
+static inline caravan_f32x4 caravan_fma_f32x4(caravan_f32x4 a, caravan_f32x4 b, caravan_f32x4 c) {
+  for (int i = 0; i < 4; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
+}
+static inline caravan_f64x2 caravan_all_f64x2(double x) { return (caravan_f64x2){x, x}; }
+static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, caravan_f64x2 c) {
+  for (int i = 0; i < 2; ++i) c[i] = __builtin_fma(a[i], b[i], c[i]);
+  return c;
+}
 #endif
 #ifdef __AVX512F__
+static inline caravan_f32x16 caravan_all_f32x16(float x) { return (caravan_f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 static inline caravan_f32x16 caravan_fma_f32x16(caravan_f32x16 a, caravan_f32x16 b, caravan_f32x16 c) {
   return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
 }
+static inline caravan_f64x8 caravan_all_f64x8(double x) { return (caravan_f64x8){x, x, x, x, x, x, x, x}; }
 static inline caravan_f64x8 caravan_fma_f64x8(caravan_f64x8 a, caravan_f64x8 b, caravan_f64x8 c) {
   return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4);
 }
