@@ -18,17 +18,12 @@ namespace {
 
 using Loop = ContractionNest::Loop;
 
-constexpr int64_t kLeastRows = 64;     // rows; shorter loops over rows stay inside of a block together
-constexpr int64_t kLeastPanel = 48;    // rows of a block, unless there are fewer
-constexpr int64_t kFewIterations = 8;  // a loop of fewer is not the one that threads share, if there is a better one
-constexpr int64_t kMostParts = 16;     // into how many parts the columns are cut, for threads
-constexpr int64_t kMostColumns = 512;  // columns of a block of sums that is kept in memory
-constexpr int64_t kMostLocal = 128 * 1024;  // elements of a local: half a megabyte of f32 on a thread's stack
-constexpr int64_t kLeastPackedTiles = 3;    // an operand that fewer tiles than this read is read in place
-constexpr int64_t kNearBytes = 16 * 1024;   // an operand of no more bytes than this stays in the nearest cache
-// Bytes. Rows at a distance that is a multiple of the first take the same places in the nearest cache. Terms at a
-// distance of the second or more take a cache line each.
-constexpr int64_t kSamePlaces = 4096, kFarTerms = 512;
+constexpr int64_t kLeastRows = 64;        // rows; shorter loops over rows stay inside of a block together
+constexpr int64_t kLeastPanel = 48;       // rows of a block, unless there are fewer
+constexpr int64_t kFewIterations = 8;     // a loop of fewer is not the one that threads share, if there is a better one
+constexpr int64_t kMostParts = 16;        // into how many parts the columns are cut, for threads
+constexpr int64_t kMostColumns = 512;     // columns of a block of sums that is kept in memory
+constexpr int64_t kLeastPackedTiles = 3;  // an operand that fewer tiles than this read is read in place
 
 // A loop cut into pieces: `count` of `size`, from `start` on. A loop has at most two: the whole ones and a remainder.
 struct Pieces {
@@ -71,26 +66,28 @@ Term position(const std::vector<Loop>& loops) {
 class Tiler {
  public:
   Tiler(const Module& module, Kernel& kernel, const Target& target, ContractionNest nest)
-      : module_(module), kernel_(kernel), nest_(std::move(nest)), outer_(nest_.outer) {
-    choose_tile(target);
+      : module_(module), kernel_(kernel), target_(target), nest_(std::move(nest)), outer_(nest_.outer) {
+    choose_tile();
     choose_columns();
     choose_rows();
     const int64_t row_tiles = points(inner_rows_) * ((block_rows_ + rows_ - 1) / rows_);
     const Load* columns = plain(nest_.column_factor);
     const int64_t bytes_read = nest_.terms_in_block() * nest_.column.extent * bytes(nest_.dtype);
     pack_columns_ = !columns || coefficient(columns->offset, nest_.column.variable) != 1 ||
-                    block_columns_ % lanes_ != 0 || (row_tiles >= kLeastPackedTiles && bytes_read > kNearBytes);
+                    block_columns_ % lanes_ != 0 ||
+                    (row_tiles >= kLeastPackedTiles && bytes_read > tuning().near_bytes);
   }
 
-  bool fits(const Tuning& tuning) const {
+  // Is the product large enough, and do its blocks fit on the stack?
+  bool fits() const {
     int64_t rows = nest_.row.extent, others = 1, terms = 1;
     for (const Loop& l : nest_.outer) (l.is_row ? rows : others) *= l.extent;
     for (const Loop& l : nest_.terms) terms *= l.extent;
-    if (!is_large_contraction(1, rows, others, nest_.column.extent, terms, tuning)) return false;
+    if (!is_large_contraction(1, rows, others, nest_.column.extent, terms, tuning())) return false;
     const int64_t all_rows = points(inner_rows_) * block_rows_;
-    return nest_.terms_in_block() * block_rows_ <= kMostLocal &&
-           nest_.terms_in_block() * wide_ * lanes_ <= kMostLocal &&
-           (!nest_.is_blocked() || all_rows * block_columns_ <= kMostLocal);
+    return nest_.terms_in_block() * block_rows_ <= tuning().stack_elements &&
+           nest_.terms_in_block() * wide_ * lanes_ <= tuning().stack_elements &&
+           (!nest_.is_blocked() || all_rows * block_columns_ <= tuning().stack_elements);
   }
 
   Statement run() {
@@ -116,6 +113,7 @@ class Tiler {
   }
 
  private:
+  const Tuning& tuning() const { return target_.tuning; }
   Variable variable(Variable of, const char* suffix) {
     return add_variable(kernel_, kernel_.variables[size_t(of)] + suffix);
   }
@@ -143,14 +141,14 @@ class Tiler {
   // --- choices ---
 
   // How many rows and vectors the tile has: as many sums as there are registers, and few columns beyond the last.
-  void choose_tile(const Target& target) {
-    lanes_ = int(target.vector_bytes / bytes(nest_.dtype));
+  void choose_tile() {
+    lanes_ = int(target_.vector_bytes / bytes(nest_.dtype));
     const int64_t vectors = (nest_.column.extent + lanes_ - 1) / lanes_;
     wide_ = vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, 2);
-    const bool many = target.vector_registers >= 32;
-    panel_ = std::clamp(nest_.row.extent / kFewIterations, std::min(kLeastPanel, target.tuning.panel_rows),
-                        target.tuning.panel_rows);
-    most_rows_ = many ? (wide_ == 3 ? 8 : wide_ == 2 ? 14 : 24) : (wide_ == 3 ? 4 : wide_ == 2 ? 6 : 12);
+    most_rows_ =
+        (target_.vector_registers - wide_ - 2) / wide_;  // besides the sums: a row of columns, and two to work with
+    panel_ =
+        std::clamp(nest_.row.extent / kFewIterations, std::min(kLeastPanel, tuning().panel_rows), tuning().panel_rows);
   }
   // Cuts the columns into parts if threads would else have too few blocks to share, or if sums are kept in memory.
   void choose_columns() {
@@ -189,7 +187,7 @@ class Tiler {
   bool is_far(const Load& rows) const {
     const int64_t size = bytes(nest_.dtype), apart = coefficient(rows.offset, nest_.row.variable) * size,
                   terms = coefficient(rows.offset, nest_.terms.back().variable) * size;
-    return terms >= kFarTerms || (terms == size && apart % kSamePlaces == 0);
+    return terms >= tuning().far_bytes || (terms == size && apart % tuning().same_places == 0);
   }
 
   // --- blocks ---
@@ -248,7 +246,6 @@ class Tiler {
     const int64_t vectors = (block_columns_ + lanes_ - 1) / lanes_;
     for (const Pieces& piece : cut(vectors, wide_)) {
       const Variable tile = variable(nest_.column.variable, "_tile");
-      const Term within = start_of(piece, tile) * lanes_;
       // Only the last tile has fewer columns than its vectors hold. It is a piece of its own then.
       const bool last = (piece.start + piece.count * piece.size) * lanes_ > block_columns_;
       auto add = [&](const Term& from, int64_t count, int64_t valid) {
@@ -454,6 +451,7 @@ class Tiler {
 
   const Module& module_;
   Kernel& kernel_;
+  const Target& target_;
   const ContractionNest nest_;
   std::vector<Loop> outer_;       // loops around a block of rows
   std::vector<Loop> inner_rows_;  // loops over rows inside of a block, around `row`
@@ -481,7 +479,7 @@ Module tile_contractions(const Module& module, const Target& target) {
       std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
       if (!nest) continue;
       Tiler tiler(out, kernel, target, std::move(*nest));
-      if (tiler.fits(target.tuning)) s = tiler.run();
+      if (tiler.fits()) s = tiler.run();
     }
   return out;
 }

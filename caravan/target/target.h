@@ -41,6 +41,12 @@ struct Tuning {
   // not computed in tiles. These numbers, too, decide how sums round.
   int64_t least_tile_rows = 4, least_tile_columns = 8, least_tile_terms = 8, least_tiled = 16'384;
   int64_t panel_rows = 128;  // most rows whose elements are packed at a time, for the second-level cache
+  // Bytes. An operand of a product that is no larger stays in the nearest cache, and is not packed.
+  int64_t near_bytes = 16 * 1024;
+  // Bytes. Rows whose distance is a multiple of this have the same places in the nearest cache; terms whose distance is
+  // at least `far_bytes` take a cache line each. Such rows are packed.
+  int64_t same_places = 4096, far_bytes = 512;
+  int64_t stack_elements = 128 * 1024;  // of a local array of a kernel: half a megabyte of f32
   // Terms. A sum of more is cut into blocks of at most half as many, each added up by one tile: it decides how sums
   // round.
   int64_t most_terms = 1024;
@@ -56,12 +62,10 @@ struct Target {
   std::string processor;      // the model name in /proc/cpuinfo
   int threads = 1;            // how many threads a run of a program may use
   int64_t vector_bytes = 16;  // of the widest vector register
-  // `doctor` alone reads these so far; a pass that makes register tiles and cache blocks of a contraction needs them.
   int vector_registers = 16;
-  // The processor has fused multiply-add. Kernels never contract a*b + c to it, because it rounds once instead of
-  // twice.
+  // The processor has fused multiply-add. Only contractions use it, where the order of their sums says so.
   bool fma = false;
-  int64_t l1 = 0, l2 = 0, l3 = 0;  // bytes of data caches; 0: not known
+  int64_t l1 = 0, l2 = 0, l3 = 0;  // bytes of data caches; 0: not known. Only `doctor` reads them so far.
   Tuning tuning{};
 
   // How many numbers of this precision a vector of accumulators holds.
