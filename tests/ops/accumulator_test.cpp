@@ -16,7 +16,6 @@ void PrintTo(const AccumulatorRow& row, std::ostream* out) { *out << row.name; }
 
 namespace {
 
-constexpr int kPoints = 200;
 
 class EveryAccumulator : public testing::TestWithParam<AccumulatorRow> {};
 
