@@ -16,7 +16,6 @@ void PrintTo(const AccumulatorRow& row, std::ostream* out) { *out << row.name; }
 
 namespace {
 
-
 class EveryAccumulator : public testing::TestWithParam<AccumulatorRow> {};
 
 TEST_P(EveryAccumulator, JoinsWithItsOpAndStartsNeutral) {

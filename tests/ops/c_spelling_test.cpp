@@ -14,7 +14,6 @@
 namespace caravan {
 namespace {
 
-
 // The C spellings, compiled by the system's compiler, give what `eval` gives.
 class CSpelling : public testing::Test {
  protected:
