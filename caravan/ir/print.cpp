@@ -53,8 +53,8 @@ std::string kind_text(const Program& program, const BufferKind& kind) {
   return std::visit(Visitor{program}, kind);
 }
 
-// The order of a sum that is cut into blocks or adds fused products, as a remark at the end of the line. Lanes without blocks are not
-// mentioned; the printed loops show them.
+// The order of a sum that is cut into blocks or adds fused products, as a remark at the end of the line. Lanes without
+// blocks are not mentioned; the printed loops show them.
 std::string order_text(const Accumulation& a) {
   auto name = [&](int k) {
     return k >= 0 && size_t(k) < a.iterators.size() ? a.iterators[size_t(k)] : "iterator" + std::to_string(k);
@@ -63,9 +63,9 @@ std::string order_text(const Accumulation& a) {
   if (a.order.blocks.empty()) return fused;
   const std::string lanes =
       a.order.lanes < 0 ? "" : std::to_string(a.order.width) + " lanes of " + name(a.order.lanes) + ", ";
-  return fused + (fused.empty() ? "" : ", ") + "summed in " + lanes + "blocks of " + joined(a.order.blocks, ", ", [&](const SumOrder::Block& block) {
-           return std::to_string(block.size) + " " + name(block.iterator);
-         });
+  return fused + (fused.empty() ? "" : ", ") + "summed in " + lanes + "blocks of " +
+         joined(a.order.blocks, ", ",
+                [&](const SumOrder::Block& block) { return std::to_string(block.size) + " " + name(block.iterator); });
 }
 
 }  // namespace

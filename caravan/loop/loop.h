@@ -19,7 +19,8 @@
 // * Memory. Buffers do not overlap. A kernel sees the stores of the kernels before it, and its own in program order. A
 //   local belongs to one execution of the kernel, or of an iteration of its parallel loop; its initial value is
 //   undefined.
-// * Floating point. No reassociation, and no contraction but that of a `Combine` with a factor. Integer arithmetic wraps.
+// * Floating point. No reassociation, and no contraction but that of a `Combine` with a factor. Integer arithmetic
+// wraps.
 #pragma once
 
 #include <optional>

@@ -15,10 +15,6 @@ using ir::Term;
 
 namespace {
 
-bool has_load(const std::vector<Term>& terms) {
-  return std::any_of(terms.begin(), terms.end(), [](const Term& t) { return t.has_load(); });
-}
-
 // Which iterators an entry of the body depends on.
 void mark(const Accumulation& a, int entry, std::vector<bool>& iterators) {
   const Scalar& s = a.body.entries()[size_t(entry)];
@@ -45,40 +41,37 @@ int64_t points(const Accumulation& a, const std::vector<int>& iterators) {
 
 }  // namespace
 
-std::optional<Contraction> contraction(const ir::Program& program, const Accumulation& a, const Tuning& tuning) {
+bool is_contraction(const ir::Program& program, const Accumulation& a, const Tuning& tuning) {
   const DType dtype = program.buffers[size_t(a.target)].dtype;
   if (a.accumulator != Accumulator::add || (dtype != DType::f32 && dtype != DType::f64) || !a.where.empty() ||
       a.body.entries().empty())
-    return std::nullopt;
+    return false;
   const Scalar& root = a.body.entries().back();
-  if (root.kind != Scalar::Kind::apply || root.op != Op::mul || !ir::write_form(program, a).injective ||
-      has_load(a.write) ||
-      std::any_of(a.operands.begin(), a.operands.end(), [](const ir::Operand& o) { return has_load(o.map); }))
-    return std::nullopt;
+  if (root.kind != Scalar::Kind::apply || root.op != Op::mul || !ir::write_form(program, a).injective || has_loads(a))
+    return false;
 
   std::array<std::vector<bool>, 2> in;  // by factor: the iterators it depends on
   for (int f = 0; f < 2; ++f) {
     in[size_t(f)].assign(a.iterators.size(), false);
     mark(a, root.args[f], in[size_t(f)]);
   }
-  Contraction out;
+  std::vector<int> batch, summed;
   int innermost = -1;
   std::array<std::vector<int>, 2> alone;  // by factor: the written iterators that only it depends on
   for (int k = 0; k < int(a.iterators.size()); ++k) {
     if (a.extents[size_t(k)] == 1) continue;
     const bool written = std::any_of(a.write.begin(), a.write.end(), [&](const Term& t) { return t.mentions(k); });
     const bool first = in[0][size_t(k)], second = in[1][size_t(k)];
-    if (!written && !first && !second) return std::nullopt;
-    (!written ? out.summed : first == second ? out.batch : alone[first ? 0 : 1]).push_back(k);
+    if (!written && !first && !second) return false;
+    (!written ? summed : first == second ? batch : alone[first ? 0 : 1]).push_back(k);
     if (written && stride(program, a.target, a.write, k) == 1) innermost = k;
   }
   const bool first = std::find(alone[0].begin(), alone[0].end(), innermost) != alone[0].end();
-  out.columns = alone[first ? 0 : 1], out.rows = alone[first ? 1 : 0];
-  const bool large = std::find(out.columns.begin(), out.columns.end(), innermost) != out.columns.end() &&
-                     is_large_contraction(points(a, out.batch), points(a, out.rows),
-                                          points(a, out.columns) / a.extents[size_t(innermost)],
-                                          a.extents[size_t(innermost)], points(a, out.summed), tuning);
-  return large ? std::optional(out) : std::nullopt;
+  const std::vector<int>&columns = alone[first ? 0 : 1], &rows = alone[first ? 1 : 0];
+  if (std::find(columns.begin(), columns.end(), innermost) == columns.end()) return false;
+  const int64_t inner = a.extents[size_t(innermost)];
+  return is_large_contraction(points(a, batch), points(a, rows), points(a, columns) / inner, inner, points(a, summed),
+                              tuning);
 }
 
 }  // namespace caravan::optimize

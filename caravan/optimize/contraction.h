@@ -2,25 +2,18 @@
 // products of attention, and all their gradients.
 //
 // In y[b, m, n] += x[b, m, k] * w[b, k, n], an iterator that is not written is summed (k). One that is written is a
-// batch if both factors have it (b), a row if only the first has it (m), a column if only the second has it (n). Their names, number and strides do not
-// matter. A contraction is computed in tiles (schedule/tile_contractions.h), which reuse every element that they load
-// many times. It is recognised once, before the order of sums is chosen, because that order depends on it.
+// batch if both factors have it (b), a row if only the first has it (m), a column if only the second has it (n). Their
+// names, number and strides do not matter. A contraction is computed in tiles (schedule/tile_contractions.h), which
+// reuse every element that they load many times. It is recognised once, before the order of sums is chosen, because
+// that order depends on it.
 #pragma once
-
-#include <optional>
 
 #include "caravan/ir/program.h"
 #include "caravan/target/target.h"
 
 namespace caravan::optimize {
 
-// Iterators by what they are. Those of extent 1 are left out.
-struct Contraction {
-  std::vector<int> batch, rows, columns, summed;  // the columns are those of the factor with the innermost written axis
-};
-
-// The contraction that the accumulation is, if it is one and is large enough for tiles.
-std::optional<Contraction> contraction(const ir::Program& program, const ir::Accumulation& accumulation,
-                                       const Tuning& tuning);
+// Is the accumulation a contraction that is large enough for tiles?
+bool is_contraction(const ir::Program& program, const ir::Accumulation& accumulation, const Tuning& tuning);
 
 }  // namespace caravan::optimize

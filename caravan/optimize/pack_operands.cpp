@@ -15,14 +15,6 @@ using ir::Term;
 
 namespace {
 
-bool has_loads(const Accumulation& a) {
-  auto any = [](const std::vector<Term>& terms) {
-    return std::any_of(terms.begin(), terms.end(), [](const Term& t) { return t.has_load(); });
-  };
-  return any(a.where) || any(a.write) ||
-         std::any_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) { return any(o.map); });
-}
-
 class Packer {
  public:
   Packer(const ir::Program& program, const Tuning& tuning) : out_(program), tuning_(tuning) {}

@@ -1,5 +1,7 @@
 #include "caravan/optimize/reads.h"
 
+#include <algorithm>
+
 namespace caravan::optimize {
 
 using ir::Term;
@@ -51,6 +53,14 @@ void drop_unread(ir::Accumulation& a) {
   for (Term& t : a.write) rename(t);
   for (Term& t : a.where) rename(t);
   a.body = a.body.with_operands(renamed);
+}
+
+bool has_loads(const ir::Accumulation& a) {
+  auto any = [](const std::vector<ir::Term>& terms) {
+    return std::any_of(terms.begin(), terms.end(), [](const ir::Term& t) { return t.has_load(); });
+  };
+  return any(a.where) || any(a.write) ||
+         std::any_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) { return any(o.map); });
 }
 
 }  // namespace caravan::optimize

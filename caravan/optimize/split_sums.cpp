@@ -78,8 +78,7 @@ std::vector<SumOrder::Block> tile_blocks(const Accumulation& a, const ir::WriteF
   int64_t inside = 1;
   for (size_t n = loops.size(); n-- > 0;) {
     const int64_t extent = a.extents[loops[n]];
-    if (inside * extent > most)
-      return {{int(loops[n]), std::max<int64_t>(1, block_size(extent, most / 2 / inside))}};
+    if (inside * extent > most) return {{int(loops[n]), std::max<int64_t>(1, block_size(extent, most / 2 / inside))}};
     inside *= extent;
   }
   return {};
@@ -91,7 +90,7 @@ SumOrder order(const ir::Program& program, Accumulation a, const Target& target)
   const ir::WriteForm form = ir::write_form(program, a);
   if (!form.injective) return {};
   a.order = {};
-  if (contraction(program, a, tuning)) {
+  if (is_contraction(program, a, tuning)) {
     a.order.blocks = tile_blocks(a, form, tuning.most_terms);
     a.order.fused = target.fma && target.kind == Target::Kind::cpu;
     return a.order;

@@ -396,10 +396,9 @@ class Tiler {
         for (int64_t v = 0; v < wide; ++v) visit(sums[size_t(i * wide + v)], i, v * lanes_);
     };
     if (nest_.is_blocked() && valid == wide * lanes_) {
-      std::vector<Loop> all = inner_rows_;
       each([&](Register sum, int64_t i, int64_t j) {
         const Term to =
-            (position(all) * block_rows_ + first + Term::number(i)) * block_columns_ + from + Term::number(j);
+            (position(inner_rows_) * block_rows_ + first + Term::number(i)) * block_columns_ + from + Term::number(j);
         out.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
       });
       return out;

@@ -4,6 +4,7 @@
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
+#include "caravan/target/target.h"
 
 namespace caravan::schedule {
 
@@ -11,8 +12,8 @@ using namespace loop;
 
 namespace {
 
-constexpr int64_t kBlock = 16;      // elements of f32 in a cache line
-constexpr int64_t kLeastFar = 256;  // elements; lines that are nearer than this stay in the cache by themselves
+constexpr int64_t kBlock = kCacheLine / 4;  // elements of f32 in a cache line
+constexpr int64_t kLeastFar = 256;          // elements; lines that are nearer than this stay in the cache by themselves
 
 // Does the pair of loops store along the inner one and load along the outer one?
 bool transposes(const For& outer, const For& inner) {
