@@ -201,6 +201,30 @@ void add_profile(CLI::App& app, Parsed& parsed) {
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return profile_command(o, s); }; });
 }
 
+void add_bench(CLI::App& app, Parsed& parsed) {
+  BenchOptions& o = parsed.bench;
+  CLI::App& command = add_command(app, "bench", "How fast training steps and products of matrices are on this machine",
+                                  "  caravan bench moons mnist-mlp --threads 1\n  caravan bench names --seconds 0.2\n"
+                                  "  caravan bench gemm --json\n  caravan bench lenet --write records");
+  parsed.choices[command.add_option(
+      "NAME", o.names,
+      "Only these; `names` stands for all that begin with `names-`: " + listed(bench_names()) +
+          ". Products may have other sizes: gemm-ROWSxTERMSxCOLUMNS, then nothing, -nt or -tn for an operand that is "
+          "transposed")] = bench_names();
+  command.add_option("--seconds", o.seconds, "How long the steps of each are measured [1]")
+      ->check(kPositive)
+      ->type_name("SECONDS");
+  command.add_flag("--warm", o.warm, "Keep compiled code in the cache; a cold compilation is then measured only once");
+  command
+      .add_option("--write", o.write,
+                  "Measure nothing; write the initial values, the data and the losses of 50 steps, a file each")
+      ->check(kNotEmpty)
+      ->type_name("DIR");
+  add_setting(command, parsed, "threads", "N", "How many threads may work on a step [all]");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return bench_command(o, s); }; });
+}
+
 void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   TrainOptions& o = parsed.train;
   CLI::App& command = add_command(train, row.name, row.doc,
@@ -496,6 +520,7 @@ void add_commands(CLI::App& app, Parsed& parsed) {
   add_summary(app, parsed);
   add_inspect(app, parsed);
   add_profile(app, parsed);
+  add_bench(app, parsed);
   add_einsum(app, parsed);
   add_ops(app, parsed);
   add_gradcheck(app, parsed);
@@ -511,7 +536,7 @@ void add_commands(CLI::App& app, Parsed& parsed) {
       {"Train and look", {"train", "eval", "summary", "inspect", "profile"}},
       {"The notation", {"einsum", "ops", "gradcheck", "parity"}},
       {"Use a model", {"sample", "serve", "export", "new"}},
-      {"This machine", {"data", "cache", "doctor"}},
+      {"This machine", {"bench", "data", "cache", "doctor"}},
       {"Help", {"help", "completion", "man"}}};
   for (const auto& [group, names] : groups)
     for (const char* name : names) app.get_subcommand(name)->group(group);

@@ -19,6 +19,7 @@ struct Parsed {
   OpsOptions ops;
   InspectOptions inspect;
   ProfileRequest profile;
+  BenchOptions bench;
   SummaryOptions summary;
   TrainOptions train;
   EvalOptions eval;

@@ -53,6 +53,16 @@ struct ProfileRequest {
 };
 int profile_command(const ProfileRequest& options, const Settings& settings);
 
+struct BenchOptions {
+  std::vector<std::string> names;  // none: all
+  double seconds = 1;              // for the steps of each
+  bool warm = false;               // take compiled code from the cache
+  std::string write;               // a folder for records; empty: none
+  bool json = false;
+};
+int bench_command(const BenchOptions& options, const Settings& settings);
+std::vector<std::string> bench_names();
+
 struct SummaryOptions {
   std::string what;  // a recipe, or the path of a checkpoint
   bool json = false;

@@ -1,0 +1,137 @@
+// caravan bench: how fast training steps and products of matrices are on this machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "apps/bench/measure.h"
+#include "apps/commands.h"
+#include "apps/figures.h"
+#include "apps/json_line.h"
+#include "apps/output_folder.h"
+#include "caravan/plan/profile.h"
+#include "caravan/target/target.h"
+
+namespace caravan::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int64_t kRecordedSteps = 50;
+
+std::vector<bench::Entry> chosen(const std::vector<std::string>& names) {
+  if (names.empty()) return bench::entries();
+  std::vector<bench::Entry> out;
+  for (const std::string& name : names)
+    for (bench::Entry& entry : bench::find(name)) out.push_back(std::move(entry));
+  return out;
+}
+
+Json to_json(const bench::Timing& t) {
+  return {{"median", t.median}, {"lower_quartile", t.low}, {"upper_quartile", t.high}, {"samples", t.samples}};
+}
+
+// An entry with what was measured of it.
+struct Result {
+  bench::Entry entry;
+  double flops;  // of a step
+  double peak;   // a second
+  bench::Measurement measured;
+  double gflops() const { return flops / measured.range.median / 1e3; }
+  double of_peak() const { return 1e9 * gflops() / peak; }
+};
+
+Json to_json(const Result& r) {
+  const bench::Measurement& m = r.measured;
+  Json out = {{"name", r.entry.name},
+              {"what", r.entry.doc},
+              {"step_microseconds", to_json(m.range)},
+              {"call_microseconds", to_json(m.call)},
+              {"flops", r.flops},
+              {"gflops", r.gflops()},
+              {"of_peak", r.of_peak()},
+              {"cold_seconds", nullptr},
+              {"cached_seconds", m.cached_seconds},
+              {"kernels", m.kernels},
+              {"arena_bytes", m.arena_bytes},
+              {"peak_bytes", nullptr}};
+  if (m.cold_seconds) out["cold_seconds"] = *m.cold_seconds;
+  if (m.peak_bytes) out["peak_bytes"] = *m.peak_bytes;
+  return out;
+}
+
+std::string short_bytes(int64_t bytes) {  // "2.9M"
+  const double b = double(bytes);
+  if (b < 1e6) return fmt::format("{:.0f}k", b / 1e3);
+  return fmt::format("{:.{}f}M", b / 1e6, b < 10e6 ? 1 : 0);
+}
+
+std::string title() {
+  return fmt::format("{:<19} {:>8} {:>4} {:>8} {:>7} {:>4} {:>5} {:>5} {:>5} {:>5}\n", "", "step us", "+-", "call us",
+                     "GFLOP/s", "peak", "cold", "warm", "arena", "RAM");
+}
+std::string line(const Result& r) {
+  const bench::Measurement& m = r.measured;
+  return fmt::format("{:<19} {:>8} {:>3.0f}% {:>8} {:>7.1f} {:>3.0f}% {:>5} {:>5.3f} {:>5} {:>5}\n", r.entry.name,
+                     plan::microseconds_text(m.range.median), 100 * m.range.spread(),
+                     plan::microseconds_text(m.call.median), r.gflops(), 100 * r.of_peak(),
+                     m.cold_seconds ? fmt::format("{:.2f}", *m.cold_seconds) : "", m.cached_seconds,
+                     short_bytes(m.arena_bytes), m.peak_bytes ? short_bytes(*m.peak_bytes) : "");
+}
+constexpr const char* kLegend =
+    "step, call: in a range of steps and one by one; +-: half the distance of the\n"
+    "quartiles; peak: share of the best rate; cold, warm: seconds to start, compiled\n"
+    "anew and from the cache; arena, RAM: bytes of buffers, and of the process\n";
+
+int write_records(const std::vector<bench::Entry>& entries, const BenchOptions& options, const Settings& settings) {
+  const OutputFolder folder(options.write, "--write");
+  for (const bench::Entry& entry : entries) {
+    const ContextOptions context{
+        .seed = 1, .device = "cpu", .threads = int(settings.threads()), .cache = settings.cache()};
+    folder.write(entry.name + ".safetensors",
+                 data::safetensors_content(bench::record(entry.name, entry.make({}), context, kRecordedSteps)));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+std::vector<std::string> bench_names() {
+  std::vector<std::string> out;
+  for (const bench::Entry& entry : bench::entries()) out.push_back(entry.name);
+  return out;
+}
+
+int bench_command(const BenchOptions& options, const Settings& settings) {
+  const std::vector<bench::Entry> entries = chosen(options.names);
+  if (!options.write.empty()) return write_records(entries, options, settings);
+  const int threads = int(settings.threads());
+  const Target target = host(threads);
+  const double peak = bench::peak_flops(threads, settings.cache());
+  if (!options.json)
+    std::cout << fmt::format("{}, {}, at best {:.1f} GFLOP/s of f32\n\n", target.processor,
+                             counted(target.threads, "thread", "threads"), peak / 1e9)
+              << title() << std::flush;
+  Json results = Json::array();
+  for (const bench::Entry& entry : entries) {
+    const bench::Workload workload = entry.make({});
+    const Result result{
+        entry, workload.flops, peak,
+        bench::measure(
+            workload, {.seconds = options.seconds, .threads = threads, .cache = options.warm ? settings.cache() : ""})};
+    if (options.json)
+      results.push_back(to_json(result));
+    else
+      std::cout << line(result) << std::flush;
+  }
+  if (options.json)
+    std::cout << json_line({{"target", to_string(target)},
+                            {"threads", target.threads},
+                            {"peak_gflops", peak / 1e9},
+                            {"results", results}});
+  else
+    std::cout << '\n' << kLegend;
+  return kDone;
+}
+
+}  // namespace caravan::app

@@ -1,0 +1,36 @@
+// How long a step of a workload takes, how long it takes to compile, and how much memory it needs.
+#pragma once
+
+#include "apps/bench/workload.h"
+
+namespace caravan::bench {
+
+// Microseconds a step: the median of all samples, and their quartiles.
+struct Timing {
+  double median = 0, low = 0, high = 0;
+  int samples = 0;
+  double spread() const { return (high - low) / 2 / median; }  // half the distance of the quartiles, of the median
+};
+Timing timing(std::vector<double> microseconds);  // of at least one sample
+
+struct Measurement {
+  Timing range;                          // in a range of steps: Routine::run_steps
+  Timing call;                           // one by one: Routine::run
+  std::optional<double> cold_seconds{};  // to compile, and to set initial values; none if it was in the cache
+  double cached_seconds = 0;             // the same with the compiled code in the cache
+  int64_t arena_bytes = 0;               // what the step computes, beside states and data
+  std::optional<int64_t> peak_bytes{};   // most memory of the process while it compiled and ran; none: not known
+  int kernels = 0;
+};
+
+struct MeasureOptions {
+  double seconds = 1;   // of samples; slow steps take longer, because there are at least three of each kind
+  int threads = 0;      // 0: all
+  std::string cache{};  // folder of compiled code; empty: a new one, so that the cold time is measured
+};
+Measurement measure(const Workload& workload, const MeasureOptions& options);
+
+// Multiplications and additions of f32 a second that so many threads reach at best, measured now.
+double peak_flops(int threads, const std::string& cache);
+
+}  // namespace caravan::bench

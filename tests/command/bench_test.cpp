@@ -1,0 +1,43 @@
+// caravan bench: a table, JSON, records, and refusals.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace {
+
+TEST_F(Command, BenchPrintsATableOrJson) {
+  const Outcome table = good({"bench", "moons", "gemm-32x200x28-nt", "--seconds", "0.01", "--threads", "1"});
+  for (const char* phrase : {", 1 thread, at best ", "GFLOP/s", "\nmoons  ", "\ngemm-32x200x28-nt  "})
+    EXPECT_CONTAINS(table.out, phrase);
+  for (size_t at = 0, end = 0; (end = table.out.find('\n', at)) != string::npos; at = end + 1)
+    EXPECT_LE(end - at, 80u) << table.out.substr(at, end - at);
+
+  const auto json = nlohmann::json::parse(good({"bench", "moons", "--seconds", "0.01", "--warm", "--json"}).out);
+  const auto& moons = json["results"].at(0);
+  EXPECT_EQ(moons["name"], "moons");
+  EXPECT_GT(json["peak_gflops"], 0.1);
+  EXPECT_GE(moons["step_microseconds"]["samples"], 3);
+  EXPECT_LE(moons["step_microseconds"]["lower_quartile"], moons["step_microseconds"]["median"]);
+  EXPECT_GT(moons["call_microseconds"]["median"], 0);
+  EXPECT_GT(moons["of_peak"], 0);
+  EXPECT_GT(moons["arena_bytes"], 0);
+  const auto again = nlohmann::json::parse(good({"bench", "moons", "--seconds", "0.01", "--warm", "--json"}).out);
+  EXPECT_TRUE(again["results"][0]["cold_seconds"].is_null()) << "it was in the cache";
+}
+
+TEST_F(Command, BenchWritesRecords) {
+  EXPECT_EQ(good({"bench", "moons", "--write", "records"}).out, "");
+  EXPECT_CONTAINS(content(folder_ + "/records/moons.safetensors"), "param.mlp.0.weight");
+}
+
+TEST_F(Command, BenchRefusesWhatItDoesNotKnow) {
+  const Outcome o = run({"bench", "mons"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_CONTAINS(o.err, "there is no benchmark `mons`; did you mean `moons`?");
+  EXPECT_EQ(run({"bench", "moons", "--seconds", "0"}).code, 2);
+}
+
+}  // namespace
