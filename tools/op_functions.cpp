@@ -139,8 +139,8 @@ float tensor is first rounded to its precision; one that is compared with intege
 
 ## Ops
 
-The pullback of an operand is what it receives when the result `y` receives `g`. In C, `T` is the type of the computation; where integers are spelled differently, that follows in brackets.
-The last column is the interval from which the gradient checks draw.
+The pullbacks are the derivatives, one for each operand: a pullback is the gradient of the loss by that operand, where `g` is the gradient of the loss by the result `y`. In C, `T` is the type of the computation; where integers are computed by another expression, that follows in brackets.
+The last column has the intervals from which the gradient checks draw the operands.
 
 Compiled f32 code gives 0 where the result of `exp` or `exp2` would be denormal (below 1.2e-38). So `sigmoid`, `silu` and `softplus`, which are computed from them, are 0 far below 0. (Arithmetic with denormal numbers is
 many times slower on most processors, and the tails of a softmax would be full of them.) `expm1`, `pow` and all functions in f64 round them as any other. `sin`, `cos` and `tan` have an error of at most 2.5 units in the last
@@ -160,10 +160,15 @@ place for arguments up to 1.6e6 (f32) and 1e9 (f64); beyond that the absolute er
   std::cout << R"(
 ## Accumulators
 
-`y[L(i)] += body(i)` and its like. What a point's operands receive is the gradient, of `chain` (the pullback of the body with the result's cotangent), `body`, `position` and the
-auxiliaries `first` and `second`, which accumulate over the same relation.
+An accumulator combines all values of a body that belong to one element of the result: `y[L(i)] += body(i)` adds them up. The columns are:
 
-| Name | Symbol | Meaning | Neutral | Index tensor in the write map | Auxiliaries | Gradient | Second derivative |
+* **Neutral**: the value of an element that nothing is written to.
+* **Scatters**: whether a tensor of ids may say which elements are written.
+* **Gradient**: a formula for the gradient that a point `i` passes on to the operands of the body. In the formula, `chain` is the pullback of the body, given the gradient of the result; `body` is the value of the body at this point, and `position` the number of the point. `first` and `second` are the auxiliaries.
+* **Auxiliaries**: up to two values that are accumulated over the same points for the gradient, such as the position of the largest value.
+* **Second derivative**: whether the gradient can be differentiated again.
+
+| Name | Symbol | Meaning | Neutral | Scatters | Auxiliaries | Gradient | Second derivative |
 |---|---|---|---|---|---|---|---|
 )";
   for (const AccumulatorRow& row : accumulator_rows()) {
