@@ -81,7 +81,7 @@ std::vector<Project> projects() {
                  {"ACTIVATION", activation},
                  {"RATE", "0.005"},
                  {"LOSS", "nn::hinge(net(x), y)"},
-                 {"COUNTED", "said.at(i) * wanted.at(i) > 0"},
+                 {"COUNTED", "said * wanted > 0"},
                  {"RESULT", "accuracy on the points:"}};
     out.insert(out.end(), two.begin(), two.end());
     return out;
@@ -92,7 +92,7 @@ std::vector<Project> projects() {
             {"ACTIVATION", "Relu"},
             {"RATE", rate},
             {"LOSS", "nn::mse(net(x), y)"},
-            {"COUNTED", "std::abs(said.at(i) - wanted.at(i))"},
+            {"COUNTED", "abs(said - wanted)"},
             {"RESULT", "mean absolute error:"}};
   };
   auto multiply = [&](const char* widths) {
