@@ -373,8 +373,7 @@ void add_export(CLI::App& app, Parsed& parsed) {
                   "  caravan export mnist-conv.safetensors --c digits.c --weights digits.bin\n"
                   "  cc -O3 -std=c99 -DDIGITS_MAIN digits.c -o digits -lm\n"
                   "  caravan export names-mlp.safetensors --c names.c\n"
-                  "  caravan export mnist-autoencoder.safetensors --part encoder --safetensors "
-                  "encoder.safetensors");
+                  "  caravan export ae.safetensors --part encoder --safetensors encoder.safetensors");
   command.add_option("FILE", o.file, "A checkpoint that `caravan train --save` wrote")->check(kNotEmpty)->required();
   command.add_option("--c", o.c, "The C file")->check(kNotEmpty)->type_name("FILE");
   command.add_option("--header", o.header, "A header for those who call it")->check(kNotEmpty)->type_name("FILE");

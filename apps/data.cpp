@@ -115,8 +115,9 @@ int data_list(const DataOptions& options, const Settings& settings) {
   }
   auto place = [](const Row& row) {
     if (!row.where.empty()) return row.where;
-    return row.set.package.packager == data::Packager::none ? std::string("not here")
-                                                            : fmt::format("caravan data get {}", row.set.name);
+    const std::string get = fmt::format("caravan data get {}", row.set.name);
+    return row.set.package.packager == data::Packager::none ? fmt::format("not here; `{}` says how to get it", get)
+                                                            : get;
   };
   const Screen screen = output_screen();
   for (const Row& row : rows) {

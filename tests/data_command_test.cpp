@@ -76,7 +76,9 @@ TEST_F(DataCommand, ListsWhatIsKnown) {
   EXPECT_EQ(o.code, 0);
   EXPECT_CONTAINS(
       o.out, "mnist            60,000 + 10,000 handwritten digits of 28x28\n                 caravan data get mnist\n");
-  EXPECT_CONTAINS(o.out, "names            32,033 first names, one a line\n                 not here\n");
+  EXPECT_CONTAINS(o.out,
+                  "names            32,033 first names, one a line\n                 not here; `caravan data get "
+                  "names` says how to get it\n");
   std::filesystem::create_directories(cache() + "/names");
   write_file(cache() + "/names/names.txt", string(200'000, '\n'));
   EXPECT_CONTAINS(run("data list").out, "                 0.2 MB, " + cache() + "/names\n");
