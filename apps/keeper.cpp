@@ -69,7 +69,7 @@ std::string Keeper::divergence(const History& history) const {
 void Keeper::try_out(const History& begun, int64_t reports) const {
   if (save_.empty()) return;
   try {
-    data::try_file(save_, content(begun).size() + sizeof(double) * uint64_t(reports));
+    data::try_file(save_, content(begun).size() + 2 * sizeof(double) * uint64_t(reports));
   } catch (const Error& error) {
     throw ConfigError(fmt::format("--save: {}", error.what()));
   }

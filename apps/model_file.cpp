@@ -21,6 +21,7 @@ constexpr const char* kFormat = "caravan recipe 2";
 constexpr const char* kOldFormat = "caravan recipe 1";  // its loss curve has sums or moving averages
 constexpr const char* kReports = "run/reports";
 constexpr const char* kAccuracies = "run/accuracies";
+constexpr const char* kRight = "run/right";  // of each stretch, and the sum of the one that is not finished
 constexpr const char* kSums = "run/sums";
 constexpr const char* kSum = "sha256";  // of the file without it
 
@@ -34,6 +35,7 @@ class Reader {
   Reader(const std::string& path, data::Tensors& tensors) : path_(path), tensors_(tensors) {}
 
   bool says(const std::string& key) const { return tensors_.metadata.contains(key); }
+  bool has(const std::string& name) const { return tensors_.find(name) != nullptr; }
   const std::string& text(const std::string& key) const {
     if (!says(key)) refuse("it says no `" + key + "`");
     return tensors_.metadata.at(key);
@@ -80,6 +82,11 @@ std::string model_content(const std::string& recipe, const ModelRun& run, const 
     for (auto& [name, state] : out.list) state = data::stored(ctx.read(name).cast(ctx.dtype(name)));
   out.list[kReports] = numbers(h.reports);
   out.list[kAccuracies] = numbers(h.accuracies);
+  if (!h.right.empty() || h.stretch_right != 0) {
+    std::vector<double> right = h.right;
+    right.push_back(h.stretch_right);
+    out.list[kRight] = numbers(right);
+  }
   out.list[kSums] = numbers({h.stretch, double(h.stretch_steps), h.epoch, h.last_epoch, h.last_loss});
   out.metadata = {{"format", kFormat},
                   {"caravan", version()},
@@ -141,6 +148,12 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   h.step = in.whole("step", 0);
   h.reports = in.values(kReports);
   h.accuracies = in.values(kAccuracies);
+  if (in.has(kRight)) {
+    h.right = in.values(kRight);
+    if (h.right.empty()) in.refuse(fmt::format("its `{}` is empty", kRight));
+    h.stretch_right = h.right.back();
+    h.right.pop_back();
+  }
   const std::vector<double> sums = in.values(kSums);
   if (sums.size() != 5) in.refuse(fmt::format("its `{}` has {} numbers", kSums, sums.size()));
   h.last_loss = sums[4];

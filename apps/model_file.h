@@ -16,7 +16,9 @@ struct History {
   int64_t step = 0;                // done
   std::vector<double> reports;     // the mean loss of each stretch of `schedule.report` steps
   std::vector<double> accuracies;  // the recipe's measure after each epoch, where it has one
+  std::vector<double> right;       // the mean of `recipe.right` in each stretch, where the recipe has it
   double stretch = 0;              // sum of the losses since the last report
+  double stretch_right = 0;        // sum of `recipe.right` since the last report
   int64_t stretch_steps = 0;       // and of how many steps
   double epoch = 0;                // sum of the losses of the epoch that is not finished
   double last_epoch = std::numeric_limits<double>::quiet_NaN();  // sum of the last one that is

@@ -122,7 +122,7 @@ TEST_F(Terminal, ALocaleWithoutUtf8HasAscii) {
 TEST_F(Terminal, ALineIsDrawnAgainWhileARunGoesOn) {
   const string out = shown({"train", "circle", "--steps", "60000"}, 80);
   EXPECT_CONTAINS(out, "\r");
-  EXPECT_TRUE(std::regex_search(out, std::regex(" \\d+ %  loss [0-9.]+ [▁-█]+"))) << out;
+  EXPECT_TRUE(std::regex_search(out, std::regex(" \\d+ %  loss [0-9.]+ [▁-█]+  accuracy [0-9.]+ %"))) << out;
   const string log = run({"train", "circle", "--steps", "300", "--quiet", "--log", "2"}).err;
   EXPECT_TRUE(std::regex_search(log, std::regex("\nstep +150  rate 0.005[0-9]* +loss [0-9.]+\n"))) << log;
 }

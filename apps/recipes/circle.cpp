@@ -89,11 +89,14 @@ Recipe circle_recipe(const Request& request) {
          labels = points.labels.batches(schedule.batch)[batch].named("labels");
 
   const nn::Mlp mlp = network();
-  Tensor loss = nn::cross_entropy(mlp(x), labels).named("loss");
+  Tensor logits = mlp(x);
+  Tensor loss = nn::cross_entropy(logits, labels).named("loss");
+  Tensor right = mean(argmax("... | c => ... |", logits) == labels).named("right");
   Tensor lr = linear_decay(step, double(schedule.steps), schedule.lr);
 
-  Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
+  Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)) & observe(right), batch, step, lr};
   out.model = "2-100-100-2 tanh";
+  out.right = right;
   out.evaluate = [=](Context& ctx) {
     return Evaluation{.findings = [=] { return findings(ctx, mlp, schedule.seed); }};
   };

@@ -60,11 +60,14 @@ Recipe moons_recipe(const Request& request) {
          y = moons.labels.batches(schedule.batch)[batch].named("y");
 
   const MoonsMlp network;
-  Tensor loss = (sum(relu(1 - y * network(x))) / schedule.batch).named("loss");
+  Tensor score = network(x);
+  Tensor loss = (sum(relu(1 - y * score)) / schedule.batch).named("loss");
+  Tensor right = mean(y * score > 0).named("right");
   Tensor lr = tunable(schedule.lr, "lr") * (2 - step / tunable(double(schedule.steps), "steps"));
 
-  Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)), batch, step, lr};
+  Recipe out{schedule, loss, train_step(loss, chosen_optimizer(schedule, lr)) & observe(right), batch, step, lr};
   out.model = "2-16-16-1 ReLU";
+  out.right = right;
   out.evaluate = [=](Context& ctx) {
     return Evaluation{.findings = [=] { return findings(interpreted(ctx), network, moons); }};
   };

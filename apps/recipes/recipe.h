@@ -105,7 +105,7 @@ struct Evaluation {
 struct Recipe {
   Schedule schedule;
   Tensor loss;      // the mean over a batch
-  Program program;  // one training step, which observes the loss
+  Program program;  // one training step, which observes the loss, and `right` if there is one
   Index batch, step;
   Tensor lr;                 // of `step`
   std::string model{};       // in a few words: "2-16-16-1 ReLU"
@@ -116,6 +116,9 @@ struct Recipe {
 
   std::function<void(std::ostream&, Context&, const Screen&)> before{};  // the first step
   std::function<Evaluation(Context&)> evaluate{};
+  // The part of the batch that the model answers right, before the step has learned from it. Undefined: the recipe has
+  // no right answers, or another measure of them.
+  Tensor right{};
   Tensor evaluated{};                              // has all states that evaluate() reads; undefined: the loss has them
   std::vector<std::optional<double>> published{};  // the measure after each epoch elsewhere
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <numeric>
 
 #include "apps/figures.h"
 #include "apps/interruption.h"
@@ -32,11 +33,29 @@ plot::Curve loss_curve(const Prepared& p, const History& history, plot::Axis axi
                   .x_step = by_epoch ? 1 : s.report,
                   .x_last = by_epoch ? 0 : std::min(history.step, int64_t(history.reports.size()) * s.report),
                   .from_zero = true};
-  if (history.accuracies.size() < 2) return out;  // one point is no curve
-  for (size_t i = 0; i < history.accuracies.size(); ++i)
-    out.beside.points.push_back({double(i + 1) * double(by_epoch ? 1 : s.steps_per_epoch()),
-                                 (measure.in_percent ? 100 : 1) * history.accuracies[i]});
-  out.beside.name = measure.name + (measure.in_percent ? ", %" : "");
+  if (history.accuracies.size() >= 2) {  // one point is no curve
+    for (size_t i = 0; i < history.accuracies.size(); ++i)
+      out.beside.points.push_back({double(i + 1) * double(by_epoch ? 1 : s.steps_per_epoch()),
+                                   (measure.in_percent ? 100 : 1) * history.accuracies[i]});
+    out.beside.name = measure.name + (measure.in_percent ? ", %" : "");
+  } else if (history.right.size() >= 2) {
+    for (size_t i = 0; i < history.right.size(); ++i)
+      out.beside.points.push_back(
+          {double(std::min(history.step, int64_t(i + 1) * s.report)) / (by_epoch ? s.report : 1),
+           100 * history.right[i]});
+    out.beside.name = "accuracy, %";
+  }
+  return out;
+}
+
+// How much of what it learned from the model answered right.
+plot::Curve right_curve(const Prepared& p, const History& history) {
+  plot::Curve out = loss_curve(p, history, plot::Axis::linear);
+  out.title = fmt::format("Accuracy on the training {}, %", p.row.defaults.words.many);
+  out.values = history.right;
+  for (double& value : out.values) value *= 100;
+  out.from_zero = false;
+  out.beside = {};
   return out;
 }
 
@@ -62,7 +81,7 @@ plot::Curve rate_curve(const Recipe& recipe, const History& history) {
   return out;
 }
 
-// Steps, rates and losses: at most so many, each the mean of an equal part of the curve.
+// Steps, rates, losses and accuracies in training: at most so many, each the mean of an equal part of the curve.
 nlohmann::ordered_json curve_json(const Recipe& recipe, const History& history) {
   constexpr size_t kMost = 1000;
   const size_t n = history.reports.size(), rows = std::min(n, kMost);
@@ -70,10 +89,12 @@ nlohmann::ordered_json curve_json(const Recipe& recipe, const History& history) 
   Rates rates(recipe);
   for (size_t row = 0; row < rows; ++row) {
     const size_t from = row * n / rows, to = (row + 1) * n / rows;
-    double sum = 0;
-    for (size_t i = from; i < to; ++i) sum += history.reports[i];
+    auto mean = [&](const std::vector<double>& values) {
+      return std::accumulate(values.begin() + int64_t(from), values.begin() + int64_t(to), 0.0) / double(to - from);
+    };
     const int64_t step = std::min(history.step, int64_t(to) * recipe.schedule.report);
-    out.push_back({{"step", step}, {"rate", rates.at(step - 1)}, {"loss", sum / double(to - from)}});
+    out.push_back({{"step", step}, {"rate", rates.at(step - 1)}, {"loss", mean(history.reports)}});
+    if (!history.right.empty()) out.back()["accuracy"] = mean(history.right);
   }
   return out;
 }
@@ -82,8 +103,11 @@ void show_curve(const Prepared& p, const History& history, const Screen& screen)
   plot::Curve curve = loss_curve(p, history, plot::Axis::logarithmic);
   const std::vector<double>& losses = curve.values;
   curve.title = "Loss on a logarithmic scale";
-  if (std::any_of(losses.begin(), losses.end(), [](double loss) { return loss == 0; })) curve.title += ", ○ is 0";
-  if (!curve.beside.points.empty()) curve.title += fmt::format(" (•, left); {} (+, right)", curve.beside.name);
+  const bool zeros = std::any_of(losses.begin(), losses.end(), [](double loss) { return loss == 0; });
+  if (!curve.beside.points.empty())
+    curve.title += fmt::format(" (•, left{}); {} (+, right)", zeros ? "; ○ is 0" : "", curve.beside.name);
+  else if (zeros)
+    curve.title += ", ○ is 0";
   const int beside = curve.beside.points.empty() ? 0 : 9;
   std::cout << '\n'
             << screen.drawing(plot::text(curve, std::min(screen.width, 120) - 13 - beside),
@@ -98,6 +122,7 @@ std::vector<std::string> write_plots(const OutputFolder& folder, const Prepared&
                                    {"log_loss.svg", plot::svg(loss_curve(p, history, plot::Axis::logarithmic))}};
   const Measure& measure = p.row.measure;
   if (!history.accuracies.empty()) pictures.push_back({measure.file(), plot::svg(measure_curve(measure, history))});
+  if (!history.right.empty()) pictures.push_back({"accuracy.svg", plot::svg(right_curve(p, history))});
   std::vector<std::string> names;
   auto write = [&](const Picture& picture) {
     folder.write(picture.file, picture.content);

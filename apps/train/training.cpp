@@ -49,6 +49,13 @@ bool NumberCheck::found(const IndexValues& at, double loss) {
   return true;
 }
 
+Training::Training(const Recipe& recipe, const Routine& step, History history)
+    : history(std::move(history)), recipe_(recipe), step_(step) {
+  // A file from before the recipe observed it has no values: the curve has a gap there.
+  if (recipe.right.defined())
+    this->history.right.resize(this->history.reports.size(), std::numeric_limits<double>::quiet_NaN());
+}
+
 Training::End Training::run(int64_t until) {
   const Schedule& schedule = recipe_.schedule;
   const int64_t per_epoch = schedule.steps_per_epoch();
@@ -80,6 +87,11 @@ bool Training::stretch(int64_t stop) {
     history.stretch += loss;
     ++history.stretch_steps;
     history.epoch += loss;
+    if (recipe_.right.defined()) {
+      double right = 0;
+      step_.read(recipe_.right, std::span(&right, 1));
+      history.stretch_right += right;
+    }
     if (check && check->found(at, loss)) return false;
     history.step = ++count;
   } while (count < stop && !Interruption::asked());
@@ -96,8 +108,9 @@ void Training::end_epoch() {
 }
 
 void Training::end_report() {
-  const double sum = std::exchange(history.stretch, 0);
-  history.reports.push_back(sum / double(std::exchange(history.stretch_steps, 0)));
+  const auto steps = double(std::exchange(history.stretch_steps, 0));
+  history.reports.push_back(std::exchange(history.stretch, 0) / steps);
+  if (recipe_.right.defined()) history.right.push_back(std::exchange(history.stretch_right, 0) / steps);
   if (after_report) after_report();
 }
 

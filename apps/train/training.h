@@ -29,8 +29,7 @@ class Training {
  public:
   enum class End : uint8_t { finished, until, interrupted, not_finite, failed };  // failed: run() threw
 
-  Training(const Recipe& recipe, const Routine& step, History history)
-      : history(std::move(history)), recipe_(recipe), step_(step) {}
+  Training(const Recipe& recipe, const Routine& step, History history);
 
   History history;
   double seconds = 0;            // of this run, in steps

@@ -134,6 +134,8 @@ std::vector<std::string> Watch::notes() const {
   std::vector<std::string> out = {redraws() ? loss + " " + plot::sparkline(history.reports, 6) : at + ": " + loss};
   if (!history.accuracies.empty())
     out.push_back(fmt::format("{} {}", run_.row.measure.name, run_.row.measure.text(history.accuracies.back())));
+  else if (!history.right.empty())
+    out.push_back("accuracy " + percent(history.right.back()));
   const auto done = double(history.step - run_.start.history.step);
   if (training_.seconds > 0) {
     const double left = training_.seconds / done * double(run_.until - history.step);

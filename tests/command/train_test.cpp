@@ -1,8 +1,10 @@
 // caravan train: what it prints, draws and refuses, on each device.
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 
@@ -34,7 +36,8 @@ TEST_F(Command, TrainLinearFindsTheLineAndShowsTheWay) {
 
 TEST_F(Command, TrainMoonsLearns) {
   const string text = run({"train", "moons", "--epochs", "4", "--seed", "3"}).out;
-  EXPECT_CONTAINS(text, "epoch 4 of 4: loss ");
+  EXPECT_TRUE(std::regex_search(text, std::regex("epoch 4 of 4: loss [0-9.]+, accuracy 9[0-9.]+ %"))) << text;
+  EXPECT_CONTAINS(text, "left); accuracy, % (+, right)");
   EXPECT_CONTAINS(text, "Decision boundary");
   EXPECT_CONTAINS(text, "\nresult   accuracy ");
   const Outcome o = run({"train", "moons", "--epochs", "4", "--seed", "3", "--json"});
@@ -43,6 +46,10 @@ TEST_F(Command, TrainMoonsLearns) {
   EXPECT_EQ(field(o.last_line(), "seed"), "3");
   EXPECT_LT(number(o.last_line(), "epoch_loss"), 8);
   EXPECT_GT(number(o.last_line(), "train_accuracy"), 0.9);
+  const auto curve = nlohmann::json::parse(o.out).at("curve");
+  ASSERT_EQ(curve.size(), 4U);
+  for (size_t i = 1; i < curve.size(); ++i)  // of the points of an epoch, each before the step that learns from it
+    EXPECT_GT(curve[i].at("accuracy").get<double>(), curve[i - 1].at("accuracy").get<double>());
 }
 
 TEST_F(Command, TrainMoonsDrawsOneCurveAndTheBoundaryAndMoreToFiles) {
@@ -57,7 +64,7 @@ TEST_F(Command, TrainMoonsDrawsOneCurveAndTheBoundaryAndMoreToFiles) {
     EXPECT_GT(at, last);
     last = at;
   }
-  for (const char* file : {"learning_rate.svg", "loss.svg", "log_loss.svg", "boundary.svg"}) {
+  for (const char* file : {"learning_rate.svg", "loss.svg", "log_loss.svg", "accuracy.svg", "boundary.svg"}) {
     const string svg = content(to + "/" + file);
     EXPECT_CONTAINS(svg, "<svg ");
     EXPECT_CONTAINS(svg, "</svg>");
