@@ -215,6 +215,7 @@ void add_bench(CLI::App& app, Parsed& parsed) {
       ->check(kPositive)
       ->type_name("SECONDS");
   command.add_flag("--warm", o.warm, "Keep compiled code in the cache; a cold compilation is then measured only once");
+  command.add_flag("--list", o.list, "Measure nothing; print the names, and what each of them is");
   command
       .add_option("--write", o.write,
                   "Measure nothing; write the initial values, the data and the losses of 50 steps, a file each")

@@ -58,6 +58,7 @@ struct BenchOptions {
   double seconds = 1;              // for the steps of each
   bool warm = false;               // take compiled code from the cache
   std::string write;               // a folder for records; empty: none
+  bool list = false;               // their names and what they are, and nothing else
   bool json = false;
 };
 int bench_command(const BenchOptions& options, const Settings& settings);

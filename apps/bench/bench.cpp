@@ -83,6 +83,17 @@ constexpr const char* kLegend =
     "quartiles; peak: share of the best rate; cold, warm: seconds to start, compiled\n"
     "anew and from the cache; arena, RAM: bytes of buffers, and of the process\n";
 
+int print_list(const std::vector<bench::Entry>& entries, bool json) {
+  Json all = Json::array();
+  for (const bench::Entry& entry : entries)
+    if (json)
+      all.push_back({{"name", entry.name}, {"what", entry.doc}});
+    else
+      std::cout << fmt::format("{:<19}  {}\n", entry.name, entry.doc);
+  if (json) std::cout << json_line(all);
+  return kDone;
+}
+
 int write_records(const std::vector<bench::Entry>& entries, const BenchOptions& options, const Settings& settings) {
   const OutputFolder folder(options.write, "--write");
   for (const bench::Entry& entry : entries) {
@@ -104,6 +115,7 @@ std::vector<std::string> bench_names() {
 
 int bench_command(const BenchOptions& options, const Settings& settings) {
   const std::vector<bench::Entry> entries = chosen(options.names);
+  if (options.list) return print_list(entries, options.json);
   if (!options.write.empty()) return write_records(entries, options, settings);
   const int threads = int(settings.threads());
   const Target target = host(threads);

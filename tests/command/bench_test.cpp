@@ -28,6 +28,11 @@ TEST_F(Command, BenchPrintsATableOrJson) {
   EXPECT_TRUE(again["results"][0]["cold_seconds"].is_null()) << "it was in the cache";
 }
 
+TEST_F(Command, BenchListsWhatItKnows) {
+  EXPECT_CONTAINS(good({"bench", "--list"}).out, "\nmoons                2-16-16-1 ReLU, hinge loss");
+  EXPECT_EQ(nlohmann::json::parse(good({"bench", "names", "--list", "--json"}).out).size(), 5u);
+}
+
 TEST_F(Command, BenchWritesRecords) {
   EXPECT_EQ(good({"bench", "moons", "--write", "records"}).out, "");
   EXPECT_CONTAINS(content(folder_ + "/records/moons.safetensors"), "param.mlp.0.weight");
