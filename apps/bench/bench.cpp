@@ -63,18 +63,20 @@ Json to_json(const Result& r) {
 std::string short_bytes(int64_t bytes) {  // "2.9M"
   const double b = double(bytes);
   if (b < 1e6) return fmt::format("{:.0f}k", b / 1e3);
-  return fmt::format("{:.{}f}M", b / 1e6, b < 10e6 ? 1 : 0);
+  return b < 1e9 ? fmt::format("{:.{}f}M", b / 1e6, b < 10e6 ? 1 : 0) : fmt::format("{:.1f}G", b / 1e9);
 }
 
 std::string title() {
-  return fmt::format("{:<19} {:>8} {:>4} {:>8} {:>7} {:>4} {:>5} {:>5} {:>5} {:>5}\n", "", "step us", "+-", "call us",
-                     "GFLOP/s", "peak", "cold", "warm", "arena", "RAM");
+  return fmt::format("{:<19} {:>7} {:>3} {:>7} {:>3} {:>7} {:>4} {:>5} {:>5} {:>5} {:>4}\n", "", "step us", "+-",
+                     "call us", "+-", "GFLOP/s", "peak", "cold", "warm", "arena", "RAM");
 }
 std::string line(const Result& r) {
+  auto times = [](const bench::Timing& t) {
+    return fmt::format("{:>7} {:>2.0f}%", plan::microseconds_text(t.median), 100 * std::min(t.spread(), 0.99));
+  };
   const bench::Measurement& m = r.measured;
-  return fmt::format("{:<19} {:>8} {:>3.0f}% {:>8} {:>7.1f} {:>3.0f}% {:>5} {:>5.3f} {:>5} {:>5}\n", r.entry.name,
-                     plan::microseconds_text(m.range.median), 100 * m.range.spread(),
-                     plan::microseconds_text(m.call.median), r.gflops(), 100 * r.of_peak(),
+  return fmt::format("{:<19} {} {} {:>7.1f} {:>3.0f}% {:>5} {:>5.3f} {:>5} {:>4}\n", r.entry.name, times(m.range),
+                     times(m.call), r.gflops(), 100 * r.of_peak(),
                      m.cold_seconds ? fmt::format("{:.2f}", *m.cold_seconds) : "", m.cached_seconds,
                      short_bytes(m.arena_bytes), m.peak_bytes ? short_bytes(*m.peak_bytes) : "");
 }

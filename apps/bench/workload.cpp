@@ -17,12 +17,13 @@ std::vector<Entry> find(const std::string& name) {
   std::vector<Entry> out;
   std::vector<std::string> known;
   for (Entry& entry : entries()) {
+    if (entry.name == name) return {entry};
     known.push_back(entry.name);
-    if (entry.name == name || entry.name.starts_with(name + "-")) out.push_back(std::move(entry));
+    if (entry.name.starts_with(name + "-")) out.push_back(std::move(entry));
   }
-  if (std::optional<Entry> product = product_of_sizes(name); out.empty() && product) out.push_back(std::move(*product));
-  if (out.empty()) throw ConfigError(app::unknown_name("benchmark", name, known));
-  return out;
+  if (!out.empty()) return out;
+  if (std::optional<Entry> product = product_of_sizes(name)) return {*product};
+  throw ConfigError(app::unknown_name("benchmark", name, known));
 }
 
 IndexValues Workload::at(int64_t step) const {

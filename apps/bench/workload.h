@@ -43,7 +43,7 @@ std::vector<Entry> training_steps();                             // eleven model
 std::vector<Entry> products();                                   // y = a b, a bᵀ and aᵀ b
 std::vector<Entry> entries();                                    // all
 std::optional<Entry> product_of_sizes(const std::string& name);  // `gemm-ROWSxTERMSxCOLUMNS`, with any sizes
-// Those whose name is the given one, or begins with it and a dash: `names` finds `names-mlp-bn` and others. A product
+// The one of this name; otherwise all that begin with it and a dash: `names` finds `names-mlp-bn` and others. A product
 // may have other sizes than those of products(). ConfigError naming those there are.
 std::vector<Entry> find(const std::string& name);
 

@@ -61,6 +61,7 @@ TEST(Bench, NamesFindFamilies) {
   EXPECT_EQ(bench::find("names-mlp").size(), 3u);
   EXPECT_EQ(bench::find("gemm").size(), 15u);
   EXPECT_EQ(bench::find("moons").size(), 1u);
+  EXPECT_EQ(bench::find("gemm-1024").size(), 1u);
   EXPECT_THROW(bench::find("mo"), ConfigError);
   EXPECT_THROW(bench::find(""), ConfigError);
   const bench::Workload product = bench::find("gemm-3x4x5-tn")[0].make({});
