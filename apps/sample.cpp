@@ -91,13 +91,14 @@ int sample_command(const SampleOptions& options, const Settings& settings) {
   const Interruption interruption;  // a text ends where it is; what is written stays
   int64_t tokens = -1;              // of a text; the prompt is its first piece
   int64_t written = 0;              // tokens of all texts
+  PrintableStream shown;
   using Clock = std::chrono::steady_clock;
   // The model is compiled for the first token, which follows the prompt, and for the second, which follows one token.
   constexpr int64_t kCompiled = 2;
   Clock::time_point compiled;
   request.each = [&](const std::string& piece) {
     if (++tokens > 0 && ++written == kCompiled) compiled = Clock::now();
-    if (!options.json) std::cout << printable_lines(piece) << std::flush;
+    if (!options.json) std::cout << shown.add(piece) << std::flush;
     return !Interruption::asked();
   };
   const auto begun = Clock::now();
@@ -105,7 +106,7 @@ int sample_command(const SampleOptions& options, const Settings& settings) {
   for (int64_t i = 0; i < count && !Interruption::asked(); ++i) {
     request.number = uint64_t(i), tokens = -1;
     texts.push_back(sample(language, generator, request));
-    if (!options.json) std::cout << (texts.back().ends_with('\n') ? "" : "\n") << std::flush;
+    if (!options.json) std::cout << shown.end() << (texts.back().ends_with('\n') ? "" : "\n") << std::flush;
     if (!options.json) texts.clear();
   }
   const auto ended = Clock::now();

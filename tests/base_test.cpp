@@ -135,6 +135,26 @@ TEST(Printable, IsBoundedAndCutsNoCharacter) {
   EXPECT_EQ(printable_lines(string(100'000, 'x')).size(), 100'000u);
 }
 
+TEST(Printable, PiecesShowACharacterWhenItIsWhole) {
+  PrintableStream stream;
+  EXPECT_EQ(stream.add("a\xf0\x9f"), "a");
+  EXPECT_EQ(stream.add("\x98"), "");
+  EXPECT_EQ(stream.add("\x80z\xc3"), "\U0001f600z");
+  EXPECT_EQ(stream.add("b\xe2\x82"), "\\xc3b");
+  EXPECT_EQ(stream.end(), "\\xe2\\x82");
+  EXPECT_EQ(stream.end(), "");
+
+  uint64_t random = 1;
+  const string bytes = "a\n\x80\xbf\xc3\xa9\xe0\x9f\xed\xa0\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xf5\xff";
+  for (int round = 0; round < 2000; ++round) {
+    string text, shown;
+    for (int i = 0; i < 12; ++i) text += bytes[((random = random * 6364136223846793005 + 1) >> 33) % bytes.size()];
+    for (size_t at = 0; at < text.size(); at += 1 + size_t(round) % 3)
+      shown += stream.add(text.substr(at, 1 + size_t(round) % 3));
+    ASSERT_EQ(shown + stream.end(), printable_lines(text));
+  }
+}
+
 // --- processors ---
 
 struct GroupFile {

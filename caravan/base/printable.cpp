@@ -1,8 +1,10 @@
 #include "caravan/base/printable.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "caravan/base/utf8.h"
 
@@ -52,5 +54,19 @@ std::string printable(std::string_view text, size_t most) { return converted(tex
 std::string printable_lines(std::string_view text) {
   return converted(text, std::numeric_limits<size_t>::max(), "\n\t");
 }
+
+std::string PrintableStream::add(std::string_view piece) {
+  waiting_ += piece;
+  constexpr size_t kLongestBeginning = 3;  // bytes
+  const std::string_view all = waiting_;
+  size_t whole = all.size();
+  for (size_t n = 1; n <= std::min(kLongestBeginning, all.size()); ++n)
+    if (begins_character(all.substr(all.size() - n))) whole = all.size() - n;
+  std::string out = printable_lines(all.substr(0, whole));
+  waiting_.erase(0, whole);
+  return out;
+}
+
+std::string PrintableStream::end() { return printable_lines(std::exchange(waiting_, "")); }
 
 }  // namespace caravan

@@ -19,4 +19,15 @@ std::string printable(std::string_view text, size_t most = 200);
 // The same for a text of several lines and any length: line ends and tabs stay.
 std::string printable_lines(std::string_view text);
 
+// The same for a text that comes in pieces. A character may be spread over several of them, as by the tokens of GPT-2;
+// it is shown when its last byte is here.
+class PrintableStream {
+ public:
+  std::string add(std::string_view piece);  // what can be shown of the text so far and was not shown before
+  std::string end();                        // the rest of the text: bytes whose character did not come
+
+ private:
+  std::string waiting_;  // the beginning of a character
+};
+
 }  // namespace caravan

@@ -1,5 +1,7 @@
 #include "caravan/base/utf8.h"
 
+#include <string>
+
 namespace caravan {
 
 Utf8Character first_character(std::string_view text) {
@@ -17,6 +19,17 @@ Utf8Character first_character(std::string_view text) {
   const bool half_pair = code >= 0xd800 && code <= 0xdfff;
   if (code < kLeast[bytes] || code > 0x10ffff || half_pair) return {};
   return {bytes, code, true};
+}
+
+bool begins_character(std::string_view text) {
+  for (const char last : {'\x80', '\xbf'}) {  // of the bytes that may follow, the least and the greatest
+    std::string completed(text);
+    for (int more = 1; more <= 3; ++more) {
+      completed += last;
+      if (const Utf8Character c = first_character(completed); c.valid && c.bytes == completed.size()) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace caravan

@@ -17,4 +17,7 @@ struct Utf8Character {
 // The first character of a text that is not empty. Overlong encodings and surrogates are not valid UTF-8.
 Utf8Character first_character(std::string_view text);
 
+// Whether the text is the beginning of one character, whose other bytes may follow.
+bool begins_character(std::string_view text);
+
 }  // namespace caravan
