@@ -384,9 +384,25 @@ TEST(NameMap, ReportsEverythingThatDoesNotFit) {
   wrong.list["wte.weight"] = data::stored(Array({.output = {7}}, std::vector<float>(7)));
   expect_refusal<ConfigError>([&] { renamed(wrong, gpt2_names(gpt2_options(kConfig, "config")), "m"); },
                               {"`wte.weight` [7] should be a matrix"});
+  // As many elements, but other axes: a linear map as PyTorch's nn.Linear keeps it, and positions of another model.
+  wrong = gpt2_file();
+  wrong.list["h.0.attn.c_attn.weight"].sizes = {3 * kDim, kDim};
+  expect_refusal<ConfigError>(
+      [&] { renamed(wrong, gpt2_names(gpt2_options(kConfig, "config")), "m"); },
+      {"`h.0.attn.c_attn.weight`, transposed, has the sizes [8, 24]; the model has `blocks.0.attn.qkv.weight` as "
+       "[6, 4, 8]"});
+  wrong = gpt2_file();
+  wrong.list["wpe.weight"].sizes = {4, 16};
+  expect_refusal<ConfigError>([&] { renamed(wrong, gpt2_names(gpt2_options(kConfig, "config")), "m"); },
+                              {"`wpe.weight`, transposed, has the sizes [16, 4]"});
   expect_refusal<ConfigError>([] { gpt2_options("{", "config.json"); }, {"config.json"});
   expect_refusal<ConfigError>([] { gpt2_options(R"({"n_embd": -1})", "config.json"); }, {"config.json: `vocab_size`"});
   expect_refusal<ConfigError>([] { gpt2_options(R"({"model_type": "bert"})", "c"); }, {"bert", "not gpt2"});
+  const std::string config = kConfig, sizes = config.substr(0, config.size() - 1);
+  expect_refusal<ConfigError>([&] { gpt2_options(sizes + R"(, "activation_function": "relu"})", "c"); },
+                              {"c: the activation_function is `\"relu\"`", "`\"gelu_new\"`"});
+  expect_refusal<ConfigError>([&] { gpt2_options(sizes + R"(, "layer_norm_epsilon": 1e-6})", "c"); },
+                              {"the layer_norm_epsilon is `1e-06`", "`1e-05`"});
 }
 
 TEST(NameMap, JoinsSplitsAndTransposes) {

@@ -1,5 +1,7 @@
 #include "caravan/pretrained/gpt2.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "caravan/base/error.h"
@@ -19,6 +21,14 @@ int64_t size_of(const nlohmann::json& config, const char* name, const std::strin
   return at->get<int64_t>();
 }
 
+// What nn::Gpt computes cannot be chosen, so a model that was trained with something else is refused.
+void check_same(const nlohmann::json& config, const char* name, const nlohmann::json& expected,
+                const std::string& file) {
+  if (const auto at = config.find(name); at != config.end() && *at != expected)
+    throw ConfigError(fmt::format("{}: the {} is {}; only models with {} can be read.", file, name,
+                                  data::shown(at->dump()), data::shown(expected.dump())));
+}
+
 }  // namespace
 
 nn::GptOptions gpt2_options(std::string_view text, const std::string& file) {
@@ -27,6 +37,8 @@ nn::GptOptions gpt2_options(std::string_view text, const std::string& file) {
   if (!config.is_object()) throw ConfigError(file + " should be an object of JSON with the sizes of a GPT-2.");
   if (config.contains("model_type") && config["model_type"] != "gpt2")
     throw ConfigError(file + ": the model_type is " + data::shown(config["model_type"].dump()) + ", not gpt2.");
+  check_same(config, "activation_function", "gelu_new", file);
+  check_same(config, "layer_norm_epsilon", 1e-5, file);
   nn::GptOptions out;
   out.vocab = size_of(config, "vocab_size", file);
   out.ctx = size_of(config, config.contains("n_positions") ? "n_positions" : "n_ctx", file);

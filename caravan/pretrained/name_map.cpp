@@ -103,11 +103,19 @@ StoredTensor transposed(const StoredTensor& matrix, const MappedTensor& row, con
   return out;
 }
 
+// Does each of the axes `whole` consist of one or more neighbours of `axes`, as 24 of 6 and 4?
+bool consists_of(const std::vector<int64_t>& whole, const std::vector<int64_t>& axes) {
+  auto next = axes.begin();
+  for (const int64_t size : whole) {
+    int64_t product = 1;
+    while (next != axes.end() && product < size && *next <= size / product) product *= *next++;
+    if (product != size) return false;
+  }
+  return std::all_of(next, axes.end(), [](int64_t size) { return size == 1; });
+}
+
 StoredTensor with_sizes(StoredTensor tensor, const MappedTensor& row, const std::string& file) {
-  auto count = [](const std::vector<int64_t>& sizes) {
-    return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
-  };
-  if (count(row.sizes) != count(tensor.sizes))
+  if (!consists_of(tensor.sizes, row.sizes))
     refuse(file, "`" + row.theirs[0] + "`" + (row.transposed ? ", transposed," : "") + " has the sizes " +
                      sizes_text(tensor.sizes) + "; the model has `" + row.ours + "` as " + sizes_text(row.sizes) + ".");
   tensor.sizes = row.sizes;
