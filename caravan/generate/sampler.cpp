@@ -1,5 +1,7 @@
 #include "caravan/generate/sampler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -12,20 +14,22 @@ namespace caravan {
 
 namespace {
 
-void check(bool sensible, const char* what, Source where) {
-  if (!sensible) throw ConfigError(std::string("sampling") + where_text(where) + ": " + what);
+template <class Number>
+void check(bool sensible, const char* what, Number given, const char* must, Source where) {
+  if (!sensible)
+    throw ConfigError(fmt::format("sampling{}: {} is {}; it must be {}.", where_text(where), what, given, must));
 }
 
 }  // namespace
 
 Sampler::Sampler(int64_t vocab, const SamplingOptions& options, Source where) : options_(options) {
-  check(vocab > 0, "a vocabulary has at least one token.", where);
-  check(options.temperature >= 0 && std::isfinite(options.temperature),
-        "the temperature must be 0 (the likeliest token) or more.", where);
-  check(options.top_k >= 0, "top_k must be 0 (all tokens) or more.", where);
-  check(options.top_p > 0 && options.top_p <= 1, "top_p must be above 0 and at most 1.", where);
-  check(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty),
-        "the repetition penalty must be above 0; 1 changes nothing.", where);
+  check(vocab > 0, "the size of the vocabulary", vocab, "1 or more", where);
+  check(options.temperature >= 0 && std::isfinite(options.temperature), "the temperature", options.temperature,
+        "0 (always the likeliest token) or a larger finite number", where);
+  check(options.top_k >= 0, "top_k", options.top_k, "0 (all tokens) or more", where);
+  check(options.top_p > 0 && options.top_p <= 1, "top_p", options.top_p, "above 0 and at most 1", where);
+  check(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty), "the repetition penalty",
+        options.repetition_penalty, "a finite number above 0; 1 changes nothing", where);
   scores_.resize(size_t(vocab)), order_.resize(size_t(vocab)), seen_.resize(size_t(vocab));
 }
 
