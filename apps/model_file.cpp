@@ -37,7 +37,7 @@ class Reader {
   bool says(const std::string& key) const { return tensors_.metadata.contains(key); }
   bool has(const std::string& name) const { return tensors_.find(name) != nullptr; }
   const std::string& text(const std::string& key) const {
-    if (!says(key)) refuse("it says no `" + key + "`");
+    if (!says(key)) refuse("its metadata has no `" + key + "`");
     return tensors_.metadata.at(key);
   }
   template <class Number>
@@ -128,7 +128,7 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   if (data::sha256(data::safetensors_content(out.states)) != sum)
     throw ConfigError(fmt::format("{} is damaged: its content does not have the checksum it was written with.", path));
   out.recipe = in.text("recipe");
-  find_recipe(out.recipe);
+  const RecipeRow& row = find_recipe(out.recipe);
   out.request = {{.steps = in.whole("steps", 1),
                   .batch = in.whole("batch", 1),
                   .lr = in.number<double>("lr"),
@@ -139,7 +139,10 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   if (in.says("l2")) out.request.wishes.l2 = in.number<double>("l2");
   if (in.says("size")) out.request.wishes.size = in.text("size");
   if (in.says("products")) out.request.wishes.precision = in.text("products");
-  if (in.says("vocabulary")) out.request.vocabulary = in.text("vocabulary");
+  if (row.language) {
+    out.request.vocabulary = in.text("vocabulary");
+    data::parse_tokenizer(out.request.vocabulary, path);  // refuses a damaged one by the name of its file
+  }
   out.data = in.text("data");
   out.data_sum = in.text("data_sum");
   if (in.says("device")) out.device = in.text("device");

@@ -6,10 +6,15 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 
+#include "caravan/data/safetensors.h"
+#include "caravan/data/sha256.h"
 #include "command.h"
 
 namespace {
+
+using namespace caravan;
 
 const Arguments kNames = {"names-bigram", "names-mlp", "names-mlp-bn", "names-wavenet", "names-transformer"};
 
@@ -171,6 +176,36 @@ TEST_F(Language, WhatCannotBeSampledIsRefusedInOneSentence) {
   expect_refused({"sample", model, "--temperature", "-1"}, "temperature");
   expect_refused({"sample", model, "--top-p", "0"}, "top_p");
   expect_refused(train("names-mlp", {"--resume", model}), "is of the recipe names-transformer");
+}
+
+TEST_F(Language, AFileWithoutItsVocabularyIsRefused) {
+  const data::Tensors whole = data::read_safetensors(trained("names-bigram"));
+  auto expect_refused_with = [&](const std::optional<string>& vocabulary, const string& phrase) {
+    data::Tensors changed = whole;
+    changed.metadata.erase("vocabulary"), changed.metadata.erase("sha256");
+    if (vocabulary) changed.metadata["vocabulary"] = *vocabulary;
+    changed.metadata["sha256"] = data::sha256(data::safetensors_content(changed));
+    data::write_safetensors(folder_ + "/changed", changed);
+    for (const string command : {"sample", "eval"}) expect_refused({command, "changed"}, phrase);
+  };
+  const string vocabulary = whole.metadata.at("vocabulary");
+  expect_refused_with(std::nullopt, "its metadata has no `vocabulary`");
+  expect_refused_with("", "`changed` has no usable tokenizer");
+  expect_refused_with(vocabulary.substr(0, 40), "`changed` has no usable tokenizer");
+}
+
+// A name is cut for the pictures of attention, but no letter is.
+TEST_F(Language, PicturesOfNamesWithAccents) {
+  std::filesystem::create_directories(folder_ + "/accents");
+  std::ofstream names(folder_ + "/accents/names.txt");
+  const char* const letters[] = {"\u00e9", "\u00e0", "\u00e8", "\u00f1", "\u00fc", "\u00f6", "\u00e7", "\u6f22"};
+  for (size_t i = 0; i < 20; ++i) {
+    for (size_t k = 0; k < 15; ++k) names << letters[(i * k + k * k) % 8];
+    names << '\n';
+  }
+  names.close();
+  good({"train", "names-transformer", "--data", "accents", "--batch", "4", "--steps", "2", "--quiet", "--plot", "p"});
+  EXPECT_CONTAINS(file("p/attention1.svg"), "\u00e9");
 }
 
 TEST_F(Language, AModelOfAWindowSeesTheEndOfAPrompt) {

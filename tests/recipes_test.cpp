@@ -304,7 +304,7 @@ TEST_F(Recipes, RefuseWhatDoesNotFit) {
                    t.list["w3"] = t.list.at("w1");
                  }),
                  "missing (1): b1\n  unexpected (1): w9\n  misshapen: w3 is f32 [16, 2], the program has f32 [1, 16]");
-  expect_refused(changed([](data::Tensors& t) { t.metadata.clear(); }), "it says no `format`");
+  expect_refused(changed([](data::Tensors& t) { t.metadata.clear(); }), "its metadata has no `format`");
   expect_refused(changed([](data::Tensors& t) { t.metadata["step"] = "many"; }), "its `step` is `many`");
   expect_refused(changed([](data::Tensors& t) { t.metadata["steps"] = "0"; }), "its `steps` is 0");
   expect_refused(changed([](data::Tensors& t) { t.metadata["recipe"] = "venus"; }), "no recipe `venus`");

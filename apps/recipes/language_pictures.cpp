@@ -66,7 +66,7 @@ std::vector<std::string> letter_names(const data::Tokenizer& tokenizer) {
   std::vector<std::string> out;
   for (int32_t id = 0; id < tokenizer.size(); ++id) {
     const std::string piece = tokenizer.piece(id);
-    out.push_back(piece == " " ? "␣" : printable(piece));
+    out.push_back(piece == " " ? "␣" : piece == "\n" ? "↵" : printable(piece));
   }
   return out;
 }
@@ -107,9 +107,10 @@ std::vector<Picture> hidden_pictures(const Context& ctx, const TextData& data,
 }
 
 std::vector<Picture> attention_pictures(const Context& ctx, const nn::Gpt& gpt, const data::Tokenizer& tokenizer,
-                                        const std::string& text) {
+                                        const std::string& text, size_t most) {
   data::Ids ids = tokenizer.encode(text);
   if (tokenizer.start()) ids.insert(ids.begin(), *tokenizer.start());
+  ids.resize(std::min(ids.size(), most));
   const auto n = int64_t(ids.size());
   Tensor x = gpt.pos(gpt.tok(Array({.batch = {1, n}}, ids)));
   for (size_t i = 0; i + 1 < gpt.blocks.size(); ++i) x = gpt.blocks[i](x);

@@ -12,8 +12,8 @@ TextModel names_transformer(int64_t symbols, const Wishes&) {
           .logits = gpt,
           .clip = 1,
           .more = [gpt](Findings& found, const TextData& data, Context& ctx) {
-            add_pictures(found, [=, name = found.samples[0].substr(0, 15)] {
-              std::vector<Picture> out = attention_pictures(ctx, gpt, data.tokenizer, name);
+            add_pictures(found, [=, name = found.samples[0]] {
+              std::vector<Picture> out = attention_pictures(ctx, gpt, data.tokenizer, name, 16);
               out.push_back(embedding_picture(ctx, gpt.tok, data.tokenizer));
               return out;
             });

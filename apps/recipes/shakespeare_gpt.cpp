@@ -23,8 +23,8 @@ TextModel shakespeare_gpt(int64_t symbols, const Wishes& wishes) {
                 .logits = gpt,
                 .clip = 1};
   out.more = [gpt](Findings& found, const TextData& data, Context& ctx) {
-    add_pictures(found, [=, text = found.samples[0].substr(0, 30)] {
-      std::vector<Picture> out = attention_pictures(ctx, gpt, data.tokenizer, text);
+    add_pictures(found, [=, text = found.samples[0]] {
+      std::vector<Picture> out = attention_pictures(ctx, gpt, data.tokenizer, text, 30);
       out.push_back(embedding_picture(ctx, gpt.tok, data.tokenizer));
       return out;
     });
