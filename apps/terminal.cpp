@@ -112,10 +112,16 @@ std::string Screen::styled(Style style, std::string_view text) const {
   return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[size_t(style)], text);
 }
 
+namespace {
+constexpr int kIndent = 9;  // columns of the key of a fact
+}
+
 std::string Screen::fact(std::string_view key, std::string_view text) const {
-  constexpr int kIndent = 9;
-  return styled(Style::faint, fmt::format("{:<{}}", key, kIndent)) + indented(wrapped(text, width - kIndent), kIndent) +
-         "\n";
+  return command(key, indented(wrapped(text, width - kIndent), kIndent));
+}
+
+std::string Screen::command(std::string_view key, std::string_view text) const {
+  return styled(Style::faint, fmt::format("{:<{}}", key, kIndent)) + std::string(text) + "\n";
 }
 
 std::string Screen::drawing(std::string_view text, const std::vector<std::pair<std::string_view, Style>>& marks) const {

@@ -21,6 +21,8 @@ struct Screen {
   std::string styled(Style style, std::string_view text) const;  // the text as it is where there is no colour
   std::string fact(std::string_view key,
                    std::string_view text) const;  // a line "key      text", broken where it must be
+  std::string command(std::string_view key,
+                      std::string_view text) const;  // the same, never broken, so that it can be copied
   // A drawing, which begins with its title and an empty line: the title is broken where it must be, and below it each
   // of these characters has its style.
   std::string drawing(std::string_view text, const std::vector<std::pair<std::string_view, Style>>& marks = {}) const;

@@ -77,11 +77,14 @@ Recipe linear_recipe(const Request& request) {
       Findings found;
       found.numbers = {{"w", w}, {"b", b}, {"true_w", kTrueW}, {"true_b", kTrueB}};
       found.result = fmt::format("w = {:.4f} and b = {:.4f}", w, b);
-      const plot::Fit fit{"The points and the line",
-                          points.x,
-                          points.y,
-                          {{fmt::format("learned: y = {:.3g} x {:+.3g}", w, b), w, b},
-                           {fmt::format("true: y = {:.3g} x {:+.3g}", kTrueW, kTrueB), kTrueW, kTrueB}}};
+      auto equation = [](double slope, double start) {  // "y = 3 x - 0.5"
+        return fmt::format("y = {:.3g} x {} {:.3g}", slope, start < 0 ? '-' : '+', start < 0 ? -start : start);
+      };
+      const plot::Fit fit{
+          "The points and the line",
+          points.x,
+          points.y,
+          {{"learned: " + equation(w, b), w, b}, {"true: " + equation(kTrueW, kTrueB), kTrueW, kTrueB}}};
       found.text = [=](const Screen& screen) {
         const std::string drawn = plot::text(fit, std::min(screen.width - 4, 100));
         return screen.drawing(drawn, {{"o", Style::blue}, {"•", Style::red}, {".", Style::faint}}) +

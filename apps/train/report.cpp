@@ -141,7 +141,7 @@ std::string next_command(const Prepared& p, const Ended& ended) {
     return fmt::format("caravan train {} --lr {}", p.row.name, p.recipe.schedule.lr / 10);
   if (ended.how == End::until) return file.empty() ? "" : command_to_go_on(p, file);
   if (!file.empty()) return fmt::format("caravan {} {}", p.row.next.empty() ? "eval" : p.row.next, quoted(file));
-  return fmt::format("caravan train {0} --save {0}.safetensors --plot pictures", p.row.name);
+  return fmt::format("caravan train {} --save model.safetensors --plot plots", p.row.name);
 }
 
 nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Findings& found,
@@ -199,7 +199,7 @@ void conclude_text(const Prepared& p, const Ended& ended, const Findings& found,
   if (!pictures.empty()) std::cout << screen.fact("pictures", fmt::format("{}/: {}", p.options.plot, joined(pictures)));
   if (!p.options.trace.empty()) std::cout << screen.fact("trace", p.options.trace);
   if (!p.options.dump.empty()) std::cout << screen.fact("stages", p.options.dump + "/");
-  if (const std::string next = next_command(p, ended); !next.empty()) std::cout << screen.fact("next", next);
+  if (const std::string next = next_command(p, ended); !next.empty()) std::cout << screen.command("next", next);
 }
 
 // What went wrong, and where the run is, on stderr; and the exit code that says so.

@@ -1,9 +1,9 @@
 // caravan train: what it prints, draws and refuses, on each device.
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -20,6 +20,7 @@ TEST_F(Command, TrainLinearFindsTheLineAndShowsTheWay) {
   EXPECT_CONTAINS(text.out, "d loss / d ");     // the backward pass
   EXPECT_CONTAINS(text.out, "epoch 20 of 20");  // plain lines in a pipe
   EXPECT_CONTAINS(text.out, "Loss on a logarithmic scale");
+  EXPECT_CONTAINS(text.out, "true: y = 3 x - 0.5");
   EXPECT_CONTAINS(text.out, "learned     true");
   const Outcome o = run({"train", "linear", "--device", "interp", "--json"});
   EXPECT_NEAR(number(o.last_line(), "w"), number(o.last_line(), "true_w"), 0.05);
@@ -31,7 +32,7 @@ TEST_F(Command, TrainLinearFindsTheLineAndShowsTheWay) {
     number(o.last_line(), key);
   EXPECT_EQ(field(o.last_line(), "parameters"), "2");
   EXPECT_EQ(field(o.last_line(), "data"), "\"made for this run from the seed\"");
-  EXPECT_EQ(field(o.last_line(), "next"), "\"caravan train linear --save linear.safetensors --plot pictures\"");
+  EXPECT_EQ(field(o.last_line(), "next"), "\"caravan train linear --save model.safetensors --plot plots\"");
 }
 
 TEST_F(Command, TrainMoonsLearns) {
