@@ -35,7 +35,7 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"einsum", "i=>i", "3", "--shape"}, "no option `--shape`"},
       {{"learn"}, "no command `learn`; there are: train, eval"},
       {{"trian", "moons"}, "no command `trian`; did you mean `train`? There are: train, eval"},
-      {{"bench", "--help"}, "no command `bench`; there are: train"},
+      {{"abacus", "--help"}, "no command `abacus`; there are: train"},
       {{"help", "isnpect"}, "no command `isnpect`; did you mean `inspect`?"},
       {{"help", "train", "mons"}, "no recipe `mons`; did you mean `moons`?"},
       {{"train", "mons"}, "no recipe `mons`; did you mean `moons`? There are: linear, moons"},
