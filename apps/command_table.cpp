@@ -205,7 +205,8 @@ void add_bench(CLI::App& app, Parsed& parsed) {
   BenchOptions& o = parsed.bench;
   CLI::App& command = add_command(app, "bench", "How fast training steps and products of matrices are on this machine",
                                   "  caravan bench moons mnist-mlp --threads 1\n  caravan bench names --seconds 0.2\n"
-                                  "  caravan bench gemm --json\n  caravan bench lenet --write records");
+                                  "  caravan bench gemm --json\n  caravan bench lenet --profile\n"
+                                  "  caravan bench lenet --write records");
   parsed.choices[command.add_option(
       "NAME", o.names,
       "Only these; `names` stands for all that begin with `names-`: " + listed(bench_names()) +
@@ -215,12 +216,16 @@ void add_bench(CLI::App& app, Parsed& parsed) {
       ->check(kPositive)
       ->type_name("SECONDS");
   command.add_flag("--warm", o.warm, "Keep compiled code in the cache; a cold compilation is then measured only once");
-  command.add_flag("--list", o.list, "Measure nothing; print the names, and what each of them is");
+  CLI::Option* write =
+      command
+          .add_option("--write", o.write,
+                      "Measure nothing; write the initial values, the data and the losses of 50 steps, a file each")
+          ->check(kNotEmpty)
+          ->type_name("DIR");
   command
-      .add_option("--write", o.write,
-                  "Measure nothing; write the initial values, the data and the losses of 50 steps, a file each")
-      ->check(kNotEmpty)
-      ->type_name("DIR");
+      .add_flag("--profile", o.profile, "Where the time of a step goes instead, kernel by kernel, as `caravan profile`")
+      ->excludes(write);
+  command.add_flag("--list", o.list, "Measure nothing; print the names, and what each of them is");
   add_setting(command, parsed, "threads", "N", "How many threads may work on a step [all]");
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return bench_command(o, s); }; });

@@ -59,6 +59,7 @@ struct BenchOptions {
   bool warm = false;               // take compiled code from the cache
   std::string write;               // a folder for records; empty: none
   bool list = false;               // their names and what they are, and nothing else
+  bool profile = false;            // the time of each kernel instead
   bool json = false;
 };
 int bench_command(const BenchOptions& options, const Settings& settings);

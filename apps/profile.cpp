@@ -1,5 +1,5 @@
 // caravan profile: where the time of a recipe's training step goes.
-#include "caravan/plan/profile.h"
+#include "caravan/plot/profile.h"
 
 #include <fmt/format.h>
 
@@ -8,14 +8,12 @@
 #include "apps/commands.h"
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
-#include "caravan/plot/profile.h"
+#include "apps/profile_json.h"
 #include "caravan/runtime/compile_notice.h"
 
 namespace caravan::app {
 
-namespace {
-
-nlohmann::ordered_json to_json(const plan::Profile& profile) {
+nlohmann::ordered_json profile_json(const plan::Profile& profile) {
   using Json = nlohmann::ordered_json;
   Json out = {{"program", profile.program},
               {"target", profile.target},
@@ -41,8 +39,6 @@ nlohmann::ordered_json to_json(const plan::Profile& profile) {
   return out;
 }
 
-}  // namespace
-
 int profile_command(const ProfileRequest& options, const Settings& settings) {
   std::optional<OutputFile> picture;
   if (!options.plot.empty()) picture.emplace(options.plot, "--plot");
@@ -58,7 +54,7 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
   profile.program = options.recipe;
   if (picture) picture->write(plot::svg(profile));
   if (options.json)
-    std::cout << json_line(to_json(profile));
+    std::cout << json_line(profile_json(profile));
   else
     std::cout << plan::to_string(profile, options.top);
   return kDone;

@@ -9,7 +9,8 @@
 #include "apps/figures.h"
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
-#include "caravan/plan/profile.h"
+#include "apps/profile_json.h"
+#include "caravan/runtime/compile_notice.h"
 #include "caravan/target/target.h"
 
 namespace caravan::app {
@@ -18,6 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int64_t kRecordedSteps = 50;
+constexpr size_t kProfiledKernels = 10;
 
 std::vector<bench::Entry> chosen(const std::vector<std::string>& names) {
   if (names.empty()) return bench::entries();
@@ -96,6 +98,27 @@ int print_list(const std::vector<bench::Entry>& entries, bool json) {
   return kDone;
 }
 
+// The slowest kernels of each.
+int print_profiles(const std::vector<bench::Entry>& entries, const BenchOptions& options, const Settings& settings) {
+  Json all = Json::array();
+  for (const bench::Entry& entry : entries) {
+    const bench::Workload workload = entry.make({});
+    Context ctx({.seed = 1,
+                 .device = "cpu",
+                 .threads = int(settings.threads()),
+                 .cache = settings.cache(),
+                 .compiling = notice_on_terminal()});
+    plan::Profile profile = ctx.compile(workload.program).profile({.first = workload.at(0)});
+    profile.program = entry.name;
+    if (options.json)
+      all.push_back(profile_json(profile));
+    else
+      std::cout << plan::to_string(profile, kProfiledKernels) << std::flush;
+  }
+  if (options.json) std::cout << json_line(all);
+  return kDone;
+}
+
 int write_records(const std::vector<bench::Entry>& entries, const BenchOptions& options, const Settings& settings) {
   const OutputFolder folder(options.write, "--write");
   for (const bench::Entry& entry : entries) {
@@ -118,6 +141,7 @@ std::vector<std::string> bench_names() {
 int bench_command(const BenchOptions& options, const Settings& settings) {
   const std::vector<bench::Entry> entries = chosen(options.names);
   if (options.list) return print_list(entries, options.json);
+  if (options.profile) return print_profiles(entries, options, settings);
   if (!options.write.empty()) return write_records(entries, options, settings);
   const int threads = int(settings.threads());
   const Target target = host(threads);

@@ -1,7 +1,5 @@
 // The training steps that are measured. Examples are random numbers of a fixed seed, which lie in memory before the
 // first step; each step takes the next batch of them.
-#include <cmath>
-
 #include "apps/bench/workload.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/nn/nn.h"

@@ -33,6 +33,13 @@ TEST_F(Command, BenchListsWhatItKnows) {
   EXPECT_EQ(nlohmann::json::parse(good({"bench", "names", "--list", "--json"}).out).size(), 5u);
 }
 
+TEST_F(Command, BenchProfilesKernels) {
+  EXPECT_CONTAINS(good({"bench", "moons", "--profile"}).out, "GFLOP/s    GB/s  of peak  kernel");
+  const auto json = nlohmann::json::parse(good({"bench", "moons", "--profile", "--json"}).out);
+  EXPECT_EQ(json[0]["program"], "moons");
+  EXPECT_FALSE(json[0]["kernels"].empty());
+}
+
 TEST_F(Command, BenchWritesRecords) {
   EXPECT_EQ(good({"bench", "moons", "--write", "records"}).out, "");
   EXPECT_CONTAINS(content(folder_ + "/records/moons.safetensors"), "param.mlp.0.weight");
