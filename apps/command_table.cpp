@@ -354,14 +354,14 @@ void add_sample(CLI::App& app, Parsed& parsed) {
       .add_option("--temperature", o.temperature,
                   "Below 1, likely tokens become likelier; 0 takes the likeliest always [1]")
       ->type_name("NUMBER");
-  command.add_option("--top-k", o.top_k, "Only the so many likeliest tokens; 0: all [0]")->type_name("N");
+  command.add_option("--top-k", o.top_k, "Only the N likeliest tokens; 0: all [0]")->type_name("N");
   command.add_option("--top-p", o.top_p, "Only the likeliest tokens that together have this probability [1]")
       ->type_name("NUMBER");
   command
       .add_option("--repetition-penalty", o.repetition_penalty,
-                  "Above 1, tokens that the text has already become less likely [1]")
+                  "Above 1, tokens that are in the text already become less likely [1]")
       ->type_name("NUMBER");
-  command.add_option("--tokens", o.tokens, "At most so many tokens after the prompt [500, or to the end of a name]")
+  command.add_option("--tokens", o.tokens, "At most N tokens after the prompt [500, or to the end of a name]")
       ->type_name("N");
   command.add_option("--count", o.count, "How many texts [1, or 20 names]")->type_name("N");
   add_setting(command, parsed, "seed", "N", "The same seed writes the same text [1]");

@@ -129,7 +129,7 @@ std::string samples_text(const std::vector<std::string>& samples, const Language
   if (!language.names) return "A sample:\n" + printable_lines(samples[0]) + '\n';
   std::vector<std::string> shown;
   for (const std::string& one : samples) shown.push_back(printable(one));
-  return fmt::format("Samples:\n{}\n", wrapped(fmt::format("{}", fmt::join(shown, " ")), screen.width));
+  return fmt::format("Samples:\n{}\n", wrapped(fmt::format("{}", fmt::join(shown, ", ")), screen.width));
 }
 
 Findings findings(const TextModel& model, const TextData& data, const Language& language, NllMeter& nll, Context& ctx,
