@@ -57,7 +57,7 @@ Exported step_of(const ModelFile& file) {
   const Language language = find_recipe(file.recipe).language(file.request);
   Context ctx(interpreted_options(file), {});
   load_language(file.states, file.path, language, ctx);
-  const Tensor token = input("token", {.batch = {1, 1}, .output = {}, .dtype = DType::i32});
+  const Tensor token = input("token", {.batch = {1, 1}, .output = Extents{}, .dtype = DType::i32});
   const int64_t capacity = std::max<int64_t>(language.capacity, 1);
   const nn::Phase phase = nn::decoding({.capacity = capacity, .at = Index("at", capacity)});
   const Tensor logits = language.step(token, phase).named("logits");

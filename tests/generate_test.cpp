@@ -7,6 +7,7 @@
 #include "caravan/generate/generator.h"
 #include "caravan/nn/nn.h"
 #include "caravan/tensor/functions.h"
+#include "refusal.h"
 #include "this_device.h"
 
 namespace caravan {
@@ -137,6 +138,20 @@ TEST(Generate, RefusesWhatItCannotDoInOneSentence) {
   EXPECT_THROW(generate(Ids(kContext + 1, 1), greedy(1)), ConfigError);
   EXPECT_THROW(Generator(ctx, gpt, {}), ConfigError);
   EXPECT_THROW(generate({1}, {.sampling = {.temperature = -1}}), ConfigError);
+}
+
+TEST(Generate, AModelOfThreeTokensWithoutAWindowIsRefusedByItsShapes) {
+  const nn::Embedding letters("letters", {.num = kVocab, .dim = 4});
+  const nn::Linear next("next", {.output = {kVocab}});
+  auto model = [&](const Tensor& ids, const nn::Phase&) { return next(letters(ids)); };
+  Context ctx(here(5));
+  ctx.eval(model(tensor(Array({.batch = {1}, .output = {3}}, std::vector<int32_t>{1, 2, 3})), {}));
+  Generator generate(ctx, model, {.capacity = kContext});
+  expect_refusal<ShapeError>(
+      [&] {
+        generate({1, 2}, greedy(1));
+      },
+      {"2 output axes by `next.weight in the Context`", "It was given the ids `1,8|`"});
 }
 
 TEST(Sampler, DrawsByTheProbabilities) {

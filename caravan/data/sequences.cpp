@@ -36,7 +36,8 @@ std::vector<Ids> encoded(const std::vector<std::string>& texts, const Tokenizer&
     for (const int32_t id : out.back())
       if (id == start || id == end)
         throw ConfigError(
-            fmt::format("the text {} contains the boundary {} of texts.", shown(text), shown(tokenizer.piece(id))));
+            fmt::format("the text {} contains the boundary {}, which stands before and after a text and not within it.",
+                        shown(text), shown(tokenizer.piece(id))));
   }
   return out;
 }

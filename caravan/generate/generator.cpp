@@ -60,7 +60,7 @@ struct Generator::Impl {
     return {ctx.compile(program, where), logits, std::move(values)};
   }
   static Tensor first_input(int64_t size) {
-    return input("generate.first", {.batch = {size}, .output = {}, .dtype = DType::i32});
+    return input("generate.first", {.batch = {size}, .output = Extents{}, .dtype = DType::i32});
   }
 
   // One token of each sequence. The tokens are indices, which cost nothing to write.
@@ -89,7 +89,7 @@ struct Generator::Impl {
     auto& all = padded ? batch.padded_prompts : batch.prompts;
     if (auto at = all.find(length); at != all.end()) return at->second;
     Index last("last", length);
-    Tensor ids = input("generate.prompt", {.batch = {size, length}, .output = {}, .dtype = DType::i32});
+    Tensor ids = input("generate.prompt", {.batch = {size, length}, .output = Extents{}, .dtype = DType::i32});
     nn::DecodingOptions decoding{.capacity = options.capacity, .prompt = length, .precision = options.precision};
     if (padded) decoding.first = first_input(size);
     const nn::Phase phase = nn::decoding(decoding);
