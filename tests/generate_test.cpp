@@ -180,6 +180,8 @@ TEST(Sampler, KeepsTheLikeliest) {
   EXPECT_EQ(drawn({.top_p = 0.7}), (Ids{1, 2}));  // 0.64 + 0.24
   EXPECT_EQ(drawn({.temperature = 0.01}), (Ids{1}));
   EXPECT_EQ(drawn({.temperature = 0, .repetition_penalty = 2}, {1}), (Ids{2}));
+  EXPECT_EQ(Sampler(2, {.temperature = 0, .repetition_penalty = 3})(std::vector<float>{-1, -2}, Ids{0}, 0, 0), 1)
+      << "negative logits become more negative";
 }
 
 TEST(Sampler, AChoiceDependsOnSeedSequenceAndPosition) {
