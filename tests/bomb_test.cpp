@@ -17,6 +17,8 @@
 #include "caravan/data/npy.h"
 #include "caravan/data/safetensors.h"
 #include "caravan/data/text.h"
+#include "caravan/pretrained/llama.h"
+#include "caravan/pretrained/name_map.h"
 #include "sanitized.h"
 #include "temporary_folder.h"
 
@@ -187,6 +189,24 @@ TEST(Bombs, ATensorHasFewAxes) {
   many.list["a"].sizes.assign(65, 1);
   many.list["a"].elements.resize(4);
   EXPECT_THROW(safetensors_content(many), ConfigError) << "what is written can be read";
+}
+
+// Sizes of a damaged model are refused before there is memory for its weights.
+TEST(Bombs, AModelTakesWhatItsFileHas) {
+  constexpr int32_t kMuch = 1 << 24;
+  const std::vector<int32_t> rows[] = {{64, 172, 5, 8, 4, kMuch, 512},
+                                       {64, 172, 5, 8, 4, -kMuch, 512},
+                                       {64, 172, 5, 8, 4, 512, kMuch},
+                                       {kMuch, kMuch, kMuch, kMuch / 2, 1, 512, 512}};
+  for (const std::vector<int32_t>& sizes : rows) {
+    string content(reinterpret_cast<const char*>(sizes.data()), sizes.size() * sizeof sizes[0]);
+    content += string(1'000'000, '\0');
+    const Outcome outcome = tried([&] { pretrained::parse_llama2c(content, "damaged.bin"); });
+    EXPECT_EQ(outcome.said, "damaged.bin is no model of llama2.c: it has 1000028 bytes, fewer than its sizes need.");
+    expect_peak(outcome, 16);
+  }
+  const Outcome blocks = tried([] { pretrained::renamed({}, {{}, {}, kMuch * 64LL}, "damaged"); });
+  EXPECT_EQ(blocks.said, "damaged: it has 0 tensors, too few for the 1073741824 blocks of the model.");
 }
 
 TEST(Bombs, WhereTheMemoryDoesNotSufficeTheFileIsNamed) {

@@ -46,8 +46,8 @@ class Reader {
 
 // The weights of one kind, of one block or of all: [rows, columns], or [rows] without columns.
 std::vector<float> floats(Reader& reader, int64_t count) {
+  const std::string_view bytes = reader.take(size_t(count) * sizeof(float));  // before there is memory for them
   std::vector<float> out(size_t(count), 0.f);
-  const std::string_view bytes = reader.take(out.size() * sizeof(float));
   std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }
@@ -125,7 +125,7 @@ class Model {
                      " heads and " + std::to_string(options.kv_heads) + " heads of keys do not divide.");
     if (version_ == 2 && group_ < 1) reader_.refuse("its groups would have " + std::to_string(group_) + " numbers.");
     const int64_t weights_of_a_block = options.dim * (2 * options.dim + 3 * options.hidden);
-    if (options.layers * weights_of_a_block > int64_t(reader_.left()))  // each has at least one byte
+    if (weights_of_a_block > int64_t(reader_.left()) / options.layers)  // each has at least one byte
       reader_.refuse("it has " + std::to_string(reader_.taken() + reader_.left()) +
                      " bytes, fewer than its sizes need.");
   }

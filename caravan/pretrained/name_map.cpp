@@ -125,6 +125,9 @@ StoredTensor with_sizes(StoredTensor tensor, const MappedTensor& row, const std:
 }  // namespace
 
 data::Tensors renamed(const data::Tensors& theirs, const NameMap& map, const std::string& file) {
+  if (map.blocks > int64_t(theirs.list.size()))
+    refuse(file, "it has " + std::to_string(theirs.list.size()) + " tensors, too few for the " +
+                     std::to_string(map.blocks) + " blocks of the model.");
   const std::vector<MappedTensor> rows = every_block(map);
   std::set<std::string> wanted, missing, unknown;
   for (const MappedTensor& row : rows) wanted.insert(row.theirs.begin(), row.theirs.end());
