@@ -108,7 +108,7 @@ bool same_value(const Tensor& a, const Tensor& b) {
   std::vector<std::pair<const Node*, const Node*>> open = {{&a.node(), &b.node()}};
   std::set<std::pair<const Node*, const Node*>> met;
   while (!open.empty()) {
-    const auto [x, y] = open.back();
+    const Node *x = open.back().first, *y = open.back().second;
     open.pop_back();
     if (x == y || !met.insert({x, y}).second) continue;
     if (x->kind.index() != y->kind.index() || x->dtype != y->dtype) return false;
