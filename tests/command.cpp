@@ -83,6 +83,16 @@ Outcome Command::ended(pid_t child) const {
           content(folder_ + "/stderr")};
 }
 
+void wait_until_runs(pid_t process, const string& program) {
+  const string path = "/proc/" + std::to_string(process) + "/exe";
+  for (int tenths = 0; tenths < 1200; ++tenths) {
+    std::error_code gone;
+    if (std::filesystem::equivalent(path, program, gone) || gone) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  ADD_FAILURE() << "the process does not run " << program;
+}
+
 void wait_until_caught(pid_t process, int signal) {
   const string path = "/proc/" + std::to_string(process) + "/status", key = "SigCgt:\t";
   for (int tenths = 0; tenths < 1200; ++tenths) {

@@ -41,6 +41,8 @@ class Command : public testing::Test {
   static inline string scratch_, cache_;  // of all tests of a program; of kernels
 };
 
+// Until the process runs this program and no longer the shell that begins it.
+void wait_until_runs(pid_t process, const string& program);
 // Until the process has a handler for the signal, however long its compiler takes.
 void wait_until_caught(pid_t process, int signal);
 

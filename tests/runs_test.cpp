@@ -261,6 +261,7 @@ TEST_F(Runs, AFullFilesystemIsMetBeforeTheRunOrTheRunIsKeptElsewhere) {
   EXPECT_EQ(early.out, "");
 
   const pid_t child = on_small({"train", "circle", "--steps", "100000000", "--quiet", "--save", "small/model"});
+  wait_until_runs(child, CARAVAN_COMMAND);  // the shell before it catches the signal as well
   wait_until_caught(child, SIGINT);
   std::ofstream("/proc/" + std::to_string(child) + "/root" + at("small/rest")) << string(70'000, 'x');
   const Outcome late = stopped(child, SIGINT);
