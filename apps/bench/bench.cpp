@@ -122,8 +122,11 @@ int print_profiles(const std::vector<bench::Entry>& entries, const BenchOptions&
 int write_records(const std::vector<bench::Entry>& entries, const BenchOptions& options, const Settings& settings) {
   const OutputFolder folder(options.write, "--write");
   for (const bench::Entry& entry : entries) {
-    const ContextOptions context{
-        .seed = 1, .device = "cpu", .threads = int(settings.threads()), .cache = settings.cache()};
+    ContextOptions context;
+    context.seed = 1;
+    context.device = "cpu";
+    context.threads = int(settings.threads());
+    context.cache = settings.cache();
     folder.write(entry.name + ".safetensors",
                  data::safetensors_content(bench::record(entry.name, entry.make({}), context, kRecordedSteps)));
   }

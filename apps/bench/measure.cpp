@@ -88,11 +88,12 @@ Measurement measure(const Workload& workload, const MeasureOptions& options) {
   Measurement out;
   std::optional<ScratchFolder> scratch;
   if (options.cache.empty()) scratch.emplace(temporary_folder(), "caravan-bench-");
-  const ContextOptions context{.seed = 1,
-                               .device = "cpu",
-                               .threads = options.threads,
-                               .cache = scratch ? scratch->path() : options.cache,
-                               .compiling = notice_on_terminal()};
+  ContextOptions context;
+  context.seed = 1;
+  context.device = "cpu";
+  context.threads = options.threads;
+  context.cache = scratch ? scratch->path() : options.cache;
+  context.compiling = notice_on_terminal();
   const auto cold = Clock::now();
   if (!Context(context).compile(workload.program).report().from_cache) out.cold_seconds = seconds_since(cold);
 
