@@ -13,6 +13,7 @@
 #include "caravan/optimize/merge_equal.h"
 #include "caravan/optimize/pack_operands.h"
 #include "caravan/optimize/remove_unused.h"
+#include "caravan/optimize/reuse_stored.h"
 #include "caravan/optimize/run_forwards.h"
 #include "caravan/optimize/simplify.h"
 #include "caravan/optimize/solve_writes.h"
@@ -72,6 +73,7 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"inline_producers", optimize::inline_producers},  // before loops exist, while index maps are easy to compose
     {"simplify", optimize::simplify},                  // a factor of 1 that was a tensor of ones is seen now
     {"merge_equal", optimize::merge_equal},            // inlining can make different accumulations equal
+    {"reuse_stored", optimize::reuse_stored},          // after inlining, which decides what is stored
     {"pack_operands", optimize::pack_operands},        // after inlining, which would remove its copies
     {"delay_updates", optimize::delay_updates},        // last: the order of accumulations is the order of kernels
 };
