@@ -140,11 +140,12 @@ kernel y
 kernel y
   for i < 3:
     r1:f32 := 0
-    r2:i64 := -1
+    r2:i32 := -1
     for j < 4:
       r0:f32 = a[4*i + j]
       r1, r2 argmax= r0 at j
-    y[i] = r2
+    r3:i64 = cast r2 to i64
+    y[i] = r3
 )",
      nullptr},
     {"a scatter: ids are read once a point, and what is out of range adds nothing",

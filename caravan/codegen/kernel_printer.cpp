@@ -137,11 +137,16 @@ void KernelPrinter::print(const StoreCombine& s) {
 // NaN beats everything but NaN. Of equal values the first stays.
 void KernelPrinter::print_first(Accumulator accumulator, DType dtype, const Expression& value, const std::string& best,
                                 const std::string& position, const Term& term) {
+  // Without branches, so that the C compiler can compute several lanes at once.
   const std::string operand = within(value, Level::add);
-  std::string beats = operand + (accumulator == Accumulator::argmax ? " > " : " < ") + best;
-  if (is_float(dtype)) beats += " || (" + operand + " != " + operand + " && " + best + " == " + best + ")";
-  line("if (" + position + " < 0 || " + beats + ") " + best + " = " + value.text + ", " + position + " = " +
-       index(term).text + ";");
+  std::string wins =
+      "(" + position + " < 0) | (" + operand + (accumulator == Accumulator::argmax ? " > " : " < ") + best + ")";
+  if (is_float(dtype)) wins += " | ((" + operand + " != " + operand + ") & (" + best + " == " + best + "))";
+  line("{");
+  line("  const int wins = " + wins + ";");
+  line("  " + best + " = wins ? " + value.text + " : " + best + ", " + position + " = wins ? " +
+       within(index(term), Level::or_) + " : " + position + ";");
+  line("}");
 }
 void KernelPrinter::print(const CombineFirst& s) {
   print_first(s.accumulator, type(s.best), as(s.value, type(s.best)), text_of(s.best).text, text_of(s.position).text,

@@ -1,6 +1,7 @@
 #include "caravan/lower/lower.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -218,6 +219,12 @@ class KernelLowering {
     return define(block, dtype, RandomValue{operand.buffer, offset(operand.buffer, operand.map, ids), step});
   }
 
+  bool has_few_positions() const {
+    int64_t count = 1;
+    for (size_t k = 0; k < a_.extents.size(); ++k)
+      if (a_.counted[k] && __builtin_mul_overflow(count, a_.extents[k], &count)) return false;
+    return count <= std::numeric_limits<int32_t>::max();
+  }
   // The linear position of this point in the box of the counted iterators.
   Term position(const std::vector<bool>& counted) const {
     Term out;
@@ -345,12 +352,14 @@ class KernelLowering {
     const bool at_once = inner.empty() && plain(before) && reduce_where.empty();
     auto reduction = [&] { return guarded(reduce_where, nest(inner, std::move(before), std::move(point))); };
     if (keeps()) {
-      Register best = make(kernel_.registers[size_t(value)]), kept = make(dtype);
+      // Positions are counted in i32 where they fit, so that a vector has as many of them as of values.
+      const Register best = make(kernel_.registers[size_t(value)]),
+                     kept = make(has_few_positions() ? DType::i32 : dtype);
       point.push_back(CombineFirst{best, kept, a_.accumulator, value, position(a_.counted)});
       row_block.push_back(Reset{best, 0});
       row_block.push_back(Reset{kept, neutral()});
       append(row_block, reduction());
-      row_block.push_back(Store{a_.target, to, kept});
+      row_block.push_back(Store{a_.target, to, define(row_block, dtype, Cast{kept, dtype})});
     } else if (at_once) {
       row_block = std::move(point);
       row_block.push_back(Store{a_.target, to, value});

@@ -47,13 +47,14 @@ kernel y
 kernel argmax
   for i < 3:
     r1:f32 := 0
-    r2:i64 := -1
+    r2:i32 := -1
     for j < 4:
       r0:f32 = a[4*i + j]
       r1, r2 argmax= r0 at j
-    r4:f64 = 1
-    r5:i64 = add(r2, r4)
-    y[i] = r5
+    r3:i64 = cast r2 to i64
+    r5:f64 = 1
+    r6:i64 = add(r3, r5)
+    y[i] = r6
 )"},
   };
   expect_rewritten(forward_stores, rows);
