@@ -115,6 +115,10 @@ Expression Expressions::of(Register, const Cast& v) {  // out of range saturates
   const bool shorter = !is_float(from) && !is_float(v.to) && v.to != DType::boolean && bytes(v.to) < bytes(from);
   return shorter ? call("to_" + text(v.to), converted(text_of(v.arg), from, DType::f64).text) : as(v.arg, v.to);
 }
+Expression Expressions::of(Register to, const Interleave& v) {
+  return call((v.high ? "high_" : "low_") + text(type(to)) + "x" + std::to_string(width(to)),
+              text_of(v.first).text + ", " + text_of(v.second).text);
+}
 
 // --- ops ---
 

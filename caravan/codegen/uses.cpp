@@ -80,6 +80,7 @@ class Counter {
         beside_zero || written.conditional ? keep(v.args[k]) : use(v.args[k]);
   }
   void count_value(const Cast& v) { use(v.arg); }
+  void count_value(const Interleave& v) { use(v.first), use(v.second); }
   void count(const Reset&) {}
   void count(const Combine& c) {
     use(c.value);

@@ -117,7 +117,13 @@ struct Cast {  // a narrow float is kept in a register of f32, rounded
   DType to{};
   bool operator==(const Cast&) const = default;
 };
-using Value = std::variant<Constant, Load, IndexValue, RandomValue, Apply, Cast>;
+// Elements of two vectors in turn, first[0], second[0], first[1], ..: from their low halves, or from their high ones.
+struct Interleave {
+  Register first = -1, second = -1;
+  bool high = false;
+  bool operator==(const Interleave&) const = default;
+};
+using Value = std::variant<Constant, Load, IndexValue, RandomValue, Apply, Cast, Interleave>;
 
 struct Define {
   Register to = -1;

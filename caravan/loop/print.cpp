@@ -125,6 +125,9 @@ class Dump : public Printer {
     return out + ")" + (row(v.op).result == ResultType::logic ? " in " + std::string(caravan::name(v.compute)) : "");
   }
   std::string text(const Cast& v) const { return "cast " + reg(v.arg) + " to " + std::string(caravan::name(v.to)); }
+  std::string text(const Interleave& v) const {
+    return std::string("interleave ") + (v.high ? "high " : "low ") + reg(v.first) + ", " + reg(v.second);
+  }
 
   void print(const Define& s) override {
     line(typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value));

@@ -164,6 +164,13 @@ class Verifier {
         [&](const Cast& cast) {
           use(cast.arg), scalar(cast.arg);
           hold(wide(cast.to) == type(to), reg(to), " is cast to another precision");
+        },
+        [&](const Interleave& pair) {
+          for (const Register r : {pair.first, pair.second}) {
+            use(r);
+            hold(kernel_.registers[size_t(r)] == kernel_.registers[size_t(to)] && width(r) > 1, reg(to),
+                 " is interleaved from what is not a vector of its kind");
+          }
         });
   }
 
@@ -175,7 +182,8 @@ class Verifier {
   void statement(const Define& s, std::vector<Register>& mine) {
     hold(exists(s.to), reg(s.to), " has no precision");
     value(s.to, s.value);
-    const bool may_be_wide = std::holds_alternative<Load>(s.value) || std::holds_alternative<Apply>(s.value);
+    const bool may_be_wide = std::holds_alternative<Load>(s.value) || std::holds_alternative<Apply>(s.value) ||
+                             std::holds_alternative<Interleave>(s.value);
     if (!may_be_wide) scalar(s.to);
     define(s.to, Seen::defined, mine);
   }

@@ -64,6 +64,7 @@ struct Renamer {
     for (Register& r : v.args) reg(r);
   }
   void operator()(Cast& v) const { reg(v.arg); }
+  void operator()(Interleave& v) const { reg(v.first), reg(v.second); }
 
   void operator()(Define& s) const { reg(s.to), std::visit(*this, s.value); }
   void operator()(Reset& s) const { reg(s.to); }
@@ -102,6 +103,7 @@ struct Uses {
     for (Register r : v.args) reg(r);
   }
   void operator()(const Cast& v) const { reg(v.arg); }
+  void operator()(const Interleave& v) const { reg(v.first), reg(v.second); }
 
   void operator()(const Define& s) const { std::visit(*this, s.value); }
   void operator()(const Reset&) const {}

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "caravan/ops/op.h"
+#include "caravan/optimize/contraction.h"
 #include "caravan/optimize/reads.h"
 
 namespace caravan::optimize {
@@ -35,7 +36,7 @@ class Packer {
 
   // The innermost written iterator, if its stride in every operand is 0 or 1, or can be made 1 by a copy; else -1.
   int lane_of(const Accumulation& a) const {
-    if (a.order.lanes >= 0 || has_loads(a)) return -1;
+    if (a.order.lanes >= 0 || has_loads(a) || is_contraction(out_, a, tuning_)) return -1;
     int lane = -1;
     bool reduces = false;
     for (int k = 0; k < int(a.iterators.size()); ++k) {

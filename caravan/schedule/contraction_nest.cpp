@@ -66,13 +66,71 @@ std::map<Register, std::set<Variable>> dependence_of(const Block& definitions) {
     };
     match(
         define.value, [&](const Load& v) { add(v.offset); }, [&](const IndexValue& v) { add(v.term); },
-        [&](const RandomValue& v) { add(v.element); }, [](const OneOf<Constant, Apply, Cast> auto&) {});
+        [&](const RandomValue& v) { add(v.element); }, [](const OneOf<Constant, Apply, Cast, Interleave> auto&) {});
     for_each_use(s, [&](Register r) {
       if (auto at = out.find(r); at != out.end()) variables.insert(at->second.begin(), at->second.end());
     });
   }
   return out;
 }
+
+// Every index term of the statements, which are definitions and stores.
+template <class Visit>
+void for_each_term(const Block& block, const Visit& visit) {
+  for (const Statement& s : block) {
+    if (auto* store = std::get_if<Store>(&s)) visit(store->offset);
+    auto* define = std::get_if<Define>(&s);
+    if (!define) continue;
+    match(
+        define->value, [&](const Load& v) { visit(v.offset); }, [&](const IndexValue& v) { visit(v.term); },
+        [&](const RandomValue& v) { visit(v.element); }, [](const OneOf<Constant, Apply, Cast, Interleave> auto&) {});
+  }
+}
+
+// Makes one loop of two, `inner` with more iterations, if wherever one is used, an iteration of the outer one is as far
+// as all iterations of the inner one.
+class Merger {
+ public:
+  explicit Merger(ContractionNest& nest) : nest_(nest) {}
+
+  void run() {
+    for (Loop* into : {&nest_.row, &nest_.column}) {
+      const bool rows = into == &nest_.row;
+      for (size_t k = nest_.outer.size(); k-- > 0;)
+        if (nest_.outer[k].is_row == rows && nest_.outer[k].is_column != rows && merge(nest_.outer[k], *into))
+          nest_.outer.erase(nest_.outer.begin() + std::ptrdiff_t(k));
+    }
+    for (size_t k = nest_.outer.size(); k-- > 1;) {
+      Loop &around = nest_.outer[k - 1], &inside = nest_.outer[k];
+      if (around.is_row != inside.is_row || around.is_column != inside.is_column || !merge(around, inside)) continue;
+      nest_.outer.erase(nest_.outer.begin() + std::ptrdiff_t(k) - 1);
+    }
+    for (size_t k = nest_.terms.size(); k-- > 1;) {
+      const int64_t extent = nest_.terms[k].extent;
+      int64_t &around = nest_.term_blocks[k - 1], &inside = nest_.term_blocks[k];
+      const bool same_order = inside == 0 || (around == 0 && extent % inside == 0);
+      if (!same_order || !merge(nest_.terms[k - 1], nest_.terms[k])) continue;
+      if (inside == 0) inside = around * extent;
+      nest_.terms.erase(nest_.terms.begin() + std::ptrdiff_t(k) - 1);
+      nest_.term_blocks.erase(nest_.term_blocks.begin() + std::ptrdiff_t(k) - 1);
+    }
+  }
+
+ private:
+  bool merge(const Loop& outer, Loop& inner) {
+    bool fits = true;
+    auto look = [&](const Term& term) {
+      fits = fits && coefficient(term, outer.variable) == coefficient(term, inner.variable) * inner.extent;
+    };
+    for_each_term(nest_.definitions, look), for_each_term(nest_.epilogue, look);
+    if (!fits) return false;
+    for (Block* block : {&nest_.definitions, &nest_.epilogue}) substitute(*block, outer.variable, Term{});
+    inner.extent *= outer.extent;
+    return true;
+  }
+
+  ContractionNest& nest_;
+};
 
 }  // namespace
 
@@ -86,6 +144,23 @@ Block needed_for(const Block& definitions, Register result) {
   }
   std::reverse(out.begin(), out.end());
   return out;
+}
+
+int64_t points(const std::vector<Loop>& loops) {
+  int64_t out = 1;
+  for (const Loop& l : loops) out *= l.extent;
+  return out;
+}
+
+const Load* plain_load(const Module& module, const ContractionNest& nest, Register factor) {
+  for (const Statement& s : nest.definitions) {
+    const Define& define = std::get<Define>(s);
+    if (define.to != factor) continue;
+    auto* load = std::get_if<Load>(&define.value);
+    const bool plain = load && !load->offset.has_load() && module.buffers[size_t(load->buffer)].dtype == nest.dtype;
+    return plain ? load : nullptr;
+  }
+  return nullptr;
 }
 
 int64_t ContractionNest::terms_in_block() const {
@@ -106,7 +181,7 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
   const Block* block = nullptr;
   for (const For* loop = &outermost; loop;) {
     if (loop->lanes > 0 || !loop->blocks.empty()) return std::nullopt;
-    loops.push_back({loop->variable, loop->extent, false});
+    loops.push_back({loop->variable, loop->extent});
     block = &loop->body;
     loop = only_loop(*block, out.definitions);
   }
@@ -116,7 +191,7 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
 
   for (const For* loop = sum->loop; loop;) {
     if (loop->lanes > 0 || loop->blocks.size() > 1) return std::nullopt;
-    out.terms.push_back({loop->variable, loop->extent, false});
+    out.terms.push_back({loop->variable, loop->extent});
     out.term_blocks.push_back(loop->blocks.empty() ? 0 : loop->blocks[0]);
     block = &loop->body;
     loop = only_loop(*block, out.definitions);
@@ -154,6 +229,7 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
   for (int k = 0; k < int(loops.size()); ++k) {
     Loop& l = loops[size_t(k)];
     l.is_row = depends(out.row_factor, l.variable) && !depends(out.column_factor, l.variable);
+    l.is_column = depends(out.column_factor, l.variable) && !depends(out.row_factor, l.variable);
     if (l.is_row && (row < 0 || l.extent >= 4)) row = k;
   }
   if (row < 0) return std::nullopt;
@@ -192,7 +268,9 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
     auto* store = std::get_if<Store>(&s);
     return store && coefficient(store->offset, out.column.variable) == 1;
   });
-  return stores_columns ? std::optional(std::move(out)) : std::nullopt;
+  if (!stores_columns) return std::nullopt;
+  Merger(out).run();
+  return out;
 }
 
 }  // namespace caravan::schedule

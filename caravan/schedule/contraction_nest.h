@@ -13,7 +13,8 @@ struct ContractionNest {
   struct Loop {
     loop::Variable variable;
     int64_t extent;
-    bool is_row = false;  // only the row factor depends on it
+    bool is_row = false;     // only the row factor depends on it
+    bool is_column = false;  // only the column factor depends on it
   };
   std::vector<Loop> outer;           // all loops around the sum but `row` and `column`, outermost first
   Loop row{}, column{};              // the loops that are cut into tiles
@@ -30,8 +31,14 @@ struct ContractionNest {
   bool is_blocked() const;
 };
 
-// A perfect nest of loops, with definitions between them, around one sum of products.
+// A perfect nest of loops, with definitions between them, around one sum of products. Loops of the same kind that walk
+// through memory one after the other, such as the two of `for b: for t: .. x[256*b + t]`, have become one loop.
 std::optional<ContractionNest> contraction_nest(const loop::Kernel& kernel, const loop::For& outermost);
+
+int64_t points(const std::vector<ContractionNest::Loop>& loops);  // the number of iterations of all of them
+
+// The load that the factor is, if nothing is computed from it before the multiplication; else null.
+const loop::Load* plain_load(const loop::Module& module, const ContractionNest& nest, loop::Register factor);
 
 // The definitions that are needed to compute the register, in order.
 loop::Block needed_for(const loop::Block& definitions, loop::Register result);

@@ -78,7 +78,8 @@ class Merger {
           key.push_back(int64_t(apply.op)), key.push_back(int64_t(apply.compute));
           for (Register r : apply.args) reg(r);
         },
-        [&](const Cast& cast) { key.push_back(int64_t(cast.to)), reg(cast.arg); });
+        [&](const Cast& cast) { key.push_back(int64_t(cast.to)), reg(cast.arg); },
+        [&](const Interleave& pair) { key.push_back(pair.high), reg(pair.first), reg(pair.second); });
     return key;
   }
 

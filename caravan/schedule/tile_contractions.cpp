@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
-#include "caravan/ops/table.h"
 #include "caravan/schedule/contraction_nest.h"
-#include "caravan/target/block_size.h"
+#include "caravan/schedule/tile_choice.h"
 
 namespace caravan::schedule {
 
@@ -17,13 +17,6 @@ using namespace loop;
 namespace {
 
 using Loop = ContractionNest::Loop;
-
-constexpr int64_t kLeastRows = 64;        // rows; shorter loops over rows stay inside of a block together
-constexpr int64_t kLeastPanel = 48;       // rows of a block, unless there are fewer
-constexpr int64_t kFewIterations = 8;     // a loop of fewer is not the one that threads share, if there is a better one
-constexpr int64_t kMostParts = 16;        // into how many parts the columns are cut, for threads
-constexpr int64_t kMostColumns = 512;     // columns of a block of sums that is kept in memory
-constexpr int64_t kLeastPackedTiles = 3;  // an operand that fewer tiles than this read is read in place
 
 // A loop cut into pieces: `count` of `size`, from `start` on. A loop has at most two: the whole ones and a remainder.
 struct Pieces {
@@ -49,11 +42,6 @@ Block nested(const std::vector<Loop>& loops, Block body) {
     body = block_with(loop_over(loops[k].variable, loops[k].extent, std::move(body)));
   return body;
 }
-int64_t points(const std::vector<Loop>& loops) {
-  int64_t out = 1;
-  for (const Loop& l : loops) out *= l.extent;
-  return out;
-}
 // The position of the current iteration among all iterations of the nest.
 Term position(const std::vector<Loop>& loops) {
   Term out;
@@ -65,55 +53,54 @@ Term position(const std::vector<Loop>& loops) {
 
 class Tiler {
  public:
-  Tiler(const Module& module, Kernel& kernel, const Target& target, ContractionNest nest)
-      : module_(module), kernel_(kernel), target_(target), nest_(std::move(nest)), outer_(nest_.outer) {
-    choose_tile();
-    choose_columns();
-    choose_rows();
-    const int64_t row_tiles = points(inner_rows_) * ((block_rows_ + rows_ - 1) / rows_);
-    const Load* columns = plain(nest_.column_factor);
-    const int64_t bytes_read = nest_.terms_in_block() * nest_.column.extent * bytes(nest_.dtype);
-    pack_columns_ = !columns || coefficient(columns->offset, nest_.column.variable) != 1 ||
-                    block_columns_ % lanes_ != 0 ||
-                    (row_tiles >= kLeastPackedTiles && bytes_read > tuning().near_bytes);
-  }
-
-  // Is the product large enough, and do its blocks fit on the stack?
-  bool fits() const {
-    int64_t rows = nest_.row.extent, others = 1, terms = 1;
-    for (const Loop& l : nest_.outer) (l.is_row ? rows : others) *= l.extent;
-    for (const Loop& l : nest_.terms) terms *= l.extent;
-    if (!is_large_contraction(1, rows, others, nest_.column.extent, terms, tuning())) return false;
-    const int64_t all_rows = points(inner_rows_) * block_rows_;
-    return nest_.terms_in_block() * block_rows_ <= tuning().stack_elements &&
-           nest_.terms_in_block() * wide_ * lanes_ <= tuning().stack_elements &&
-           (!nest_.is_blocked() || all_rows * block_columns_ <= tuning().stack_elements);
-  }
+  Tiler(const Module& module, Kernel& kernel, const ContractionNest& nest, const Tiles& tiles)
+      : module_(module), kernel_(kernel), nest_(nest), tiles_(tiles), lanes_(tiles.lanes) {}
 
   Statement run() {
-    if (pack_rows_) packed_rows_ = add_local("rows", block_rows_ * nest_.terms_in_block());
-    if (pack_columns_) packed_columns_ = add_local("columns", wide_ * lanes_ * nest_.terms_in_block());
-    const int64_t parts = nest_.column.extent / block_columns_;
-    const Variable part = variable(nest_.column.variable, "_block");
-    const Term column = parts > 1 ? Term::iterator(part, block_columns_) : Term{};
-    auto within_part = [&](Block body) {
-      return parts > 1 ? block_with(loop_over(part, parts, std::move(body))) : body;
+    const int64_t terms = nest_.terms_in_block();
+    if (tiles_.pack_rows) packed_rows_ = add_local("rows", tiles_.block_rows * terms);
+    if (tiles_.pack_columns && !tiles_.share_columns)
+      packed_columns_ = add_local("columns", padded(tiles_.block_columns) * terms);
+    // Blocks of columns, around or inside of blocks of rows.
+    using Make = std::function<Block(const Term& first, int64_t size)>;
+    auto along = [&](const Loop& loop, int64_t size, const Make& make) {
+      Block out;
+      for (const Pieces& piece : cut(loop.extent, size)) {
+        const Variable block = variable(loop.variable, "_block");
+        out.push_back(loop_over(block, piece.count, make(start_of(piece, block), piece.size)));
+      }
+      return out;
     };
-    Block body;
-    for (const Pieces& rows : cut(nest_.row.extent, block_rows_)) {
-      const Variable block = variable(nest_.row.variable, "_block");
-      Block inside = computed(start_of(rows, block), rows.size, column);
-      if (!parts_first_) inside = within_part(std::move(inside));
-      body.push_back(loop_over(block, rows.count, std::move(inside)));
-    }
-    body = nested(outer_, std::move(body));
-    if (parts_first_) body = within_part(std::move(body));
+    auto rows_inside = [&](const Term& column, int64_t columns) {
+      return nested(tiles_.outer, along(nest_.row, tiles_.block_rows, [&](const Term& row, int64_t rows) {
+                      return computed(row, rows, column, columns);
+                    }));
+    };
+    auto columns_inside = [&](const Term& row, int64_t rows) {
+      if (tiles_.block_columns == nest_.column.extent) return computed(row, rows, Term{}, nest_.column.extent);
+      return along(nest_.column, tiles_.block_columns,
+                   [&](const Term& column, int64_t columns) { return computed(row, rows, column, columns); });
+    };
+    Block body = tiles_.parts_first ? along(nest_.column, tiles_.block_columns, rows_inside)
+                                    : nested(tiles_.outer, along(nest_.row, tiles_.block_rows, columns_inside));
     if (body.size() == 1) return std::move(body[0]);
     return loop_over(variable(nest_.row.variable, "_all"), 1, std::move(body));
   }
 
+  // The loops that pack all columns into a buffer, from which the tiles then read them: each statement is a kernel.
+  Block share_columns(Memory buffer) {
+    packed_columns_ = buffer;
+    auto packed = [&](const Terms& terms) {
+      Block out;
+      for (const Piece& piece : column_pieces(nest_.column.extent)) append(out, columns_packed(Term{}, piece, terms));
+      return out;
+    };
+    return nest_.is_blocked() ? term_blocks(packed) : packed({nest_.terms, {}, {}});
+  }
+  void read_columns(Memory buffer) { packed_columns_ = buffer; }
+  int64_t padded(int64_t columns) const { return (columns + lanes_ - 1) / lanes_ * lanes_; }
+
  private:
-  const Tuning& tuning() const { return target_.tuning; }
   Variable variable(Variable of, const char* suffix) {
     return add_variable(kernel_, kernel_.variables[size_t(of)] + suffix);
   }
@@ -127,97 +114,35 @@ class Tiler {
   }
   Register make(int width = 1) { return add_register(kernel_, {nest_.dtype, width}); }
 
-  // The load that the factor is, if nothing is computed from it before the multiplication.
-  const Load* plain(Register factor) const {
-    for (const Statement& s : nest_.definitions)
-      if (auto& define = std::get<Define>(s); define.to == factor) {
-        auto* load = std::get_if<Load>(&define.value);
-        return load && !load->offset.has_load() && module_.buffers[size_t(load->buffer)].dtype == nest_.dtype ? load
-                                                                                                              : nullptr;
-      }
-    return nullptr;
-  }
-
-  // --- choices ---
-
-  // How many rows and vectors the tile has: as many sums as there are registers, and few columns beyond the last.
-  void choose_tile() {
-    lanes_ = int(target_.vector_bytes / bytes(nest_.dtype));
-    const int64_t vectors = (nest_.column.extent + lanes_ - 1) / lanes_;
-    wide_ = vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, 2);
-    most_rows_ =
-        (target_.vector_registers - wide_ - 2) / wide_;  // besides the sums: a row of columns, and two to work with
-    panel_ =
-        std::clamp(nest_.row.extent / kFewIterations, std::min(kLeastPanel, tuning().panel_rows), tuning().panel_rows);
-  }
-  // Cuts the columns into parts if threads would else have too few blocks to share, or if sums are kept in memory.
-  void choose_columns() {
-    block_columns_ = nest_.column.extent;
-    const int64_t tile = wide_ * lanes_, tiles = nest_.column.extent / tile;
-    if (nest_.column.extent % tile != 0) return;
-    const int64_t blocks = (nest_.row.extent + panel_ - 1) / panel_;
-    parts_first_ = (outer_.empty() ? blocks : outer_[0].extent) < kFewIterations && tiles >= 4;
-    int64_t parts = 1;
-    for (int64_t n = 1; n <= tiles; ++n) {
-      const bool small = !nest_.is_blocked() || nest_.column.extent / n <= kMostColumns;
-      if (tiles % n != 0 || (small && parts > 1 && n > kMostParts)) continue;
-      parts = n;
-      if (small && (!parts_first_ || n >= kFewIterations)) break;
-    }
-    block_columns_ = nest_.column.extent / parts;
-  }
-  void choose_rows() {
-    const Load* rows = plain(nest_.row_factor);
-    const int64_t tiles = (block_columns_ + wide_ * lanes_ - 1) / (wide_ * lanes_);
-    pack_rows_ = !rows || (tiles >= kLeastPackedTiles && is_far(*rows));
-    // Loops over rows that stay inside of a block: so many that columns are packed for enough rows. Rows that are
-    // packed would be packed again for every tile of columns.
-    int64_t count = nest_.row.extent;
-    for (size_t k = outer_.size(); k-- > 0 && (count < kLeastRows || (parts_first_ && !pack_rows_));) {
-      if (!outer_[k].is_row) continue;
-      inner_rows_.insert(inner_rows_.begin(), outer_[k]);
-      count *= outer_[k].extent;
-      outer_.erase(outer_.begin() + std::ptrdiff_t(k));
-    }
-    if (!inner_rows_.empty()) pack_rows_ = !rows;
-    block_rows_ = inner_rows_.empty() ? block_size(nest_.row.extent, panel_) : nest_.row.extent;
-    rows_ = block_size(block_rows_, most_rows_);
-  }
-  // Would rows that are read in place come from beyond the nearest cache?
-  bool is_far(const Load& rows) const {
-    const int64_t size = bytes(nest_.dtype), apart = coefficient(rows.offset, nest_.row.variable) * size,
-                  terms = coefficient(rows.offset, nest_.terms.back().variable) * size;
-    return terms >= tuning().far_bytes || (terms == size && apart % tuning().same_places == 0);
-  }
-
   // --- blocks ---
 
   // The loops over terms within a block, and what the variables of the nest's own loops are in them.
   struct Terms {
     std::vector<Loop> loops;
     std::vector<std::pair<Variable, Term>> values;
+    Term before;  // the number of terms in earlier blocks
   };
 
   // A block of rows and columns, which is all that one thread computes at a time. If its terms are cut into blocks, its
   // sums are in memory, and blocks of terms are added to them one after the other.
-  Block computed(const Term& row, int64_t rows, const Term& column) {
-    if (!nest_.is_blocked()) return columns_of(row, rows, column, {nest_.terms, {}});
-    if (!sums_) sums_ = add_local("sums", points(inner_rows_) * block_rows_ * block_columns_);
+  Block computed(const Term& row, int64_t rows, const Term& column, int64_t columns) {
+    if (!nest_.is_blocked()) return columns_of(row, rows, column, columns, {nest_.terms, {}, {}});
+    if (!sums_) sums_ = add_local("sums", points(tiles_.inner_rows) * tiles_.block_rows * tiles_.block_columns);
     Block out;
     const Variable e = add_variable(kernel_, "e");
     const Register zero = make();
     Block clear;
     clear.push_back(Define{zero, Constant{0}});
     clear.push_back(Store{*sums_, Term::iterator(e), zero});
-    out.push_back(vector_loop(e, points(inner_rows_) * rows * block_columns_, std::move(clear)));
-    append(out, term_blocks([&](const Terms& terms) { return columns_of(row, rows, column, terms); }));
+    out.push_back(vector_loop(e, points(tiles_.inner_rows) * rows * tiles_.block_columns, std::move(clear)));
+    append(out, term_blocks([&](const Terms& terms) { return columns_of(row, rows, column, columns, terms); }));
 
     const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
-    std::vector<Loop> all = inner_rows_;
+    std::vector<Loop> all = tiles_.inner_rows;
     all.push_back({i, rows});
-    const Term at = position(all) * block_columns_ + Term::iterator(j);
+    const Term at = position(all) * tiles_.block_columns + Term::iterator(j);
     Block last = epilogue(*sums_, at, row + Term::iterator(i), column + Term::iterator(j));
-    append(out, nested(all, block_with(vector_loop(j, block_columns_, std::move(last)))));
+    append(out, nested(all, block_with(vector_loop(j, columns, std::move(last)))));
     return out;
   }
   Block term_blocks(const std::function<Block(const Terms&)>& make) {
@@ -225,47 +150,52 @@ class Tiler {
     while (nest_.term_blocks[at] == 0) ++at;
     Block out;
     const Loop& loop = nest_.terms[at];
+    const std::vector<Loop> around(nest_.terms.begin(), nest_.terms.begin() + std::ptrdiff_t(at));
+    const int64_t inside = points({nest_.terms.begin() + std::ptrdiff_t(at) + 1, nest_.terms.end()});
     for (const Pieces& piece : cut(loop.extent, nest_.term_blocks[at])) {
       const Variable block = variable(loop.variable, "_block"), in = variable(loop.variable, "_in");
-      Terms terms{{nest_.terms.begin() + std::ptrdiff_t(at), nest_.terms.end()}, {}};
+      Terms terms{{nest_.terms.begin() + std::ptrdiff_t(at), nest_.terms.end()}, {}, {}};
+      terms.before = (position(around) * loop.extent + start_of(piece, block)) * inside;
       terms.loops[0] = {in, piece.size};
       terms.values = {{loop.variable, start_of(piece, block) + Term::iterator(in)}};
       out.push_back(loop_over(block, piece.count, make(terms)));
     }
-    return nested({nest_.terms.begin(), nest_.terms.begin() + std::ptrdiff_t(at)}, std::move(out));
+    return nested(around, std::move(out));
   }
   static Term start_of(const Pieces& piece, Variable number) {
     return Term::number(piece.start) + (piece.count > 1 ? Term::iterator(number, piece.size) : Term{});
   }
 
   // All columns of a block, tile by tile.
-  Block columns_of(const Term& row, int64_t rows, const Term& column, const Terms& terms) {
+  Block columns_of(const Term& row, int64_t rows, const Term& column, int64_t columns, const Terms& terms) {
     Block out;
-    const bool rows_first = pack_rows_ && inner_rows_.empty();
+    const bool rows_first = tiles_.pack_rows && tiles_.inner_rows.empty();
     if (rows_first) out = rows_packed(row, rows, terms);
-    const int64_t vectors = (block_columns_ + lanes_ - 1) / lanes_;
-    for (const Pieces& piece : cut(vectors, wide_)) {
+    Block tiles;
+    for (const Piece& piece : column_pieces(columns)) {
       const Variable tile = variable(nest_.column.variable, "_tile");
-      // Only the last tile has fewer columns than its vectors hold. It is a piece of its own then.
-      const bool last = (piece.start + piece.count * piece.size) * lanes_ > block_columns_;
-      auto add = [&](const Term& from, int64_t count, int64_t valid) {
-        Block body;
-        if (pack_columns_) body = columns_packed(column + from, piece.size, valid, terms);
-        Block tiles;
-        if (pack_rows_ && !rows_first) tiles = rows_packed(row, rows, terms);
-        append(tiles, rows_of(row, rows, column, from, piece.size, valid, terms));
-        append(body, nested(inner_rows_, std::move(tiles)));
-        out.push_back(loop_over(count > 1 ? tile : variable(nest_.column.variable, "_tile"), count, std::move(body)));
-      };
-      const int64_t full = last ? piece.count - 1 : piece.count, size = piece.size * lanes_;
-      if (full > 0)
-        add(full > 1 ? Term::number(piece.start * lanes_) + Term::iterator(tile, size)
-                     : Term::number(piece.start * lanes_),
-            full, size);
-      if (last) {
-        const int64_t from = (piece.start + full * piece.size) * lanes_;
-        add(Term::number(from), 1, block_columns_ - from);
-      }
+      if (tiles_.pack_columns && !tiles_.share_columns) append(out, columns_packed(column, piece, terms));
+      Block body;
+      if (tiles_.pack_rows && !rows_first) body = rows_packed(row, rows, terms);
+      append(body, rows_of(row, rows, column, start_of(piece, tile), piece.wide, piece.valid, terms));
+      tiles.push_back(loop_over(tile, piece.count, nested(tiles_.inner_rows, std::move(body))));
+    }
+    append(out, std::move(tiles));
+    return out;
+  }
+  // The columns of a block as tiles: pieces of so many vectors, the last of which may have fewer columns than its
+  // vectors hold. That tile is a piece of its own.
+  struct Piece : Pieces {
+    int64_t wide;   // vectors of a tile
+    int64_t valid;  // columns of a tile
+  };
+  std::vector<Piece> column_pieces(int64_t columns) const {
+    std::vector<Piece> out;
+    for (const Pieces& vectors : cut(padded(columns) / lanes_, tiles_.wide)) {
+      const int64_t start = vectors.start * lanes_, size = vectors.size * lanes_;
+      const int64_t full = std::min(vectors.count, (columns - start) / size), from = start + full * size;
+      if (full > 0) out.push_back({{start, full, size}, vectors.size, size});
+      if (full < vectors.count) out.push_back({{from, 1, size}, vectors.size, columns - from});
     }
     return out;
   }
@@ -273,7 +203,7 @@ class Tiler {
   Block rows_of(const Term& row, int64_t rows, const Term& column, const Term& from, int64_t wide, int64_t valid,
                 const Terms& terms) {
     Block out;
-    for (const Pieces& piece : cut(rows, rows_)) {
+    for (const Pieces& piece : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile");
       const Term first = start_of(piece, tile);
       out.push_back(loop_over(tile, piece.count, tile_of(row, first, piece.size, column, from, wide, valid, terms)));
@@ -305,39 +235,71 @@ class Tiler {
     out.push_back(Store{memory, to, value});
     return out;
   }
+  // Terms that are neighbours in memory, in one loop instead of several: a pass over them is then a plain copy.
+  Terms joined(const Terms& terms, const Load* from) {
+    if (!from || terms.loops.size() < 2) return terms;
+    int64_t stride = 1;
+    for (size_t k = terms.loops.size(); k-- > 0; stride *= terms.loops[k].extent) {
+      // The loop that is cut into blocks has a value of its own.
+      const Variable variable = k == 0 && !terms.values.empty() ? terms.values[0].first : terms.loops[k].variable;
+      if (terms.loops[k].extent > 1 && coefficient(from->offset, variable) != stride) return terms;
+    }
+    const Variable all = variable(nest_.terms.back().variable, "_all");
+    Terms out{{{all, stride}}, {}, terms.before};
+    for (size_t k = 0; k < terms.loops.size(); ++k) out.values.push_back({terms.loops[k].variable, Term{}});
+    out.values.back().second = Term::iterator(all);
+    if (!terms.values.empty()) {
+      // The first loop is inside of a block, whose start stays.
+      Term start = terms.values[0].second;
+      std::erase_if(start.parts, [&](const Term::Part& part) {
+        return part.kind == Term::Part::Kind::iterator && part.which == terms.loops[0].variable;
+      });
+      out.values[0] = {terms.values[0].first, start};
+    }
+    return out;
+  }
   // In the order in which tiles read them: tile by tile, and in each all rows of a term together.
-  Block rows_packed(const Term& row, int64_t rows, const Terms& terms) {
+  Block rows_packed(const Term& row, int64_t rows, const Terms& all_terms) {
     Block out;
-    for (const Pieces& piece : cut(rows, rows_)) {
+    const Load* from = plain_load(module_, nest_, nest_.row_factor);
+    const bool rows_inside = from && coefficient(from->offset, nest_.row.variable) == 1;
+    const Terms terms = joined(all_terms, from);
+    for (const Pieces& piece : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile"), i = variable(nest_.row.variable, "_in");
       const Term first = start_of(piece, tile);
       const Term to = first * points(terms.loops) + position(terms.loops) * piece.size + Term::iterator(i);
       Block body = stored(nest_.row_factor, row + first + Term::iterator(i), Term{}, terms, *packed_rows_, to);
-      const Load* from = plain(nest_.row_factor);
-      const bool rows_inside = from && coefficient(from->offset, nest_.row.variable) == 1;
       body = rows_inside ? nested(terms.loops, block_with(vector_loop(i, piece.size, std::move(body))))
                          : block_with(loop_over(i, piece.size, nested(terms.loops, std::move(body))));
       out.push_back(loop_over(tile, piece.count, std::move(body)));
     }
     return out;
   }
-  // Columns beyond the last one are 0.
-  Block columns_packed(const Term& column, int64_t wide, int64_t valid, const Terms& terms) {
-    const int64_t size = wide * lanes_;
-    const Variable j = variable(nest_.column.variable, "_in");
-    const Term to = position(terms.loops) * size;
-    Block body = block_with(vector_loop(j, valid,
-                                        stored(nest_.column_factor, Term{}, column + Term::iterator(j), terms,
+  // Tile by tile, and in each all columns of a term together. Columns beyond the last one are 0.
+  Block columns_packed(const Term& column, const Piece& piece, const Terms& all_terms) {
+    const int64_t size = piece.size, valid = piece.valid;
+    const Load* plain = plain_load(module_, nest_, nest_.column_factor);
+    const Terms terms = joined(all_terms, plain);
+    const Variable tile = variable(nest_.column.variable, "_tile"), j = variable(nest_.column.variable, "_in");
+    const Term from = start_of(piece, tile), to = packed_at(column, from, size, terms);
+    auto over_tiles = [&](Block body) {
+      return piece.count > 1 ? block_with(loop_over(tile, piece.count, std::move(body))) : body;
+    };
+    Block copy = block_with(vector_loop(j, valid,
+                                        stored(nest_.column_factor, Term{}, column + from + Term::iterator(j), terms,
                                                *packed_columns_, to + Term::iterator(j))));
-    if (valid < size) {
-      const Variable rest = variable(nest_.column.variable, "_rest");
-      const Register zero = make();
-      Block pad;
-      pad.push_back(Define{zero, Constant{0}});
-      pad.push_back(Store{*packed_columns_, to + Term::number(valid) + Term::iterator(rest), zero});
-      body.push_back(vector_loop(rest, size - valid, std::move(pad)));
-    }
-    return nested(terms.loops, std::move(body));
+    // In the order of the operand's memory: neighbouring columns one after the other, or neighbouring terms.
+    const bool columns_inside = plain && coefficient(plain->offset, nest_.column.variable) == 1;
+    Block out = columns_inside ? nested(terms.loops, over_tiles(std::move(copy)))
+                               : over_tiles(nested(terms.loops, std::move(copy)));
+    if (valid == size) return out;
+    const Variable rest = variable(nest_.column.variable, "_rest");
+    const Register zero = make();
+    Block pad;
+    pad.push_back(Define{zero, Constant{0}});
+    pad.push_back(Store{*packed_columns_, to + Term::number(valid) + Term::iterator(rest), zero});
+    append(out, nested(terms.loops, block_with(vector_loop(rest, size - valid, std::move(pad)))));
+    return out;
   }
 
   // --- tiles ---
@@ -347,7 +309,7 @@ class Tiler {
     Block out, body;
     std::vector<Register> sums(size_t(rows * wide)), columns;
     for (Register& sum : sums) out.push_back(Reset{sum = make(lanes_), 0});
-    for (int64_t v = 0; v < wide; ++v) columns.push_back(column_vector(body, column + from, v, wide, terms));
+    for (int64_t v = 0; v < wide; ++v) columns.push_back(column_vector(body, column, from, v, wide, terms));
     for (int64_t i = 0; i < rows; ++i) {
       const Register factor = row_element(body, row, first, i, rows, terms);
       for (int64_t v = 0; v < wide; ++v) {
@@ -364,14 +326,22 @@ class Tiler {
     append(out, finished(sums, row, first, rows, column, from, wide, valid));
     return out;
   }
-  Register column_vector(Block& body, const Term& column, int64_t v, int64_t wide, const Terms& terms) {
-    if (pack_columns_)
-      return load(body, *packed_columns_, position(terms.loops) * (wide * lanes_) + Term::number(v * lanes_), lanes_);
-    const Load from = in_place(nest_.column_factor, Term{}, column + Term::number(v * lanes_), terms);
-    return load(body, from.buffer, from.offset, lanes_);
+  // Where the columns of a term are packed: block by block of terms, then tile by tile.
+  Term packed_at(const Term& column, const Term& from, int64_t size, const Terms& terms) const {
+    const Term in_block = position(terms.loops) * size;
+    if (!tiles_.share_columns) return from * points(terms.loops) + in_block;
+    return terms.before * padded(nest_.column.extent) + (column + from) * points(terms.loops) + in_block;
+  }
+  Register column_vector(Block& body, const Term& column, const Term& from, int64_t v, int64_t wide,
+                         const Terms& terms) {
+    const Term in_tile = Term::number(v * lanes_);
+    if (tiles_.pack_columns)
+      return load(body, *packed_columns_, packed_at(column, from, wide * lanes_, terms) + in_tile, lanes_);
+    const Load in_memory = in_place(nest_.column_factor, Term{}, column + from + in_tile, terms);
+    return load(body, in_memory.buffer, in_memory.offset, lanes_);
   }
   Register row_element(Block& body, const Term& row, const Term& first, int64_t i, int64_t rows, const Terms& terms) {
-    if (pack_rows_)
+    if (tiles_.pack_rows)
       return load(body, *packed_rows_, first * points(terms.loops) + position(terms.loops) * rows + Term::number(i), 1);
     const Load from = in_place(nest_.row_factor, row + first + Term::number(i), Term{}, terms);
     return load(body, from.buffer, from.offset, 1);
@@ -398,7 +368,8 @@ class Tiler {
     if (nest_.is_blocked() && valid == wide * lanes_) {
       each([&](Register sum, int64_t i, int64_t j) {
         const Term to =
-            (position(inner_rows_) * block_rows_ + first + Term::number(i)) * block_columns_ + from + Term::number(j);
+            (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::number(i)) * tiles_.block_columns + from +
+            Term::number(j);
         out.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
       });
       return out;
@@ -415,7 +386,7 @@ class Tiler {
       });
       return out;
     }
-    if (!tile_) tile_ = add_local("tile", rows_ * wide_ * lanes_);
+    if (!tile_) tile_ = add_local("tile", tiles_.rows * tiles_.wide * lanes_);
     each([&](Register sum, int64_t i, int64_t j) {
       out.push_back(Store{*tile_, Term::number(i * wide * lanes_ + j), sum});
     });
@@ -425,7 +396,8 @@ class Tiler {
     if (nest_.is_blocked()) {
       const Register sum = load(body, *tile_, in_tile, 1);
       const Term to =
-          (position(inner_rows_) * block_rows_ + first + Term::iterator(i)) * block_columns_ + from + Term::iterator(j);
+          (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::iterator(i)) * tiles_.block_columns + from +
+          Term::iterator(j);
       body.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
     } else {
       body = epilogue(*tile_, in_tile, row + first + Term::iterator(i), column + from + Term::iterator(j));
@@ -450,19 +422,9 @@ class Tiler {
 
   const Module& module_;
   Kernel& kernel_;
-  const Target& target_;
-  const ContractionNest nest_;
-  std::vector<Loop> outer_;       // loops around a block of rows
-  std::vector<Loop> inner_rows_;  // loops over rows inside of a block, around `row`
-  int lanes_ = 1;                 // of a vector
-  int64_t wide_ = 1;              // vectors in a row of a tile
-  int64_t rows_ = 1;              // of a tile
-  int64_t most_rows_ = 1;
-  int64_t panel_ = 1;          // most rows of a block
-  int64_t block_rows_ = 1;     // of a block, without `inner_rows_`
-  int64_t block_columns_ = 1;  // of a block
-  bool parts_first_ = false;   // the loop over blocks of columns is the outermost
-  bool pack_rows_ = false, pack_columns_ = false;
+  const ContractionNest& nest_;
+  const Tiles& tiles_;
+  const int lanes_;
   std::optional<Memory> packed_rows_, packed_columns_;
   std::optional<Memory> sums_;  // of a block, if its terms are cut into blocks
   std::optional<Memory> tile_;  // sums of a tile, for the epilogue
@@ -472,14 +434,39 @@ class Tiler {
 
 Module tile_contractions(const Module& module, const Target& target) {
   Module out = module;
-  for (Kernel& kernel : out.kernels)
+  std::vector<Kernel> kernels = std::exchange(out.kernels, {});
+  for (Kernel& kernel : kernels) {
     for (Statement& s : statements(kernel)) {
       auto* loop = std::get_if<For>(&s);
-      std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
-      if (!nest) continue;
-      Tiler tiler(out, kernel, target, std::move(*nest));
-      if (tiler.fits()) s = tiler.run();
+      const std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
+      const std::optional<Tiles> tiles = nest ? choose_tiles(out, *nest, target) : std::nullopt;
+      if (!tiles) continue;
+      Tiler tiler(out, kernel, *nest, *tiles);
+      if (tiles->share_columns) {
+        Kernel packing{"packed for " + kernel.name,
+                       {"the columns of " + kernel.name + " in the order of its tiles"},
+                       kernel.variables,
+                       kernel.registers,
+                       Block{},
+                       {},
+                       kernel.origins};
+        const int64_t elements = tiler.padded(nest->column.extent) * points(nest->terms);
+        const Memory buffer(ir::BufferId(out.buffers.size()));
+        out.buffers.push_back({packing.name + " " + std::to_string(buffer),
+                               Shape{.output = {{elements}}},
+                               nest->dtype,
+                               ir::Computed{},
+                               {}});
+        for (Statement& part : Tiler(out, packing, *nest, *tiles).share_columns(buffer)) {
+          out.kernels.push_back(packing);
+          statements(out.kernels.back()).push_back(std::move(part));
+        }
+        tiler.read_columns(buffer);
+      }
+      s = tiler.run();
     }
+    out.kernels.push_back(std::move(kernel));
+  }
   return out;
 }
 

@@ -123,9 +123,10 @@ void sink_lanes(For& outermost, int64_t least) {
   }
 }
 
-// Has tile_contractions chosen vectors and tiles already?
-bool is_tiled(const Block& block, const Kernel& kernel) {
-  return find_of<Combine>(block, [&](const Combine& c) { return kernel.registers[size_t(c.to)].width > 1; });
+// Has an earlier pass chosen the vectors?
+bool has_vectors(const Block& block, const Kernel& kernel) {
+  auto wide = [&](const auto& s) { return kernel.registers[size_t(s.to)].width > 1; };
+  return find_of<Define>(block, wide) || find_of<Combine>(block, wide);
 }
 
 class Vectorizer {
@@ -138,7 +139,7 @@ class Vectorizer {
       match(
           s,
           [&](For& f) {
-            if (is_tiled(f.body, kernel_)) return out.push_back(std::move(f));
+            if (has_vectors(f.body, kernel_)) return out.push_back(std::move(f));
             sink_lanes(f, target_.tuning.least_lanes);
             around_.push_back(f.variable);
             run(f.body, f.kind == LoopKind::unrolled ? rows_around * f.extent : rows_around);

@@ -40,7 +40,14 @@ struct Tuning {
   // A product of matrices (schedule/tile_contractions.h) of fewer rows, columns, terms or multiplications than these is
   // not computed in tiles. These numbers, too, decide how sums round.
   int64_t least_tile_rows = 4, least_tile_columns = 8, least_tile_terms = 8, least_tiled = 16'384;
-  int64_t panel_rows = 128;  // most rows whose elements are packed at a time, for the second-level cache
+  // Most rows whose elements are packed at a time, for the second-level cache; at least `least_panel_rows`, if there
+  // are as many, so that columns are packed for enough rows.
+  int64_t panel_rows = 128, least_panel_rows = 48;
+  // Of a block: most columns of sums that are kept in memory, and most elements of columns that are packed, both for
+  // the second-level cache.
+  int64_t block_columns = 512, panel_elements = 64 * 1024;
+  int64_t least_packed_tiles = 3;  // an operand that fewer tiles than this read is read in place
+  int64_t few_blocks = 8;          // where there are fewer blocks of rows than this, threads share blocks of columns
   // Bytes. An operand of a product that is no larger stays in the nearest cache, and is not packed.
   int64_t near_bytes = 16 * 1024;
   // Bytes. Rows whose distance is a multiple of this have the same places in the nearest cache; terms whose distance is
@@ -49,7 +56,7 @@ struct Tuning {
   int64_t stack_elements = 128 * 1024;  // of a local array of a kernel: half a megabyte of f32
   // Terms. A sum of more is cut into blocks of at most half as many, each added up by one tile: it decides how sums
   // round.
-  int64_t most_terms = 1024;
+  int64_t most_terms = 256;
   bool operator==(const Tuning&) const = default;
 };
 

@@ -42,7 +42,47 @@ static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, 
   return c;
 }
 #endif
+
+/* The low or the high halves of two vectors, element by element in turn. */
+static inline caravan_f32x4 caravan_low_f32x4(caravan_f32x4 a, caravan_f32x4 b) {
+  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+}
+static inline caravan_f32x4 caravan_high_f32x4(caravan_f32x4 a, caravan_f32x4 b) {
+  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+}
+static inline caravan_f64x2 caravan_low_f64x2(caravan_f64x2 a, caravan_f64x2 b) {
+  return __builtin_shufflevector(a, b, 0, 2);
+}
+static inline caravan_f64x2 caravan_high_f64x2(caravan_f64x2 a, caravan_f64x2 b) {
+  return __builtin_shufflevector(a, b, 1, 3);
+}
+#ifdef __AVX__
+static inline caravan_f32x8 caravan_low_f32x8(caravan_f32x8 a, caravan_f32x8 b) {
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+static inline caravan_f32x8 caravan_high_f32x8(caravan_f32x8 a, caravan_f32x8 b) {
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+static inline caravan_f64x4 caravan_low_f64x4(caravan_f64x4 a, caravan_f64x4 b) {
+  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+}
+static inline caravan_f64x4 caravan_high_f64x4(caravan_f64x4 a, caravan_f64x4 b) {
+  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+}
+#endif
 #ifdef __AVX512F__
+static inline caravan_f32x16 caravan_low_f32x16(caravan_f32x16 a, caravan_f32x16 b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+static inline caravan_f32x16 caravan_high_f32x16(caravan_f32x16 a, caravan_f32x16 b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+static inline caravan_f64x8 caravan_low_f64x8(caravan_f64x8 a, caravan_f64x8 b) {
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+static inline caravan_f64x8 caravan_high_f64x8(caravan_f64x8 a, caravan_f64x8 b) {
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
 static inline caravan_f32x16 caravan_all_f32x16(float x) { return (caravan_f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 static inline caravan_f32x16 caravan_fma_f32x16(caravan_f32x16 a, caravan_f32x16 b, caravan_f32x16 c) {
   return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);

@@ -1,0 +1,137 @@
+#include "caravan/schedule/tile_choice.h"
+
+#include <algorithm>
+
+#include "caravan/loop/dependence.h"
+#include "caravan/loop/walk.h"
+#include "caravan/target/block_size.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+
+namespace {
+
+using Loop = ContractionNest::Loop;
+
+class Chooser {
+ public:
+  Chooser(const Module& module, const ContractionNest& nest, const Target& target)
+      : module_(module), nest_(nest), target_(target) {
+    tiles_.outer = nest.outer;
+    choose_tile();
+    choose_rows();
+    choose_packing();
+    choose_columns();
+  }
+
+  bool fits() const {
+    int64_t rows = nest_.row.extent, others = 1;
+    for (const Loop& l : nest_.outer) (l.is_row ? rows : others) *= l.extent;
+    if (!is_large_contraction(1, rows, others, nest_.column.extent, points(nest_.terms), tuning())) return false;
+    const int64_t most = tuning().stack_elements, terms = nest_.terms_in_block(),
+                  all_rows = points(tiles_.inner_rows) * tiles_.block_rows;
+    const int64_t packed_columns = tiles_.share_columns ? 0 : tiles_.block_columns + tiles_.lanes;
+    return terms * tiles_.block_rows <= most && terms * packed_columns <= most &&
+           (!nest_.is_blocked() || all_rows * tiles_.block_columns <= most);
+  }
+  const Tiles& tiles() const { return tiles_; }
+
+ private:
+  const Tuning& tuning() const { return target_.tuning; }
+
+  // As many sums as there are registers, and few columns beyond the last.
+  void choose_tile() {
+    tiles_.lanes = int(target_.vector_bytes / bytes(nest_.dtype));
+    const int64_t vectors = (nest_.column.extent + tiles_.lanes - 1) / tiles_.lanes;
+    tiles_.wide = vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, 2);
+    const int64_t most = tuning().panel_rows;
+    panel_ = std::clamp(nest_.row.extent / tuning().few_blocks, std::min(tuning().least_panel_rows, most), most);
+  }
+  int64_t column_tiles() const {
+    const int64_t tile = tiles_.wide * tiles_.lanes;
+    return (nest_.column.extent + tile - 1) / tile;
+  }
+  void choose_rows() {
+    const int64_t blocks = (nest_.row.extent + panel_ - 1) / panel_;
+    tiles_.parts_first =
+        (tiles_.outer.empty() ? blocks : tiles_.outer[0].extent) < tuning().few_blocks && column_tiles() >= 4;
+    if (tiles_.parts_first) panel_ = tuning().panel_rows;  // rows need not be cut for threads then
+    const Load* rows = plain_load(module_, nest_, nest_.row_factor);
+    const int64_t tiles_of_part = column_tiles() / (tiles_.parts_first ? tuning().few_blocks : 1);
+    tiles_.pack_rows = !rows || (tiles_of_part >= tuning().least_packed_tiles && is_far(*rows));
+    // Loops over rows that stay inside of a block: so many that columns are packed for enough rows. Rows that are
+    // packed would be packed again for every tile of columns. Sums that are kept in memory must fit there.
+    int64_t count = nest_.row.extent;
+    const int64_t most_rows = nest_.is_blocked()
+                                  ? tuning().stack_elements / std::min(nest_.column.extent, tuning().block_columns)
+                                  : INT64_MAX;
+    for (size_t k = tiles_.outer.size(); k-- > 0;) {
+      const bool wanted = count < tuning().least_panel_rows || (tiles_.parts_first && !tiles_.pack_rows);
+      if (!wanted || !tiles_.outer[k].is_row || count * tiles_.outer[k].extent > most_rows) continue;
+      tiles_.inner_rows.insert(tiles_.inner_rows.begin(), tiles_.outer[k]);
+      count *= tiles_.outer[k].extent;
+      tiles_.outer.erase(tiles_.outer.begin() + std::ptrdiff_t(k));
+    }
+    if (!tiles_.inner_rows.empty()) tiles_.pack_rows = !rows;
+    tiles_.block_rows = tiles_.inner_rows.empty() ? block_size(nest_.row.extent, panel_) : nest_.row.extent;
+    // Besides the sums, registers hold the columns of a term, and two numbers to work with.
+    const int64_t most = (target_.vector_registers - tiles_.wide - 2) / tiles_.wide;
+    tiles_.rows = block_size(tiles_.block_rows, most);
+  }
+  void choose_packing() {
+    const Load* columns = plain_load(module_, nest_, nest_.column_factor);
+    const int64_t row_tiles = points(tiles_.inner_rows) * ((tiles_.block_rows + tiles_.rows - 1) / tiles_.rows);
+    const int64_t bytes_read = nest_.terms_in_block() * nest_.column.extent * bytes(nest_.dtype);
+    tiles_.pack_columns = !columns || coefficient(columns->offset, nest_.column.variable) != 1 ||
+                          nest_.column.extent % tiles_.lanes != 0 ||
+                          (row_tiles >= tuning().least_packed_tiles && bytes_read > tuning().near_bytes);
+    const bool alone = std::all_of(tiles_.outer.begin(), tiles_.outer.end(), [](const Loop& l) { return l.is_row; });
+    const int64_t blocks = points(tiles_.outer) * ((nest_.row.extent + tiles_.block_rows - 1) / tiles_.block_rows);
+    tiles_.share_columns = tiles_.pack_columns && alone && blocks > 1 && is_complete(nest_.column_factor);
+  }
+  // Do the definitions of the nest compute the factor from nothing else than memory?
+  bool is_complete(Register factor) const {
+    const Block needed = needed_for(nest_.definitions, factor);
+    std::set<Register> known;
+    bool out = true;
+    for (const Statement& s : needed) {
+      for_each_use(s, [&](Register r) { out = out && known.count(r); });
+      known.insert(std::get<Define>(s).to);
+    }
+    return out;
+  }
+  // Cuts the columns into blocks if threads would else have too few blocks to share, or if what a thread keeps of them
+  // in memory (packed elements, sums) would be too large for the second-level cache.
+  void choose_columns() {
+    const int64_t columns = nest_.column.extent, tile = tiles_.wide * tiles_.lanes;
+    int64_t most = columns;
+    if (tiles_.pack_columns && !tiles_.share_columns)
+      most = std::max(tile, tuning().panel_elements / nest_.terms_in_block());
+    if (nest_.is_blocked()) most = std::min(most, tuning().block_columns);
+    int64_t parts = (columns + most - 1) / most;
+    if (tiles_.parts_first) parts = std::max(parts, std::min(column_tiles(), tuning().few_blocks));
+    tiles_.block_columns = parts == 1 ? columns : (column_tiles() + parts - 1) / parts * tile;
+  }
+  // Would rows that are read in place come from beyond the nearest cache?
+  bool is_far(const Load& rows) const {
+    const int64_t size = bytes(nest_.dtype), apart = coefficient(rows.offset, nest_.row.variable) * size,
+                  terms = coefficient(rows.offset, nest_.terms.back().variable) * size;
+    return terms >= tuning().far_bytes || (terms == size && apart % tuning().same_places == 0);
+  }
+
+  const Module& module_;
+  const ContractionNest& nest_;
+  const Target& target_;
+  Tiles tiles_;
+  int64_t panel_ = 1;  // most rows of a block
+};
+
+}  // namespace
+
+std::optional<Tiles> choose_tiles(const Module& module, const ContractionNest& nest, const Target& target) {
+  const Chooser chooser(module, nest, target);
+  return chooser.fits() ? std::optional(chooser.tiles()) : std::nullopt;
+}
+
+}  // namespace caravan::schedule

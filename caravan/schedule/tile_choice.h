@@ -1,0 +1,26 @@
+// How a contraction is cut into blocks and tiles (tile_contractions.h): a function of its sizes, of how its operands
+// lie in memory, and of the target.
+#pragma once
+
+#include "caravan/schedule/contraction_nest.h"
+#include "caravan/target/target.h"
+
+namespace caravan::schedule {
+
+struct Tiles {
+  std::vector<ContractionNest::Loop> outer;       // loops around a block of rows
+  std::vector<ContractionNest::Loop> inner_rows;  // loops over rows inside of a block, around `row`
+  int lanes = 1;                                  // of a vector
+  int64_t wide = 1;                               // vectors in a row of a tile
+  int64_t rows = 1;                               // of a tile
+  int64_t block_rows = 1;                         // of a block, without `inner_rows`
+  int64_t block_columns = 1;
+  bool parts_first = false;  // the loop over blocks of columns is the outermost
+  bool pack_rows = false, pack_columns = false;
+  bool share_columns = false;  // columns are packed by a kernel of their own, once for all blocks of rows
+};
+
+// Nothing if the contraction is too small, or if its blocks do not fit into the memory of a thread.
+std::optional<Tiles> choose_tiles(const loop::Module& module, const ContractionNest& nest, const Target& target);
+
+}  // namespace caravan::schedule
