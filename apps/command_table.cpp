@@ -231,6 +231,33 @@ void add_bench(CLI::App& app, Parsed& parsed) {
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return bench_command(o, s); }; });
 }
 
+void add_tune(CLI::App& app, Parsed& parsed) {
+  TuneRequest& o = parsed.tune;
+  CLI::App& command =
+      add_command(app, "tune", "Measures how loops are best cut on this machine, and writes a tuning file",
+                  "  caravan tune\n  caravan tune mnist-mlp lenet --threads 2\n"
+                  "  caravan tune gemm-512x512x512 --number block_rows --number vector_bytes --output tuning");
+  parsed.choices[command.add_option("WORKLOAD", o.names,
+                                    "What should become faster, as `caravan bench --list` names it [two products and "
+                                    "three training steps]")] = bench_names();
+  parsed.choices[command
+                     .add_option("--number", o.numbers,
+                                 "Only change this number (may be repeated): " + listed(tuning_names()) + " [all]")
+                     ->type_name("NAME")
+                     ->allow_extra_args(false)] = tuning_names();
+  command
+      .add_option("--output", o.output,
+                  "The tuning file to write [caravan/tuning in your configuration folder, where it is found]")
+      ->check(kNotEmpty)
+      ->type_name("FILE");
+  command.add_option("--seconds", o.seconds, "How long each change is measured on each workload [0.3]")
+      ->check(kPositive)
+      ->type_name("SECONDS");
+  add_setting(command, parsed, "threads", "N", "How many threads may work on a step [all]");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return tune_command(o, s); }; });
+}
+
 void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   TrainOptions& o = parsed.train;
   CLI::App& command = add_command(train, row.name, row.doc,
@@ -526,6 +553,7 @@ void add_commands(CLI::App& app, Parsed& parsed) {
   add_inspect(app, parsed);
   add_profile(app, parsed);
   add_bench(app, parsed);
+  add_tune(app, parsed);
   add_einsum(app, parsed);
   add_ops(app, parsed);
   add_gradcheck(app, parsed);
@@ -541,7 +569,7 @@ void add_commands(CLI::App& app, Parsed& parsed) {
       {"Train and look", {"train", "eval", "summary", "inspect", "profile"}},
       {"The notation", {"einsum", "ops", "gradcheck", "parity"}},
       {"Use a model", {"sample", "serve", "export", "new"}},
-      {"This machine", {"bench", "data", "cache", "doctor"}},
+      {"This machine", {"bench", "tune", "data", "cache", "doctor"}},
       {"Help", {"help", "completion", "man"}}};
   for (const auto& [group, names] : groups)
     for (const char* name : names) app.get_subcommand(name)->group(group);

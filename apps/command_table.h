@@ -20,6 +20,7 @@ struct Parsed {
   InspectOptions inspect;
   ProfileRequest profile;
   BenchOptions bench;
+  TuneRequest tune;
   SummaryOptions summary;
   TrainOptions train;
   EvalOptions eval;

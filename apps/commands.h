@@ -65,6 +65,15 @@ struct BenchOptions {
 int bench_command(const BenchOptions& options, const Settings& settings);
 std::vector<std::string> bench_names();
 
+struct TuneRequest {
+  std::vector<std::string> names, numbers;  // workloads, none: a few usual ones; which numbers to change, none: all
+  std::string output;                       // a file; empty: the user's
+  double seconds = 0.3;                     // of the steps of each workload, for each change
+  bool json = false;
+};
+int tune_command(const TuneRequest& request, const Settings& settings);
+std::vector<std::string> tuning_names();  // of the numbers
+
 struct SummaryOptions {
   std::string what;  // a recipe, or the path of a checkpoint
   bool json = false;

@@ -276,7 +276,8 @@ TEST(Folders, OfTheUserComeFromAbsolutePathsAlone) {
     const pid_t child = fork();
     if (child == 0) {
       set("XDG_CACHE_HOME", row.xdg), set("HOME", row.home);
-      _exit(user_cache_folder() == row.expected ? 0 : 1);
+      set("XDG_CONFIG_HOME", "/c");
+      _exit(user_cache_folder() == row.expected && user_configuration_folder() == "/c/caravan" ? 0 : 1);
     }
     int status = 0;
     EXPECT_TRUE(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) << row.expected;

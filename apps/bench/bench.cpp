@@ -21,14 +21,6 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kRecordedSteps = 50;
 constexpr size_t kProfiledKernels = 10;
 
-std::vector<bench::Entry> chosen(const std::vector<std::string>& names) {
-  if (names.empty()) return bench::entries();
-  std::vector<bench::Entry> out;
-  for (const std::string& name : names)
-    for (bench::Entry& entry : bench::find(name)) out.push_back(std::move(entry));
-  return out;
-}
-
 Json to_json(const bench::Timing& t) {
   return {{"median", t.median}, {"lower_quartile", t.low}, {"upper_quartile", t.high}, {"samples", t.samples}};
 }
@@ -142,7 +134,7 @@ std::vector<std::string> bench_names() {
 }
 
 int bench_command(const BenchOptions& options, const Settings& settings) {
-  const std::vector<bench::Entry> entries = chosen(options.names);
+  const std::vector<bench::Entry> entries = options.names.empty() ? bench::entries() : bench::find_all(options.names);
   if (options.list) return print_list(entries, options.json);
   if (options.profile) return print_profiles(entries, options, settings);
   if (!options.write.empty()) return write_records(entries, options, settings);

@@ -26,6 +26,13 @@ std::vector<Entry> find(const std::string& name) {
   throw ConfigError(app::unknown_name("benchmark", name, known));
 }
 
+std::vector<Entry> find_all(const std::vector<std::string>& names) {
+  std::vector<Entry> out;
+  for (const std::string& name : names)
+    for (Entry& entry : find(name)) out.push_back(std::move(entry));
+  return out;
+}
+
 IndexValues Workload::at(int64_t step) const {
   if (!batch) return {};
   return {{*batch, step % batch->range()}};

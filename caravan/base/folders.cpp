@@ -20,6 +20,12 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+std::string user_folder(const char* variable, const char* in_home) {
+  if (const fs::path set = environment(variable); set.is_absolute()) return set / "caravan";
+  if (const fs::path home = environment("HOME"); home.is_absolute()) return home / in_home / "caravan";
+  return "";
+}
+
 bool is_trusted(uid_t owner) { return owner == geteuid() || owner == 0; }
 
 // In a user namespace (a rootless container), all users from outside of it, even the real root, appear as the one user
@@ -52,11 +58,8 @@ std::string way_problem(const fs::path& path) {
 
 }  // namespace
 
-std::string user_cache_folder() {
-  if (const fs::path set = environment("XDG_CACHE_HOME"); set.is_absolute()) return set / "caravan";
-  if (const fs::path home = environment("HOME"); home.is_absolute()) return home / ".cache" / "caravan";
-  return "";
-}
+std::string user_cache_folder() { return user_folder("XDG_CACHE_HOME", ".cache"); }
+std::string user_configuration_folder() { return user_folder("XDG_CONFIG_HOME", ".config"); }
 
 std::string temporary_folder_problem() {
   const std::string set = environment("TMPDIR");

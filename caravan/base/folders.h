@@ -10,6 +10,7 @@ namespace caravan {
 // $XDG_CACHE_HOME/caravan, else $HOME/.cache/caravan; empty if both are unset. A variable that is not an absolute path
 // counts as unset, so that a folder within the current one is never taken for the user's.
 std::string user_cache_folder();
+std::string user_configuration_folder();  // the same of $XDG_CONFIG_HOME/caravan, else $HOME/.config/caravan
 
 std::string temporary_folder();          // $TMPDIR, or /tmp if that is not a folder that can be written
 std::string temporary_folder_problem();  // why it is not $TMPDIR, in one line without a full stop; empty if it is

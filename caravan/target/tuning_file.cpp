@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <sstream>
 #include <string_view>
 
 #include "caravan/base/error.h"
+#include "caravan/base/folders.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
 #include "caravan/base/regular_file.h"
@@ -16,12 +18,7 @@ namespace caravan {
 
 namespace {
 
-struct Row {
-  const char* name;
-  int64_t Tuning::*number;
-  int64_t least, most;
-  bool power_of_two = false;
-};
+using Row = TuningNumber;
 constexpr Row kRows[] = {
     {"least_packed_reads", &Tuning::least_packed_reads, 1, 1'000'000},
     {"vector_bytes", &Tuning::vector_bytes, 16, 64, true},
@@ -48,13 +45,25 @@ std::string_view trimmed(std::string_view text) {
   const size_t from = text.find_first_not_of(" \t\r");
   return from == text.npos ? "" : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
-bool is_power_of_two(int64_t n) { return (n & (n - 1)) == 0; }
 
 }  // namespace
 
+bool TuningNumber::allows(int64_t value) const {
+  return value >= least && value <= most && (!power_of_two || (value & (value - 1)) == 0);
+}
+
+std::span<const TuningNumber> tuning_numbers() { return kRows; }
+
+std::string user_tuning_path() {
+  const std::string folder = user_configuration_folder();
+  return folder.empty() ? "" : folder + "/tuning";
+}
+
 std::string tuning_path() {
-  const char* path = std::getenv("CARAVAN_TUNING");
-  return path ? path : "";
+  if (const char* path = std::getenv("CARAVAN_TUNING")) return path;
+  const std::string path = user_tuning_path();
+  std::error_code error;
+  return !path.empty() && std::filesystem::exists(path, error) ? path : "";
 }
 
 Tuning parse_tuning(const std::string& text, const std::string& where, const Tuning& base) {
@@ -78,8 +87,7 @@ Tuning parse_tuning(const std::string& text, const std::string& where, const Tun
     if (!seen.insert(name).second) fail("`" + name + "` was given before.");
     int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool fits = error == std::errc() && end == digits.data() + digits.size() && value >= row->least &&
-                      value <= row->most && (!row->power_of_two || is_power_of_two(value));
+    const bool fits = error == std::errc() && end == digits.data() + digits.size() && row->allows(value);
     if (!fits)
       fail("`" + name + "` is " + (row->power_of_two ? "a power of two" : "a whole number") + " from " +
            std::to_string(row->least) + " to " + std::to_string(row->most) + ", not `" + std::string(digits) + "`.");
@@ -92,13 +100,16 @@ Tuning read_tuning(const std::string& path) {
   RegularFile file(path);
   std::string text;
   if (!file.ok() || !file.read_rest(text))
-    throw ConfigError("the tuning file `" + path + "` (CARAVAN_TUNING) cannot be read: " + file.problem() + ".");
+    throw ConfigError("the tuning file `" + path + "` cannot be read: " + file.problem() + ".");
   return parse_tuning(text, path);
 }
 
 std::string to_string(const Tuning& tuning) {
+  const Tuning built_in;
   std::string out;
-  for (const Row& row : kRows) out += std::string(row.name) + " = " + std::to_string(tuning.*row.number) + "\n";
+  for (const Row& row : kRows)
+    if (tuning.*row.number != built_in.*row.number)
+      out += std::string(row.name) + " = " + std::to_string(tuning.*row.number) + "\n";
   return out;
 }
 

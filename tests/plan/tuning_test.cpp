@@ -7,7 +7,6 @@
 #include "caravan/base/error.h"
 #include "caravan/caravan.h"
 #include "caravan/target/tuning_file.h"
-#include "forwarding_device.h"
 
 namespace caravan {
 namespace {
@@ -16,6 +15,8 @@ TEST(TuningFile, RoundTrips) {
   Tuning tuning;
   tuning.vector_bytes = 64, tuning.block_rows = 3, tuning.parallel_work = 77;
   EXPECT_EQ(parse_tuning(to_string(tuning), "here"), tuning);
+  EXPECT_EQ(to_string(tuning), "vector_bytes = 64\nblock_rows = 3\nparallel_work = 77\n");
+  EXPECT_EQ(to_string(Tuning{}), "");
   EXPECT_EQ(parse_tuning("", "here"), Tuning{});
   EXPECT_EQ(parse_tuning("  # nothing\n\n vector_bytes = 16 # narrow\r\n", "here").vector_bytes, 16);
 }
@@ -42,27 +43,12 @@ TEST(TuningFile, RefusesWhatItMayNotSay) {
   EXPECT_THROW(read_tuning("/nonexistent/tuning"), ConfigError);
 }
 
-// A device that makes plans for another tuning than the machine's.
-class Tuned : public ForwardingDevice {
- public:
-  Tuned(std::unique_ptr<backend::Device> device, const Tuning& tuning)
-      : ForwardingDevice(std::move(device)), tuning_(tuning) {}
-  std::optional<Target> target() const override {
-    Target out = *device_->target();
-    out.tuning = tuning_;
-    return out;
-  }
-
- private:
-  Tuning tuning_;
-};
-
 TEST(TuningFile, NoNumberInItChangesABit) {
   auto trained = [](const Tuning& tuning) {
     Context ctx({.seed = 3, .make_device = [&](const ContextOptions& options) {
                    cc::DeviceOptions made;
-                   made.seed = options.seed, made.threads = 2;
-                   return std::make_unique<Tuned>(cc::make_device(made), tuning);
+                   made.seed = options.seed, made.threads = 2, made.tuning = tuning;
+                   return cc::make_device(made);
                  }});
     std::vector<double> values;
     for (int k = 0; k < 21 * 70; ++k) values.push_back(std::sin(k * 0.7) * (k % 13));
@@ -80,6 +66,15 @@ TEST(TuningFile, NoNumberInItChangesABit) {
                          "few_sums = 2\nmany_sums = 3\nleast_packed_reads = 1\n",
                          "parallel_work = 10\nchunk_work = 7\nmost_chunks = 5\nleast_packed_reads = 100000\n"};
   for (const char* text : texts) EXPECT_EQ(trained(parse_tuning(text, "t")), plain) << text;
+  for (const TuningNumber& number : tuning_numbers()) {
+    const int64_t built_in = Tuning().*number.number;
+    for (const int64_t value : {built_in / 4, built_in * 4}) {
+      Tuning tuning;
+      if (!number.allows(value)) continue;
+      tuning.*number.number = value;
+      EXPECT_EQ(trained(tuning), plain) << number.name << " = " << value;
+    }
+  }
 }
 
 }  // namespace

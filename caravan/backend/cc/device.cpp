@@ -204,7 +204,11 @@ class CcDevice : public backend::Device {
   }
 
   std::string name() const override { return "cpu"; }
-  std::optional<Target> target() const override { return host(shared_->options.threads); }
+  std::optional<Target> target() const override {
+    Target out = host(shared_->options.threads);
+    if (shared_->options.tuning) out.tuning = *shared_->options.tuning;
+    return out;
+  }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     if (to_test_) shared_->options.compiler = tested(*to_test_);
     return std::make_unique<CcExecutable>(std::move(plan), shared_);
