@@ -21,6 +21,7 @@ std::string kernel_table(const plan::Plan& plan) {
                        c.written_bytes, c.flops);
     const std::string loops = loop::loops_text(kernel);
     out += fmt::format("  loops {}\n", loops.empty() ? "none" : loops);
+    for (const loop::Contraction& c : kernel.contractions) out += fmt::format("  tiles {}\n", loop::to_string(c));
     for (const std::string& comment : kernel.comments) out += fmt::format("  from  {}\n", comment);
   }
   return out + fmt::format("{:<28} {:>12} {:>12} {:>14}\n", fmt::format("{} kernels", module.kernels.size()),

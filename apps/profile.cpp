@@ -35,6 +35,7 @@ nlohmann::ordered_json profile_json(const plan::Profile& profile) {
                               {"read_bytes", k.cost.read_bytes},
                               {"written_bytes", k.cost.written_bytes},
                               {"loops", k.loops},
+                              {"tiles", k.tiles},
                               {"from", k.from}});
   return out;
 }

@@ -209,6 +209,15 @@ struct LibraryCall {
 };
 std::string_view name(LibraryCall::Function function);
 
+// A sum of products that is computed in tiles (schedule/tile_contractions.h), for those who print or measure the
+// kernel.
+struct Contraction {
+  int64_t batch = 1, rows = 1, columns = 1, terms = 1;  // `batch` products of rows x terms with terms x columns
+  int64_t tile_rows = 1, tile_columns = 1;
+  bool operator==(const Contraction&) const = default;
+};
+std::string to_string(const Contraction& contraction);  // "8 x 48 of 1024 rows, 384 columns, 256 terms"
+
 struct Kernel {
   std::string name;                    // that of its accumulation with the most operations
   std::vector<std::string> comments;   // the accumulations it came from
@@ -217,6 +226,7 @@ struct Kernel {
   std::variant<Block, LibraryCall> body;
   std::vector<Local> locals{};
   std::vector<std::string> origins{};  // what each accumulation is in the user's program: "w1(x), moons.cpp:16"
+  std::vector<Contraction> contractions{};
   bool operator==(const Kernel&) const = default;
 };
 const Block& statements(const Kernel& kernel);  // empty if the kernel is a library call

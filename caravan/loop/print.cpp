@@ -201,6 +201,12 @@ std::string loops_text(const Block& block, const Kernel& kernel) {
 
 std::string loops_text(const Kernel& kernel) { return loops_text(statements(kernel), kernel); }
 
+std::string to_string(const Contraction& c) {
+  auto text = [](int64_t count, const char* what) { return std::to_string(count) + what; };
+  return text(c.tile_rows, " x ") + std::to_string(c.tile_columns) + " of " + text(c.rows, " rows, ") +
+         text(c.columns, " columns, ") + text(c.terms, " terms") + (c.batch > 1 ? ", " + text(c.batch, " times") : "");
+}
+
 std::string to_string(const Module& module) {
   std::string out;
   for (const Kernel& kernel : module.kernels) out += to_string(module, kernel);

@@ -33,6 +33,7 @@ Profile make_profile(const Plan& plan, const std::vector<double>& nanoseconds, c
     row.least_microseconds = 1e6 * peaks.seconds(row.cost.flops, row.cost.read_bytes + row.cost.written_bytes);
     const loop::LibraryCall* call = loop::library_call(kernel);
     row.loops = call ? std::string(loop::name(call->function)) : loop::loops_text(kernel);
+    for (const loop::Contraction& c : kernel.contractions) row.tiles.push_back(loop::to_string(c));
     out.kernel_microseconds += row.microseconds;
     out.kernels.push_back(std::move(row));
   }
@@ -98,6 +99,7 @@ std::string to_string(const Profile& profile, size_t most) {
         fmt::format("{:>5.1f}% {:>9} {:>8.2f} {:>7.2f} {:>8}  {} {}\n", 100 * row.share,
                     microseconds_text(row.microseconds), row.gflops(), row.gigabytes(), of_peak, row.number, row.name);
     if (!row.loops.empty()) out += fmt::format("        loops {}\n", printable(row.loops, 60));
+    for (const std::string& tiles : row.tiles) out += fmt::format("        tiles {}\n", tiles);
     const char* word = "from";
     for (const std::string& origin : row.origins)
       out += fmt::format("        {:<5} {}\n", std::exchange(word, ""), printable(origin, 60));

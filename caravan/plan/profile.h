@@ -26,6 +26,7 @@ struct KernelProfile {
   KernelCost cost;                   // operations and bytes, estimated from its loops
   double least_microseconds = 0;     // the least time that this machine needs for the cost; 0 if not known
   std::string loops;                 // "b0 10 parallel (o0 16 vector (i0 2))"
+  std::vector<std::string> tiles;    // of products: "8 x 48 of 1024 rows, 384 columns, 256 terms"
   std::vector<std::string> from;     // its accumulations, with the lines of the user's program that they come from
   std::vector<std::string> origins;  // what the user wrote, each once: "w1(x), moons.cpp:16"
   double gflops() const;             // 1e9 operations a second

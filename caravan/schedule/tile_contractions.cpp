@@ -430,6 +430,12 @@ class Tiler {
   std::optional<Memory> tile_;  // sums of a tile, for the epilogue
 };
 
+Contraction contraction(const ContractionNest& nest, const Tiles& tiles) {
+  Contraction out{1, nest.row.extent, nest.column.extent, points(nest.terms), tiles.rows, tiles.wide * tiles.lanes};
+  for (const Loop& l : nest.outer) (l.is_row ? out.rows : l.is_column ? out.columns : out.batch) *= l.extent;
+  return out;
+}
+
 }  // namespace
 
 Module tile_contractions(const Module& module, const Target& target) {
@@ -463,6 +469,7 @@ Module tile_contractions(const Module& module, const Target& target) {
         }
         tiler.read_columns(buffer);
       }
+      kernel.contractions.push_back(contraction(*nest, *tiles));
       s = tiler.run();
     }
     out.kernels.push_back(std::move(kernel));
