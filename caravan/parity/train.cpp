@@ -23,7 +23,7 @@ void check(const std::vector<Counterpart>& expected, const Arrays& given, const 
                                     text_of(at->second.shape().sizes()), text_of(c.sizes)));
   }
   for (const auto& [name, unused] : given)
-    if (std::none_of(expected.begin(), expected.end(), [&](const Counterpart& c) { return c.name == name; }))
+    if (std::none_of(expected.begin(), expected.end(), [&name = name](const Counterpart& c) { return c.name == name; }))
       throw ConfigError(fmt::format("the model has no {}.", data::shown(prefix + name)));
 }
 
