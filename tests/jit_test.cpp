@@ -130,7 +130,19 @@ TEST(Jit, WindowsIdsPositionsAndPrecisions) {
   EXPECT_EQ(sum[0], 1e3 * 1e-20 + 0.5 + 2000.5);
 }
 
-// What the printer prints, the parser reads; a result is called y.new while it is on its way to y.
+// A result is called y.new while it is on its way to y, unless a buffer of the program has this name.
+TEST(Jit, ABufferMayHaveTheNameOfANewValue) {
+  const Floats x = {1, 2, 3};
+  Floats s(1), other(3);
+  compiled("s += s.new[i]   for i < 3").run({{"s.new", x.data()}, {"s", s.data()}});
+  EXPECT_EQ(s[0], 6);
+  compiled("s += x[i]   for i < 3\ns.new[i] += 2 * x[i]   for i < 3")
+      .run({{"x", x.data()}, {"s", s.data()}, {"s.new", other.data()}});
+  EXPECT_EQ(s[0], 6);
+  EXPECT_EQ(other, (Floats{2, 4, 6}));
+}
+
+// What the printer prints, the parser reads.
 bool same_text(std::string parsed, const std::string& printed) {
   if (const size_t at = parsed.find(".new"); at != std::string::npos) parsed.erase(at, 4);
   return lines_of(parsed) == lines_of(printed);

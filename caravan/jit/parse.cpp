@@ -289,12 +289,15 @@ class Assembler {
     for (const auto& [name, sizes] : sizes_)
       if (!written.count(name)) add(name, ir::StateLeaf{});
     for (Line& line : parsed_) assemble(line);
+    std::set<std::string> taken;
+    for (const auto& [name, sizes] : sizes_) taken.insert(name);
     for (const Line& line : parsed_) {
       const std::string& name = line.target.buffer;
       if (read_.count(name)) continue;
       const ir::BufferId value = buffers_.at(name);
       ir::Buffer state = program_.buffers[size_t(value)];
-      program_.buffers[size_t(value)].name = name + ".new";
+      std::string& fresh = program_.buffers[size_t(value)].name = name + ".new";
+      while (!taken.insert(fresh).second) fresh += ".new";
       state.kind = ir::StateLeaf{};
       program_.assignments.push_back({ir::BufferId(program_.buffers.size()), value});
       program_.buffers.push_back(std::move(state));
