@@ -156,6 +156,8 @@ int tune_command(const TuneRequest& request, const Settings& settings) {
     if (const std::vector<std::string> none = without_effect(tuned.trials); !none.empty())
       std::cout << '\n' << wrapped("These change no code here: " + joined(none) + ".", screen.width) << '\n';
     if (tuned.gain) std::cout << gain_table(*tuned.gain);
+    if (tuned.tuning == target.tuning && !Interruption::asked())
+      std::cout << fmt::format("\nNo change was faster by more than {:.0f} %.\n", 100 * bench::kLeastGain);
     std::cout << '\n' << screen.fact("written", absolute);
     if (tuning_path() == absolute)
       std::cout << screen.fact("", "All programs that you run use it from now on.");
