@@ -146,6 +146,17 @@ TEST(Contraction, SuitsOtherProcessors) {
   }
 }
 
+TEST(Contraction, SuitsALanguageWithoutVectors) {
+  Target target = host(1);
+  target.vector_bytes = target.tuning.vector_bytes = 4;
+  for (const Case& row : cases()) {
+    const plan::Plan plan = plan::make_plan(to_ir(observe(row.result())), target);
+    verify(plan.scheduled);
+    for (const loop::Kernel& kernel : plan.scheduled.kernels)
+      for (const loop::RegisterType& type : kernel.registers) EXPECT_EQ(type.width, 1) << row.name;
+  }
+}
+
 TEST(Contraction, IsNotMadeOfWhatIsTooSmallOrIsNoProduct) {
   const std::vector<std::pair<const char*, std::function<Tensor()>>> rows = {
       {"a small product", [] { return einsum("i,k; k,j => i,j", input("a", "10,16"), input("b", "16,16")); }},

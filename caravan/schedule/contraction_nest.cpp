@@ -16,6 +16,9 @@ namespace {
 
 using Loop = ContractionNest::Loop;
 
+// The innermost loop over rows with at least so many iterations is the one that is cut into tiles.
+constexpr int64_t kManyRows = 4;
+
 // A block of definitions around one loop: the loop, or null if the block has another form. Appends the definitions.
 const For* only_loop(const Block& block, Block& definitions) {
   for (size_t k = 0; k + 1 < block.size(); ++k) {
@@ -230,7 +233,7 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
     Loop& l = loops[size_t(k)];
     l.is_row = depends(out.row_factor, l.variable) && !depends(out.column_factor, l.variable);
     l.is_column = depends(out.column_factor, l.variable) && !depends(out.row_factor, l.variable);
-    if (l.is_row && (row < 0 || l.extent >= 4)) row = k;
+    if (l.is_row && (row < 0 || l.extent >= kManyRows)) row = k;
   }
   if (row < 0) return std::nullopt;
   out.row = loops[size_t(row)];

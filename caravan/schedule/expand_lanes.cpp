@@ -330,7 +330,7 @@ class Expander {
     }
     if (!sums) return 1;
     const int width = int(std::min(lane.extent, target_.lanes(*dtype)));
-    if (width < 2 || (fuses && width * bytes(*dtype) < 16)) return 1;  // no processor fuses products of shorter vectors
+    if (width < 2 || (fuses && width * bytes(*dtype) < kShortestVector)) return 1;
     for (Register r : vectors) kernel_.registers[size_t(r)].width = width;
     return width;
   }

@@ -42,7 +42,7 @@ class Chooser {
 
   // As many sums as there are registers, and few columns beyond the last.
   void choose_tile() {
-    tiles_.lanes = int(target_.vector_bytes / bytes(nest_.dtype));
+    tiles_.lanes = int(target_.most_lanes(nest_.dtype));
     const int64_t vectors = (nest_.column.extent + tiles_.lanes - 1) / tiles_.lanes;
     tiles_.wide = vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, 2);
     const int64_t most = tuning().panel_rows;
@@ -54,8 +54,8 @@ class Chooser {
   }
   void choose_rows() {
     const int64_t blocks = (nest_.row.extent + panel_ - 1) / panel_;
-    tiles_.parts_first =
-        (tiles_.outer.empty() ? blocks : tiles_.outer[0].extent) < tuning().few_blocks && column_tiles() >= 4;
+    tiles_.parts_first = (tiles_.outer.empty() ? blocks : tiles_.outer[0].extent) < tuning().few_blocks &&
+                         column_tiles() >= tuning().least_column_tiles;
     if (tiles_.parts_first) panel_ = tuning().panel_rows;  // rows need not be cut for threads then
     const Load* rows = plain_load(module_, nest_, nest_.row_factor);
     const int64_t tiles_of_part = column_tiles() / (tiles_.parts_first ? tuning().few_blocks : 1);

@@ -59,7 +59,7 @@ class Transposer {
   }
   // The number of elements along an edge, 0 if the loops are too short.
   int64_t block_of(const Copy& copy, int64_t outer, int64_t inner) const {
-    int64_t size = target_.vector_bytes / bytes(type(copy.from->buffer));
+    int64_t size = target_.most_lanes(type(copy.from->buffer));
     while (size > std::min(outer, inner)) size /= 2;
     return size >= kLeast ? size : 0;
   }

@@ -3,6 +3,7 @@
 // for it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -10,7 +11,8 @@
 
 namespace caravan {
 
-inline constexpr int64_t kCacheLine = 64;  // bytes, of all processors in use; what is allocated begins at one
+inline constexpr int64_t kCacheLine = 64;       // bytes, of all processors in use; what is allocated begins at one
+inline constexpr int64_t kShortestVector = 16;  // bytes; no processor in use has shorter vector registers
 
 // How loops are cut for a machine. The defaults were found by measurement; a tuning file may replace them
 // (tuning_file.h).
@@ -47,7 +49,9 @@ struct Tuning {
   // the second-level cache.
   int64_t block_columns = 512, panel_elements = 64 * 1024;
   int64_t least_packed_tiles = 3;  // an operand that fewer tiles than this read is read in place
-  int64_t few_blocks = 8;          // where there are fewer blocks of rows than this, threads share blocks of columns
+  // Where there are fewer blocks of rows than `few_blocks`, threads share blocks of columns, if there are at least
+  // `least_column_tiles` tiles of columns.
+  int64_t few_blocks = 8, least_column_tiles = 4;
   // Bytes. An operand of a product that is no larger stays in the nearest cache, and is not packed.
   int64_t near_bytes = 16 * 1024;
   // Bytes. Rows whose distance is a multiple of this have the same places in the nearest cache; terms whose distance is
@@ -68,15 +72,17 @@ struct Target {
   Kind kind = Kind::cpu;
   std::string processor;      // the model name in /proc/cpuinfo
   int threads = 1;            // how many threads a run of a program may use
-  int64_t vector_bytes = 16;  // of the widest vector register
+  int64_t vector_bytes = 16;  // of the widest vector register; 4 in a language without vectors
   int vector_registers = 16;
   // The processor has fused multiply-add. Only contractions use it, where the order of their sums says so.
   bool fma = false;
-  int64_t l1 = 0, l2 = 0, l3 = 0;  // bytes of data caches; 0: not known. Only `doctor` reads them so far.
+  int64_t l1 = 0, l2 = 0, l3 = 0;  // bytes of data caches; 0: not known. No pass reads them so far.
   Tuning tuning{};
 
-  // How many numbers of this precision a vector of accumulators holds.
-  int64_t lanes(DType dtype) const { return tuning.vector_bytes / bytes(dtype); }
+  // How many numbers of this precision a vector of accumulators holds, and how many the widest register. Without
+  // vectors it is 1.
+  int64_t lanes(DType dtype) const { return std::max<int64_t>(1, tuning.vector_bytes / bytes(dtype)); }
+  int64_t most_lanes(DType dtype) const { return std::max<int64_t>(1, vector_bytes / bytes(dtype)); }
   bool operator==(const Target&) const = default;
 };
 
