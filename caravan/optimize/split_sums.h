@@ -1,5 +1,6 @@
 // Chooses the order of every floating-point sum (ir::SumOrder). The order decides how a sum rounds, so it is chosen
-// once, before the optimisations, and depends on the accumulation alone.
+// once, before the optimisations, and depends on the accumulation alone, and on whether the processor has fused
+// multiply-add.
 //
 // * Lanes. A sum in order is one chain of additions, each of which waits for the one before. In y[o] += w[i, o] * x[i]
 //   the innermost written axis o has stride 1 or 0 in all operands, so the sums of many o are computed at once, and
@@ -8,6 +9,9 @@
 // * Blocks. A chain of more than 256 additions, along one iterator or several, is cut into blocks of at most 64
 //   additions, those into blocks of at most 32 blocks, and so on. Then the rounding error grows with the logarithm of
 //   the number of terms. A block is made a little shorter if its size then divides the extent.
+// * Contractions (contraction.h) have no lanes, because tiles add the terms of many sums at once. One of more than
+//   Tuning::most_terms terms is cut into blocks of at most half as many, which tiles take one after the other. Its
+//   products are added by fused multiply-add, which rounds once, if the processor has it.
 //
 // Sums of integers do not round and have no stated order. Sums that are added into memory element by element, as
 // through an index tensor, have none either: they are added in the order of the iterators.

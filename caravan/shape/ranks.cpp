@@ -1,6 +1,8 @@
-// Row equations by weighted union-find (rank(r) = rank(root) + offset(r)), joins by a worklist to a fixpoint, then
-// closing of what nothing determines, always from a quiet state and all at once. Ranks never depend on sizes, every
-// value is set once, lower bounds only grow and are bounded by kMaxRank: so it terminates, and no order matters.
+// Equations between rows are solved by a union-find structure with offsets (rank(r) = rank(root) + offset(r)), joins by
+// a worklist until nothing changes. Then rules close the rows whose ranks nothing determines. A rule is applied only
+// when the constraints determine no further rank, and to all rows that it fits at the same time. Ranks never depend on
+// sizes, every rank is set once, and lower bounds only grow, up to kMaxRank. So the solver terminates, and the order of
+// constraints does not matter.
 #include "caravan/shape/ranks.h"
 
 #include <algorithm>

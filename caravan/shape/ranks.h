@@ -1,4 +1,4 @@
-// Phase R of inference: the number of axes of every row, before any axis is looked at.
+// The first part of inference: the number of axes of every row, before any axis is looked at.
 #pragma once
 
 #include "caravan/shape/system.h"

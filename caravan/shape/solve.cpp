@@ -1,5 +1,7 @@
-// Phase A of inference: sizes and bases, once all ranks are known. Unions first (confluent), broadcastable ones as a
-// least fixpoint, then arithmetic in which every variable is set once. Closing happens from a quiet state, all at once.
+// The second part of inference: sizes and bases, once all ranks are known. First equal axes are united, and the axes of
+// size 1 that are broadcast are found as the smallest set that the constraints demand. Then sizes are computed by
+// arithmetic, each of them once. Where that determines no further size, rules choose some, all of them at the same
+// time.
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -19,15 +21,15 @@ class AxisSolver {
 
   Solution solve() {
     allocate();
-    unite_equations();     // A1
-    note_facts();          // A2
-    unite_single_joins();  // A3
-    find_ones();           // A4
-    unite_joins();         // A5
+    unite_equations();
+    note_facts();
+    unite_single_joins();
+    find_ones();
+    unite_joins();
     assign_sizes();
-    run_arithmetic();                          // A6
-    while (close_results()) run_arithmetic();  // A7
-    check();                                   // A8
+    run_arithmetic();
+    while (close_results()) run_arithmetic();
+    check();
     return result();
   }
 
@@ -162,7 +164,8 @@ class AxisSolver {
 
   // A class is a broadcastable 1 if it is written by 0, or known to be one, or defined by joins; if nothing gives it a
   // size; and if every operand of every join into it, its own class aside, is one too. The least fixpoint, by counting
-  // the operands that are not (yet) ones: so no order of visits matters, and A5 never unites a one with anything else.
+  // the operands that are not (yet) ones: so no order of visits matters, and unite_joins never unites a one with
+  // another axis.
   void find_ones() {
     std::vector<int> missing(parent_.size(), 0);
     std::vector<bool> joined(parent_.size(), false);
@@ -397,8 +400,9 @@ class AxisSolver {
                        describe_setter(at(rule.whole)) + ").");
     set(unknown, whole / product, rule.origin);
   }
-  // From a quiet state, all at once: axes written by windows and strides take the least size that is accepted (a static
-  // index may ask for more); when there are none, sliced axes that nothing else sizes take the range of their index.
+  // Chooses sizes that arithmetic does not determine, all at the same time. Axes written by windows and strides take
+  // the least size that is accepted (a static index may ask for more). If there are none, sliced axes to which nothing
+  // else gives a size take the range of their index.
   bool close_results() {
     std::map<AxisId, std::pair<int64_t, OriginId>> wanted;
     for (int r : ready_) {
@@ -416,7 +420,7 @@ class AxisSolver {
     return !wanted.empty();
   }
 
-  // --- A8 ---
+  // --- checks ---
   void check() {
     for (const IndexFact& i : system_.indices) {
       int64_t n = size(i.axis);
