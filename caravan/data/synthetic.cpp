@@ -13,7 +13,7 @@ namespace caravan::data {
 
 namespace {
 
-struct Point {
+struct PointOfCurve {
   double x, y;
 };
 
@@ -34,7 +34,7 @@ LabelledPoints two_curves(const std::string& name, const char* part, int64_t n, 
   std::vector<double> xy, label;
   for (int64_t i = 0; i < n; ++i) {
     const bool upper = i % 2 == 0;
-    const Point p = at(upper, i / 2, n / 2);
+    const PointOfCurve p = at(upper, i / 2, n / 2);
     const Word4 w = random_words(seed, noise_key, 0, uint64_t(i));
     xy.push_back(p.x + noise * (2 * unit_uniform(w[0]) - 1));
     xy.push_back(p.y + noise * (2 * unit_uniform(w[1]) - 1));
@@ -52,27 +52,30 @@ void check_points(const char* name, int64_t n) {
 
 LabelledPoints half_moons(const HalfMoonsOptions& o, Source where) {
   const WrittenAt at(where);
-  return two_curves("half_moons", "moon", o.points, o.noise, o.seed, [](bool upper, int64_t i, int64_t half) -> Point {
-    const double v = double(i) * std::numbers::pi / double(half), c = std::cos(v), s = std::sin(v);
-    return {upper ? c : 1 - c, upper ? s : 0.5 - s};
-  });
+  return two_curves("half_moons", "moon", o.points, o.noise, o.seed,
+                    [](bool upper, int64_t i, int64_t half) -> PointOfCurve {
+                      const double v = double(i) * std::numbers::pi / double(half), c = std::cos(v), s = std::sin(v);
+                      return {upper ? c : 1 - c, upper ? s : 0.5 - s};
+                    });
 }
 
 LabelledPoints circles(const CirclesOptions& o, Source where) {
   const WrittenAt at(where);
-  return two_curves("circles", "ring", o.points, o.noise, o.seed, [&](bool upper, int64_t i, int64_t half) -> Point {
-    const double v = 2 * double(i) * std::numbers::pi / double(half), radius = upper ? o.inner : 1;
-    return {radius * std::cos(v), radius * std::sin(v)};
-  });
+  return two_curves("circles", "ring", o.points, o.noise, o.seed,
+                    [&](bool upper, int64_t i, int64_t half) -> PointOfCurve {
+                      const double v = 2 * double(i) * std::numbers::pi / double(half), radius = upper ? o.inner : 1;
+                      return {radius * std::cos(v), radius * std::sin(v)};
+                    });
 }
 
 LabelledPoints spirals(const SpiralsOptions& o, Source where) {
   const WrittenAt at(where);
-  return two_curves("spirals", "arm", o.points, o.noise, o.seed, [&](bool upper, int64_t i, int64_t half) -> Point {
-    const double along = double(i) / double(half), radius = 0.1 + 0.9 * along;
-    const double v = 2 * std::numbers::pi * o.turns * along, sign = upper ? 1 : -1;
-    return {sign * radius * std::cos(v), sign * radius * std::sin(v)};
-  });
+  return two_curves("spirals", "arm", o.points, o.noise, o.seed,
+                    [&](bool upper, int64_t i, int64_t half) -> PointOfCurve {
+                      const double along = double(i) / double(half), radius = 0.1 + 0.9 * along;
+                      const double v = 2 * std::numbers::pi * o.turns * along, sign = upper ? 1 : -1;
+                      return {sign * radius * std::cos(v), sign * radius * std::sin(v)};
+                    });
 }
 
 LabelledPoints disc(const DiscOptions& o, Source where) {

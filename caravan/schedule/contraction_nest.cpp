@@ -92,9 +92,9 @@ void for_each_term(const Block& block, const Visit& visit) {
 
 // Makes one loop of two, `inner` with more iterations, if wherever one is used, an iteration of the outer one is as far
 // as all iterations of the inner one.
-class Merger {
+class LoopMerger {
  public:
-  explicit Merger(ContractionNest& nest) : nest_(nest) {}
+  explicit LoopMerger(ContractionNest& nest) : nest_(nest) {}
 
   void run() {
     for (Loop* into : {&nest_.row, &nest_.column}) {
@@ -272,7 +272,7 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
     return store && coefficient(store->offset, out.column.variable) == 1;
   });
   if (!stores_columns) return std::nullopt;
-  Merger(out).run();
+  LoopMerger(out).run();
   return out;
 }
 
