@@ -18,7 +18,7 @@ namespace caravan::data {
 namespace {
 
 // The first pieces are <unk>, <s>, </s>, then <0x00> to <0xFF>. They are not looked for in a text.
-constexpr int32_t kStart = 1, kEnd = 2, kFirstByte = 3, kFirstPiece = kFirstByte + 256;
+constexpr int32_t kStartId = 1, kEndId = 2, kFirstByte = 3, kFirstPiece = kFirstByte + 256;
 
 struct ScoredPiece {
   std::string piece;
@@ -45,11 +45,11 @@ class Llama : public Vocabulary {
   }
 
   int64_t size() const override { return int64_t(pieces_.size()); }
-  std::optional<int32_t> start() const override { return kStart; }
-  std::optional<int32_t> end() const override { return kEnd; }
+  std::optional<int32_t> start() const override { return kStartId; }
+  std::optional<int32_t> end() const override { return kEndId; }
 
   std::string piece(int32_t id) const override {
-    if (id == kStart || id == kEnd) return "";
+    if (id == kStartId || id == kEndId) return "";
     if (id >= kFirstByte && id < kFirstPiece) return std::string(1, char(id - kFirstByte));
     return pieces_[size_t(id)].piece;
   }
