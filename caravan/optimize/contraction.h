@@ -4,8 +4,8 @@
 // In y[b, m, n] += x[b, m, k] * w[b, k, n], an iterator that is not written is summed (k). One that is written is a
 // batch if both factors have it (b), a row if only the first has it (m), a column if only the second has it (n). Their
 // names, number and strides do not matter. A contraction is computed in tiles (schedule/tile_contractions.h), which
-// reuse every element that they load many times. It is recognised once, before the order of sums is chosen, because
-// that order depends on it.
+// reuse every element that they load many times. It is recognised before the order of sums is chosen, because that
+// order depends on it, and by pack_operands, which leaves its operands to the tiles.
 #pragma once
 
 #include "caravan/ir/program.h"

@@ -3,9 +3,9 @@
 // many o.
 //
 // May run on any verified program, after inline_producers, which would inline the copy again. Promises the same bits:
-// no sum changes its order. Refuses sums with partial sums (their vectors run along the reduced axis), written axes too
-// short for vectors, operands of which each element is read too few times (Tuning), index tensors, and operands that
-// mention the axis in anything but a plain index.
+// no sum changes its order. Refuses contractions (contraction.h), whose tiles pack their operands, sums with partial
+// sums (their vectors run along the reduced axis), written axes too short for vectors, operands of which each element
+// is read too few times (Tuning), index tensors, and operands that mention the axis in anything but a plain index.
 #pragma once
 
 #include "caravan/ir/program.h"
