@@ -31,8 +31,9 @@ std::string Dialect::helper(std::string_view name) const { return "caravan_" + s
 std::string Dialect::local(const loop::Local& local, const std::string& name) const {
   return element_type(local.dtype) + " " + name + "[" + std::to_string(local.elements) + "];";
 }
-std::string GnuC::local(const loop::Local& local, const std::string& name) const {  // vectors that cross no cache line
-  return (local.scope == loop::Scope::thread ? "_Alignas(64) " : "") + Dialect::local(local, name);
+std::string GnuC::local(const loop::Local& local, const std::string& name) const {
+  const std::string alignment = local.alignment > 0 ? "_Alignas(" + std::to_string(local.alignment) + ") " : "";
+  return alignment + Dialect::local(local, name);
 }
 std::string Dialect::loop(const For& loop, const std::string& variable) const {
   return "for (int64_t " + variable + " = 0; " + variable + " < " + std::to_string(loop.extent) + "; ++" + variable +

@@ -68,6 +68,7 @@ struct Local {
   DType dtype{};
   int64_t elements = 0;
   Scope scope = Scope::registers;
+  int64_t alignment = 0;  // bytes, of its first element; 0: that of its precision
   bool operator==(const Local&) const = default;
 };
 

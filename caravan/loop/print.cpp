@@ -71,7 +71,8 @@ class Dump : public Printer {
       line("local " + l.name + ":" + std::string(caravan::name(l.dtype)) + "[" + std::to_string(l.elements) + "] in " +
            (l.scope == Scope::registers ? "registers"
             : l.scope == Scope::thread  ? "memory"
-                                        : "shared memory"));
+                                        : "shared memory") +
+           (l.alignment > 0 ? ", aligned to " + std::to_string(l.alignment) + " bytes" : ""));
     if (const LibraryCall* call = library_call(kernel_)) print(*call);
     print_block(statements(kernel_));
     return std::move(text_);

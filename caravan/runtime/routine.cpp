@@ -73,7 +73,8 @@ std::string Routine::to_string() const { return ir::readable(impl_->plan->progra
 const plan::Plan& Routine::plan() const {
   if (impl_->context->device->target()) return *impl_->plan;
   if (!impl_->shown)
-    impl_->shown = backend::plan_for(host(), impl_->plan->program, {impl_->context->options.passes_off});
+    impl_->shown = backend::plan_for(host(impl_->context->options.threads), impl_->plan->program,
+                                     {impl_->context->options.passes_off});
   return *impl_->shown;
 }
 plan::Profile Routine::profile(const ProfileOptions& options, Source where) {

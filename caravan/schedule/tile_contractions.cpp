@@ -53,8 +53,13 @@ Term position(const std::vector<Loop>& loops) {
 
 class Tiler {
  public:
-  Tiler(const Module& module, Kernel& kernel, const ContractionNest& nest, const Tiles& tiles)
-      : module_(module), kernel_(kernel), nest_(nest), tiles_(tiles), lanes_(tiles.lanes) {}
+  Tiler(const Module& module, Kernel& kernel, const ContractionNest& nest, const Tiles& tiles, const Target& target)
+      : module_(module),
+        kernel_(kernel),
+        nest_(nest),
+        tiles_(tiles),
+        lanes_(tiles.lanes),
+        alignment_(target.tuning.alignment) {}
 
   Statement run() {
     const int64_t terms = nest_.terms_in_block();
@@ -109,7 +114,7 @@ class Tiler {
     auto taken = [&](const Local& local) { return local.name == free; };
     for (int n = 2; std::any_of(kernel_.locals.begin(), kernel_.locals.end(), taken); ++n)
       free = name + std::to_string(n);
-    kernel_.locals.push_back({free, nest_.dtype, elements, Scope::thread});
+    kernel_.locals.push_back({free, nest_.dtype, elements, Scope::thread, alignment_});
     return Memory::local(int(kernel_.locals.size()) - 1);
   }
   Register make(int width = 1) { return add_register(kernel_, {nest_.dtype, width}); }
@@ -425,6 +430,7 @@ class Tiler {
   const ContractionNest& nest_;
   const Tiles& tiles_;
   const int lanes_;
+  const int64_t alignment_;  // bytes, of local arrays
   std::optional<Memory> packed_rows_, packed_columns_;
   std::optional<Memory> sums_;  // of a block, if its terms are cut into blocks
   std::optional<Memory> tile_;  // sums of a tile, for the epilogue
@@ -447,7 +453,7 @@ Module tile_contractions(const Module& module, const Target& target) {
       const std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
       const std::optional<Tiles> tiles = nest ? choose_tiles(out, *nest, target) : std::nullopt;
       if (!tiles) continue;
-      Tiler tiler(out, kernel, *nest, *tiles);
+      Tiler tiler(out, kernel, *nest, *tiles, target);
       if (tiles->share_columns) {
         Kernel packing{"packed for " + kernel.name,
                        {"the columns of " + kernel.name + " in the order of its tiles"},
@@ -463,7 +469,7 @@ Module tile_contractions(const Module& module, const Target& target) {
                                nest->dtype,
                                ir::Computed{},
                                {}});
-        for (Statement& part : Tiler(out, packing, *nest, *tiles).share_columns(buffer)) {
+        for (Statement& part : Tiler(out, packing, *nest, *tiles, target).share_columns(buffer)) {
           out.kernels.push_back(packing);
           statements(out.kernels.back()).push_back(std::move(part));
         }
