@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@ struct Scalar {
   int args[3] = {0, 0, 0};               // apply, cast: earlier entries
   bool operator==(const Scalar&) const;  // constants by bits, so NaN equals itself
 };
+std::span<const int> args_of(const Scalar& entry);  // the earlier entries that it reads
 
 class Body {
  public:
@@ -45,6 +47,9 @@ class Body {
   // gradients of floats, so they are simplified: constants are folded, and an entry that equals an operand is replaced
   // by it.
   int instantiate(const Formula& formula, std::span<const int> variables);
+  // Adds the entries of another body, and returns the number of its result. Where `instead`, called with each entry's
+  // number in the other body, gives an entry of this body, that one stands for it; -1 adds the entry itself.
+  int add(const Body& other, const std::function<int(int entry)>& instead);
   void finish(int result);  // drops entries that the result does not need; the result becomes the last entry
 
   const std::vector<Scalar>& entries() const { return entries_; }

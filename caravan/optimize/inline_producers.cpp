@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "caravan/ir/write_form.h"
 #include "caravan/ops/table.h"
 #include "caravan/optimize/reads.h"
 #include "caravan/optimize/remove_unused.h"
@@ -71,20 +70,6 @@ bool is_index(const Accumulation& a, size_t operand) {
   return found;
 }
 
-// Is each element computed once and all of them written, with a permutation of the iterators as write map, by a body
-// that reads neither its position nor an index tensor?
-bool can_inline(const Program& program, const Accumulation& p) {
-  if (keeps_position(p.accumulator) || !p.where.empty() || p.body.uses_position()) return false;
-  bool indexed = false;
-  for_each_term(p, [&](const Term& t) { indexed = indexed || t.has_load(); });
-  if (indexed) return false;
-  ir::WriteForm form = ir::write_form(program, p);
-  const bool permuted = std::all_of(p.write.begin(), p.write.end(), [](const Term& t) {
-    return t.is_constant() || (t.parts.size() == 1 && t == Term::iterator(t.parts[0].which));
-  });
-  return form.covers && permuted && std::all_of(form.outer.begin(), form.outer.end(), [](bool o) { return o; });
-}
-
 class Inliner {
  public:
   explicit Inliner(const Program& program)
@@ -117,7 +102,7 @@ class Inliner {
         if (inlined) count_again(out_.accumulations[size_t(p)]);
         k = inlined ? 0 : k + 1;  // start again, because the operands are renumbered
       }
-      candidate_[r] = can_inline(out_, reader);
+      candidate_[r] = is_elementwise(out_, reader);
     }
     return std::move(out_);
   }
@@ -130,7 +115,7 @@ class Inliner {
     if (points(reader) > out_.buffers[size_t(p.target)].shape.elements()) return false;
     // The value is stored anyway. A reduction loads it, instead of loading several operands and computing it again; so
     // does a copy, which a reduction may read.
-    if (stored_[size_t(p.target)] && p.operands.size() > 1 && (!can_inline(out_, reader) || is_copy(reader.body)))
+    if (stored_[size_t(p.target)] && p.operands.size() > 1 && (!is_elementwise(out_, reader) || is_copy(reader.body)))
       return false;
     if (readers_[size_t(p.target)] == 1) return true;
     return is_cheap(p.body) && !random && is_read_less_often(p);
@@ -182,27 +167,15 @@ class Inliner {
     if (is_integer(kept) && is_integer(made.dtype) && made.dtype > kept) return false;
 
     ir::Body body;
-    auto copy = [&](const ir::Body& from, auto&& load) {
-      std::vector<int> at;
-      for (const Scalar& s : from.entries()) {
-        int args[3] = {0, 0, 0};
-        switch (s.kind) {
-          case Scalar::Kind::constant: at.push_back(body.constant(s.constant, s.dtype)); break;
-          case Scalar::Kind::load: at.push_back(load(s.operand)); break;
-          case Scalar::Kind::position: at.push_back(body.position()); break;
-          case Scalar::Kind::cast: at.push_back(body.cast(s.dtype, at[size_t(s.args[0])])); break;
-          case Scalar::Kind::apply:
-            for (int i = 0; i < row(s.op).arity; ++i) args[i] = at[size_t(s.args[i])];
-            at.push_back(body.apply(s.op, std::span(args, size_t(row(s.op).arity))));
-            break;
-        }
-      }
-      return at.back();
-    };
     const bool narrow = kept == DType::f16 || kept == DType::bf16;  // computed in f32, so that storing it rounds
-    int result = copy(reader.body, [&](int operand) {
-      if (size_t(operand) != k) return body.load(operand);
-      int value = copy(p.body, [&](int o) { return body.load(renamed[size_t(o)]); });
+    auto producer_load = [&](int entry) {
+      const Scalar& s = p.body.entries()[size_t(entry)];
+      return s.kind == Scalar::Kind::load ? body.load(renamed[size_t(s.operand)]) : -1;
+    };
+    const int result = body.add(reader.body, [&](int entry) {
+      const Scalar& s = reader.body.entries()[size_t(entry)];
+      if (s.kind != Scalar::Kind::load || size_t(s.operand) != k) return -1;
+      const int value = body.add(p.body, producer_load);
       return made.weak || made.dtype != kept || narrow ? body.cast(kept, value) : value;
     });
     body.finish(result);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "caravan/ir/write_form.h"
+
 namespace caravan::optimize {
 
 using ir::Term;
@@ -61,6 +63,18 @@ bool has_loads(const ir::Accumulation& a) {
   };
   return any(a.where) || any(a.write) ||
          std::any_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) { return any(o.map); });
+}
+
+bool is_iterator_or_number(const ir::Term& index) {
+  return index.is_constant() || (index.parts.size() == 1 && index == Term::iterator(index.parts[0].which));
+}
+
+bool is_elementwise(const ir::Program& program, const ir::Accumulation& a) {
+  if (keeps_position(a.accumulator) || !a.where.empty() || a.part || a.body.uses_position() || has_loads(a))
+    return false;
+  const ir::WriteForm form = ir::write_form(program, a);
+  return form.covers && std::all_of(a.write.begin(), a.write.end(), is_iterator_or_number) &&
+         std::all_of(form.outer.begin(), form.outer.end(), [](bool written) { return written; });
 }
 
 }  // namespace caravan::optimize

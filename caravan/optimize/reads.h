@@ -1,11 +1,11 @@
-// What an accumulation reads: its operands, and for random operands also the buffer with the step number that is part
-// of their key.
+// Questions that several passes ask of an accumulation: what it reads, and in which form it writes.
 #pragma once
 
 #include "caravan/ir/program.h"
 
 namespace caravan::optimize {
 
+// Its operands, and for random operands also the buffer with the step number that is part of their key.
 template <class Visit>
 void for_each_read(const ir::Program& program, const ir::Accumulation& accumulation, Visit visit) {
   for (const ir::Operand& operand : accumulation.operands) {
@@ -19,6 +19,12 @@ int64_t stride(const ir::Program& program, ir::BufferId buffer, const std::vecto
 
 // Does the accumulation read or write through an index tensor?
 bool has_loads(const ir::Accumulation& accumulation);
+
+bool is_iterator_or_number(const ir::Term& index);  // i or 3, but not i + 3
+
+// Does the accumulation compute each element of its target once and write all of them, with a permutation of its
+// iterators as the write map and a body that reads neither the position nor an index tensor?
+bool is_elementwise(const ir::Program& program, const ir::Accumulation& accumulation);
 
 // Drops the operands that are read neither by the body nor by an index that the accumulation still needs.
 void drop_unread(ir::Accumulation& accumulation);

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "caravan/ir/write_form.h"
 #include "caravan/ops/table.h"
 #include "caravan/optimize/reads.h"
 #include "caravan/optimize/remove_unused.h"
@@ -25,17 +24,9 @@ bool has_elementary_function(const ir::Body& body) {
 
 // Does the accumulation compute every element of its target once, from indices that are plain iterators or numbers?
 bool is_pointwise(const Program& program, const Accumulation& a) {
-  if (keeps_position(a.accumulator) || !a.where.empty() || a.part || a.body.uses_position() || has_loads(a))
-    return false;
-  const ir::WriteForm form = ir::write_form(program, a);
-  auto plain = [](const Term& t) {
-    return t.is_constant() || (t.parts.size() == 1 && t == Term::iterator(t.parts[0].which));
-  };
-  auto all_plain = [&](const std::vector<Term>& map) { return std::all_of(map.begin(), map.end(), plain); };
-  return form.covers && all_plain(a.write) &&
-         std::all_of(form.outer.begin(), form.outer.end(), [](bool written) { return written; }) &&
-         std::all_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) {
-           return ir::in_memory(program.buffers[size_t(o.buffer)]) && all_plain(o.map);
+  return is_elementwise(program, a) && std::all_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) {
+           return ir::in_memory(program.buffers[size_t(o.buffer)]) &&
+                  std::all_of(o.map.begin(), o.map.end(), is_iterator_or_number);
          });
 }
 
@@ -102,25 +93,7 @@ void replace(Accumulation& a, int entry, ir::Operand by) {
   if (at == a.operands.end()) at = a.operands.insert(at, std::move(by));
   const int operand = int(at - a.operands.begin());
   ir::Body body;
-  std::vector<int> now;
-  for (int k = 0; k < int(a.body.entries().size()); ++k) {
-    const Scalar& s = a.body.entries()[size_t(k)];
-    int args[3] = {0, 0, 0};
-    for (int n = 0; s.kind == Scalar::Kind::apply && n < row(s.op).arity; ++n) args[n] = now[size_t(s.args[n])];
-    if (k == entry)
-      now.push_back(body.load(operand));
-    else if (s.kind == Scalar::Kind::constant)
-      now.push_back(body.constant(s.constant, s.dtype));
-    else if (s.kind == Scalar::Kind::load)
-      now.push_back(body.load(s.operand));
-    else if (s.kind == Scalar::Kind::position)
-      now.push_back(body.position());
-    else if (s.kind == Scalar::Kind::cast)
-      now.push_back(body.cast(s.dtype, now[size_t(s.args[0])]));
-    else
-      now.push_back(body.apply(s.op, std::span(args, size_t(row(s.op).arity))));
-  }
-  body.finish(now.back());
+  body.finish(body.add(a.body, [&](int k) { return k == entry ? body.load(operand) : -1; }));
   a.body = std::move(body);
   drop_unread(a);
 }
