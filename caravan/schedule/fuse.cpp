@@ -86,6 +86,7 @@ class Fuser {
   }
 
   Module run() {
+    size_t first = 0;  // of the gradient and its updates that are merged together
     for (size_t j = 0; j < out_.kernels.size(); ++j) {
       for_each_access(out_.kernels[j], [&](const loop::Access& a) {
         if (auto& all = writers_[size_t(a.buffer)]; a.write && (all.empty() || all.back() != int(j)))
@@ -93,8 +94,11 @@ class Fuser {
         if (auto& all = readers_[size_t(a.buffer)]; !a.write && (all.empty() || all.back() != int(j)))
           all.push_back(int(j));
       });
-      for (int at = int(j), up; (up = merge_up(at)) >= 0; at = up) {  // the merged kernel may be merged further
-      }
+      if (is_read_by_update(j)) continue;
+      for (size_t k = j; k > first; --k) try_merge(k - 1, k, false);
+      for (size_t k = first; k <= j; ++k)
+        if (place_[k] == int(k)) merge_all(int(k));
+      first = j + 1;
     }
     std::vector<Kernel> kept;
     for (size_t k = 0; k < out_.kernels.size(); ++k)
@@ -109,6 +113,26 @@ class Fuser {
     if (k < 0) return k;
     while (place_[size_t(k)] != k) k = place_[size_t(k)] = place_[size_t(place_[size_t(k)])];
     return k;
+  }
+
+  // Does the next kernel update a state with what kernel j computes? Such a gradient is merged with the update first.
+  // Merged into a kernel before the last reader of the state, it would have to be stored for the update.
+  bool is_read_by_update(size_t j) const {
+    if (j + 1 >= out_.kernels.size()) return false;
+    std::set<BufferId> computed;
+    for_each_access(out_.kernels[j], [&](const loop::Access& a) {
+      if (a.write) computed.insert(a.buffer);
+    });
+    bool reads = false, updates = false;
+    for_each_access(out_.kernels[j + 1], [&](const loop::Access& a) {
+      reads = reads || (!a.write && computed.count(a.buffer));
+      updates = updates || (a.write && old_value_[size_t(a.buffer)] >= 0);
+    });
+    return reads && updates;
+  }
+  void merge_all(int j) {  // the merged kernel may be merged further
+    for (int up; (up = merge_up(j)) >= 0; j = up) {
+    }
   }
 
   // Merges kernel j into an earlier one and returns the number of that one; -1 if there is none.

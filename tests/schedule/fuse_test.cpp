@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caravan/loop/walk.h"
 #include "caravan/lower/lower.h"
 #include "caravan/plan/plan.h"
 #include "caravan/schedule/update_in_place.h"
@@ -254,6 +255,17 @@ TEST(Fuse, KernelsStayBounded) {
   const loop::Module after = fuse(lowered(observe(seen)));
   EXPECT_GT(after.kernels.size(), 2u);
   for (const loop::Kernel& kernel : after.kernels) EXPECT_LE(kernel.comments.size(), kMostAccumulations);
+}
+
+// The gradient of a weight needs no more than what the gradient of its input needs, and could be computed with that.
+TEST(Fuse, AGradientIsComputedWithItsUpdate) {
+  Tensor x = tensor(Array(parse_shape("1|3"), {1, 2, 3}));
+  Tensor y = relu(param("v", Array(parse_shape("20->20")))(relu(param("w", Array(parse_shape("3->20")))(x))));
+  const loop::Module module = plan::make_plan(to_ir(train_step(sum(square(y)), sgd({.lr = 0.1}))), host(1)).scheduled;
+  for (const loop::Kernel& kernel : module.kernels)
+    for_each_access(kernel, [&](const loop::Access& a) {
+      EXPECT_FALSE(a.write && module.buffers[size_t(a.buffer)].name == "d v") << loops(module);
+    });
 }
 
 }  // namespace
