@@ -60,6 +60,10 @@ const std::vector<Case>& cases() {
       {"sizes that no tile divides",
        [] { return einsum("i,k; k,j => i,j", input("a", "67,41"), input("b", "41,101")); }},
       {"few rows, few columns", [] { return einsum("i,k; k,j => i,j", input("a", "5,400"), input("b", "400,9")); }},
+      {"columns in place, the last vector of which overlaps others",
+       [] { return einsum("i,k; k,j => i,j", input("a", "32,200"), input("b", "200,28")); }},
+      {"columns in place, with blocks of terms",
+       [] { return einsum("i,k; k,j => i,j", input("a", "9,600"), input("b", "600,36")) + input("c", "9,36"); }},
       {"both transposed", [] { return einsum("k,i; j,k => i,j", input("a", "70,50"), input("b", "90,70")); }},
       {"rows far apart", [] { return einsum("k,i; k,j => i,j", input("a", "70,300"), input("b", "70,192")); }},
       {"blocks of terms", [] { return einsum("i,k; k,j => i,j", input("a", "6,2600"), input("b", "2600,24")); }},
@@ -135,7 +139,7 @@ TEST(Contraction, UpdatesAParameterInPlace) {
 TEST(Contraction, SuitsOtherProcessors) {
   for (const auto& [bytes, registers] : {std::pair(16, 16), std::pair(32, 16), std::pair(64, 32)}) {
     Target target = host(1);
-    target.vector_bytes = bytes, target.vector_registers = registers;
+    target.vector_bytes = bytes, target.vector_registers = registers, target.tuning = built_in_tuning(bytes);
     for (const Case& row : cases()) {
       const plan::Plan plan = plan::make_plan(to_ir(observe(row.result())), target);
       verify(plan.scheduled);

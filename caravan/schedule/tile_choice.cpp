@@ -23,6 +23,10 @@ class Chooser {
     choose_rows();
     choose_packing();
     choose_columns();
+    if (!tiles_.pack_columns && last_columns() < tiles_.lanes) {
+      tiles_.pack_columns = true;
+      choose_columns();
+    }
   }
 
   bool fits() const {
@@ -84,7 +88,6 @@ class Chooser {
     const int64_t row_tiles = points(tiles_.inner_rows) * ((tiles_.block_rows + tiles_.rows - 1) / tiles_.rows);
     const int64_t bytes_read = nest_.terms_in_block() * nest_.column.extent * bytes(nest_.dtype);
     tiles_.pack_columns = !columns || coefficient(columns->offset, nest_.column.variable) != 1 ||
-                          nest_.column.extent % tiles_.lanes != 0 ||
                           (row_tiles >= tuning().least_packed_tiles && bytes_read > tuning().near_bytes);
     const bool alone = std::all_of(tiles_.outer.begin(), tiles_.outer.end(), [](const Loop& l) { return l.is_row; });
     const int64_t blocks = points(tiles_.outer) * ((nest_.row.extent + tiles_.block_rows - 1) / tiles_.block_rows);
@@ -112,6 +115,10 @@ class Chooser {
     int64_t parts = (columns + most - 1) / most;
     if (tiles_.parts_first) parts = std::max(parts, std::min(column_tiles(), tuning().few_blocks));
     tiles_.block_columns = parts == 1 ? columns : (column_tiles() + parts - 1) / parts * tile;
+  }
+  int64_t last_columns() const {  // of the last block
+    const int64_t rest = nest_.column.extent % tiles_.block_columns;
+    return rest > 0 ? rest : tiles_.block_columns;
   }
   // Would rows that are read in place come from beyond the nearest cache?
   bool is_far(const Load& rows) const {

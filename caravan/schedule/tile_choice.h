@@ -18,6 +18,10 @@ struct Tiles {
   bool parts_first = false;  // the loop over blocks of columns is the outermost
   bool pack_rows = false, pack_columns = false;
   bool share_columns = false;  // columns are packed by a kernel of their own, once for all blocks of rows
+
+  // Columns that are read in place are not followed by zeros: the last vector begins so early that it ends with them,
+  // and computes some sums a second time.
+  bool overlap() const { return !pack_columns; }
 };
 
 // Nothing if the contraction is too small, or if its blocks do not fit into the memory of a thread.

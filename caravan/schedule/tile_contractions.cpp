@@ -314,7 +314,7 @@ class Tiler {
     Block out, body;
     std::vector<Register> sums(size_t(rows * wide)), columns;
     for (Register& sum : sums) out.push_back(Reset{sum = make(lanes_), 0});
-    for (int64_t v = 0; v < wide; ++v) columns.push_back(column_vector(body, column, from, v, wide, terms));
+    for (int64_t v = 0; v < wide; ++v) columns.push_back(column_vector(body, column, from, v, wide, valid, terms));
     for (int64_t i = 0; i < rows; ++i) {
       const Register factor = row_element(body, row, first, i, rows, terms);
       for (int64_t v = 0; v < wide; ++v) {
@@ -337,12 +337,17 @@ class Tiler {
     if (!tiles_.share_columns) return from * points(terms.loops) + in_block;
     return terms.before * padded(nest_.column.extent) + (column + from) * points(terms.loops) + in_block;
   }
-  Register column_vector(Block& body, const Term& column, const Term& from, int64_t v, int64_t wide,
+  // Where a vector of a tile begins: within the tile, or before it if the last vector of a tile overlaps others.
+  int64_t start_of_vector(int64_t v, int64_t wide, int64_t valid) const {
+    return v + 1 == wide && tiles_.overlap() ? valid - lanes_ : v * lanes_;
+  }
+  Register column_vector(Block& body, const Term& column, const Term& from, int64_t v, int64_t wide, int64_t valid,
                          const Terms& terms) {
-    const Term in_tile = Term::number(v * lanes_);
     if (tiles_.pack_columns)
-      return load(body, *packed_columns_, packed_at(column, from, wide * lanes_, terms) + in_tile, lanes_);
-    const Load in_memory = in_place(nest_.column_factor, Term{}, column + from + in_tile, terms);
+      return load(body, *packed_columns_, packed_at(column, from, wide * lanes_, terms) + Term::number(v * lanes_),
+                  lanes_);
+    const Load in_memory =
+        in_place(nest_.column_factor, Term{}, column + from + Term::number(start_of_vector(v, wide, valid)), terms);
     return load(body, in_memory.buffer, in_memory.offset, lanes_);
   }
   Register row_element(Block& body, const Term& row, const Term& first, int64_t i, int64_t rows, const Terms& terms) {
@@ -368,7 +373,7 @@ class Tiler {
     Block out;
     auto each = [&](auto&& visit) {
       for (int64_t i = 0; i < rows; ++i)
-        for (int64_t v = 0; v < wide; ++v) visit(sums[size_t(i * wide + v)], i, v * lanes_);
+        for (int64_t v = 0; v < wide; ++v) visit(sums[size_t(i * wide + v)], i, start_of_vector(v, wide, valid));
     };
     if (nest_.is_blocked() && valid == wide * lanes_) {
       each([&](Register sum, int64_t i, int64_t j) {
@@ -380,7 +385,8 @@ class Tiler {
       return out;
     }
     const Store* store = nest_.epilogue.size() == 1 ? std::get_if<Store>(&nest_.epilogue[0]) : nullptr;
-    const bool direct = !nest_.is_blocked() && store && store->value == nest_.sum && valid == wide * lanes_ &&
+    const bool direct = !nest_.is_blocked() && store && store->value == nest_.sum &&
+                        (valid == wide * lanes_ || tiles_.overlap()) &&
                         module_.buffers[size_t(store->buffer)].dtype == nest_.dtype &&
                         coefficient(store->offset, nest_.column.variable) == 1;
     if (direct) {
@@ -392,11 +398,12 @@ class Tiler {
       return out;
     }
     if (!tile_) tile_ = add_local("tile", tiles_.rows * tiles_.wide * lanes_);
+    const int64_t before = std::max<int64_t>(0, -start_of_vector(wide - 1, wide, valid));  // columns of other tiles
     each([&](Register sum, int64_t i, int64_t j) {
-      out.push_back(Store{*tile_, Term::number(i * wide * lanes_ + j), sum});
+      out.push_back(Store{*tile_, Term::number(i * wide * lanes_ + before + j), sum});
     });
     const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
-    const Term in_tile = Term::iterator(i, wide * lanes_) + Term::iterator(j);
+    const Term in_tile = Term::iterator(i, wide * lanes_) + Term::number(before) + Term::iterator(j);
     Block body;
     if (nest_.is_blocked()) {
       const Register sum = load(body, *tile_, in_tile, 1);
