@@ -20,6 +20,11 @@ ir::Program prepared(const Program& program) { return optimize::remove_unused(op
 loop::Module lowered(const Program& program) { return lower::lower(optimize::delay_updates(prepared(program))); }
 std::string loops(const loop::Module& module) { return joined(lines_of(loop::to_string(module))); }
 
+Target tested_target() {
+  Target out = host(1);
+  out.vector_bytes = 32, out.vector_registers = 16, out.tuning = built_in_tuning(out.vector_bytes);
+  return out;
+}
 ProgramPass on_host(ir::Program (*pass)(const ir::Program&, const Target&)) {
   return [pass](const ir::Program& program) { return pass(program, host()); };
 }

@@ -22,6 +22,9 @@ std::string loops(const loop::Module& module);
 using ProgramPass = std::function<ir::Program(const ir::Program&)>;
 using LoopPass = std::function<loop::Module(const loop::Module&)>;
 
+// The machine for which passes of loops are tested, wherever the tests run: vectors of 32 bytes, built-in numbers.
+Target tested_target();
+
 // A pass that asks what the machine is like, for the machine that runs the test.
 ProgramPass on_host(ir::Program (*pass)(const ir::Program&, const Target&));
 LoopPass on_host(loop::Module (*pass)(const loop::Module&, const Target&));

@@ -45,7 +45,7 @@ std::string tuning_content(const Tuned& tuned, const Target& target, const std::
     out += "# It was stopped before it had tried all numbers.\n";
   else
     out += "# The built-in numbers are the fastest that were found.\n";
-  return out + to_string(tuned.tuning);
+  return out + to_string(tuned.tuning, built_in_tuning(target.vector_bytes));
 }
 
 std::string line(const bench::Trial& t) {
@@ -142,7 +142,8 @@ int tune_command(const TuneRequest& request, const Settings& settings) {
               << screen.fact("measured", joined(names))
               << fmt::format("\n{:<20} {:>13} {:>13}   speed\n", "number", "from", "to") << std::flush;
   tuned.tuning = tuner.run(target.tuning);
-  if (tuned.tuning != Tuning{}) tuned.gain = tuner.compare(Tuning{}, tuned.tuning);
+  if (const Tuning built_in = built_in_tuning(target.vector_bytes); tuned.tuning != built_in)
+    tuned.gain = tuner.compare(built_in, tuned.tuning);
   progress->clear();
 
   file.write(tuning_content(tuned, target, names));

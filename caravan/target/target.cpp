@@ -44,7 +44,8 @@ Target host(int threads) {
     out.l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE);
     out.l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE);
     out.l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE);
-    if (const std::string path = tuning_path(); !path.empty()) out.tuning = read_tuning(path);
+    out.tuning = built_in_tuning(out.vector_bytes);
+    if (const std::string path = tuning_path(); !path.empty()) out.tuning = read_tuning(path, out.tuning);
     return out;
   }();
   Target out = known;

@@ -48,12 +48,12 @@ struct Tuning {
   // Of a block: most columns of sums that are kept in memory, and most elements of columns that are packed, both for
   // the second-level cache.
   int64_t block_columns = 512, panel_elements = 64 * 1024;
-  int64_t least_packed_tiles = 3;  // an operand that fewer tiles than this read is read in place
+  int64_t least_packed_tiles = 5;  // an operand that fewer tiles than this read is read in place
   // Where there are fewer blocks of rows than `few_blocks`, threads share blocks of columns, if there are at least
   // `least_column_tiles` tiles of columns.
   int64_t few_blocks = 8, least_column_tiles = 4;
   // Bytes. An operand of a product that is no larger stays in the nearest cache, and is not packed.
-  int64_t near_bytes = 16 * 1024;
+  int64_t near_bytes = 24 * 1024;
   // Bytes. Rows whose distance is a multiple of this have the same places in the nearest cache; terms whose distance is
   // at least `far_bytes` take a cache line each. Such rows are packed.
   int64_t same_places = 4096, far_bytes = 512;
@@ -63,6 +63,13 @@ struct Tuning {
   int64_t most_terms = 256;
   bool operator==(const Tuning&) const = default;
 };
+
+// The built-in numbers for a processor whose widest vector registers have so many bytes.
+constexpr Tuning built_in_tuning(int64_t vector_bytes) {
+  Tuning out;
+  if (vector_bytes >= 64) out.vector_bytes = 64, out.block_lanes = 32;
+  return out;
+}
 
 struct Target {
   enum class Kind : uint8_t {

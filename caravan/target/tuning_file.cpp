@@ -96,19 +96,18 @@ Tuning parse_tuning(const std::string& text, const std::string& where, const Tun
   return out;
 }
 
-Tuning read_tuning(const std::string& path) {
+Tuning read_tuning(const std::string& path, const Tuning& base) {
   RegularFile file(path);
   std::string text;
   if (!file.ok() || !file.read_rest(text))
     throw ConfigError("the tuning file `" + path + "` cannot be read: " + file.problem() + ".");
-  return parse_tuning(text, path);
+  return parse_tuning(text, path, base);
 }
 
-std::string to_string(const Tuning& tuning) {
-  const Tuning built_in;
+std::string to_string(const Tuning& tuning, const Tuning& base) {
   std::string out;
   for (const Row& row : kRows)
-    if (tuning.*row.number != built_in.*row.number)
+    if (tuning.*row.number != base.*row.number)
       out += std::string(row.name) + " = " + std::to_string(tuning.*row.number) + "\n";
   return out;
 }

@@ -33,7 +33,9 @@ std::string tuning_path();
 // The numbers that the text sets, and the others from `base`. A name that is unknown or set twice, or a number out of
 // its range, is a ConfigError that names `where` and the line.
 Tuning parse_tuning(const std::string& text, const std::string& where, const Tuning& base = {});
-Tuning read_tuning(const std::string& path);  // ConfigError if the file cannot be read or parsed
-std::string to_string(const Tuning& tuning);  // the text of a file with the numbers that are not the built-in ones
+// The same for a file. ConfigError if it cannot be read, too.
+Tuning read_tuning(const std::string& path, const Tuning& base = {});
+// The text of a file with the numbers that are not those of `base`.
+std::string to_string(const Tuning& tuning, const Tuning& base = {});
 
 }  // namespace caravan

@@ -17,6 +17,8 @@ TEST(TuningFile, RoundTrips) {
   EXPECT_EQ(parse_tuning(to_string(tuning), "here"), tuning);
   EXPECT_EQ(to_string(tuning), "vector_bytes = 64\nblock_rows = 3\nparallel_work = 77\n");
   EXPECT_EQ(to_string(Tuning{}), "");
+  EXPECT_EQ(to_string(built_in_tuning(64), built_in_tuning(64)), "");
+  EXPECT_EQ(parse_tuning(to_string(tuning, built_in_tuning(64)), "here", built_in_tuning(64)), tuning);
   EXPECT_EQ(parse_tuning("", "here"), Tuning{});
   EXPECT_EQ(parse_tuning("  # nothing\n\n vector_bytes = 16 # narrow\r\n", "here").vector_bytes, 16);
 }

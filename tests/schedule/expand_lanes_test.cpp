@@ -5,6 +5,7 @@
 
 #include "caravan/codegen/c.h"
 #include "caravan/ops/table.h"
+#include "pass_table.h"
 
 namespace caravan::schedule {
 namespace {
@@ -37,7 +38,7 @@ Module kernel(Block body) {
   verify(out);
   return out;
 }
-std::string expanded(const Module& module, const Target& target = host(1)) {
+std::string expanded(const Module& module, const Target& target = tested_target()) {
   const Module out = expand_lanes(module, target);
   verify(out);
   return "\n" + to_string(out);
@@ -159,7 +160,7 @@ TEST(ExpandLanes, ATotalIsReadAgainAfterItHasGrown) {
 )"),
             text.npos)
       << text;
-  const std::string c = codegen::to_c(expand_lanes(grows, host(1)));
+  const std::string c = codegen::to_c(expand_lanes(grows, tested_target()));
   EXPECT_NE(c.find("const float r11 = sum[o];"), c.npos) << c;  // before it grows
 }
 TEST(ExpandLanes, ThePlaceOfTheFirstWinnerIsKeptForEachLane) {
@@ -192,7 +193,7 @@ TEST(ExpandLanes, LeavesOtherLoopsAlone) {
   const Module plain =
       kernel({over(o, 64, LoopKind::vector, {load(1, x, index({{o, 1}})), Store{y, index({{o, 1}}), 1}}),
               over(i, 3, LoopKind::serial, {load(2, x, index({{i, 1}})), Store{w, index({{i, 1}}), 2}})});
-  EXPECT_EQ(expand_lanes(plain, host(1)).kernels, plain.kernels);
+  EXPECT_EQ(expand_lanes(plain, tested_target()).kernels, plain.kernels);
 }
 
 TEST(Verify, VectorsStandOnlyWhereTheyCan) {

@@ -14,7 +14,7 @@ namespace caravan::schedule {
 namespace {
 
 TEST(Vectorize, BeforeAndAfter) {
-  auto both = [](const loop::Module& m) { return vectorize(split_loops(m), host()); };
+  auto both = [](const loop::Module& m) { return vectorize(split_loops(m), tested_target()); };
   const std::vector<LoopRewrite> rows = {
       {"a long pointwise loop", [] { return observe((leaf("a", "3,9") + 1).named("y")); }, {}, R"(
 kernel y
@@ -175,7 +175,7 @@ TEST(Vectorize, MustRefuse) {
 
 TEST(Vectorize, MakesATileOfRowsWhereItPays) {
   auto unrolled = [](const Program& program) {
-    return loops(vectorize(split_loops(split_lowered(program)), host())).find("unrolled") != std::string::npos;
+    return loops(vectorize(split_loops(split_lowered(program)), tested_target())).find("unrolled") != std::string::npos;
   };
   auto dot = [](const std::string& width) {
     return observe(einsum("b, c; c => b", leaf("a", "20," + width), leaf("w", width)));
@@ -190,7 +190,7 @@ TEST(Vectorize, MakesATileOfRowsWhereItPays) {
   };
   const loop::Module fused = forward_stores(fuse(split_lowered(step())));
   ASSERT_EQ(fused.kernels.size(), 1u);
-  EXPECT_NE(loops(vectorize(split_loops(fused), host())).find("unrolled"), std::string::npos)
+  EXPECT_NE(loops(vectorize(split_loops(fused), tested_target())).find("unrolled"), std::string::npos)
       << "so does the gradient of a weight, whose old value the update in its kernel reads once";
 }
 
