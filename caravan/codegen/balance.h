@@ -4,11 +4,18 @@
 #include <cstddef>
 #include <vector>
 
+#include "caravan/loop/loop.h"
+
 namespace caravan::codegen {
 
-// Groups of functions, by their numbers, each of at most `most` functions and of about the same compile time, the
-// longest first. One group if all of them together compile quickly. The result depends on the lengths alone, not on the
-// machine, because the texts are part of the key in the cache of compiled code.
-std::vector<std::vector<size_t>> balanced(const std::vector<size_t>& lengths, size_t most);
+// About how long the C compiler takes for a kernel, and for a call of one.
+double compile_milliseconds(const loop::Kernel& kernel);
+inline constexpr double kMillisecondsOfACall = 0.6;
+
+// Which functions are in one text, by their numbers. Number 0 is that of the entry functions. All texts take about the
+// same time; that of each function is given. None takes much longer than `most`, unless a function alone does. The
+// number of texts is a power of two, as the number of processors usually is. The result does not depend on the machine,
+// because the texts are part of the key in the cache of compiled code.
+std::vector<std::vector<size_t>> balanced(const std::vector<double>& milliseconds, double most);
 
 }  // namespace caravan::codegen

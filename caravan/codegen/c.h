@@ -52,12 +52,13 @@ std::string cpu_prelude(bool with_math);  // the beginning of every text, with o
 
 std::string to_c(const loop::Module& module);  // the whole program as one text
 
-// The program as texts that are compiled separately and linked. Each has at most `most` functions, and all take about
-// the same time to compile (balance.h); the last one has the entry functions. A program that compiles quickly is one
-// text. Kernels that differ only in their buffers share one function, here and in to_c.
-inline constexpr size_t kFunctionsPerUnit = 16;
+// The program as texts that are compiled separately and linked; all take about the same time to compile, those that
+// take longest come first, and few take longer than `milliseconds` (balance.h). One of them has the entry functions. A
+// program that compiles quickly is one text. Kernels that differ only in their buffers share one function, here and in
+// to_c.
+inline constexpr double kMillisecondsPerUnit = 300;
 std::vector<std::string> to_units(const loop::Module& module, Entries entries = Entries::runs,
-                                  size_t most = kFunctionsPerUnit);
+                                  double milliseconds = kMillisecondsPerUnit);
 
 // The kernels as C99 for any compiler, for a caller who writes the calls. The text has no vectors, no threads and no
 // pragmas, except for one that only GCC sees (schedule/keep_loops.h). All its names at file scope start with `prefix`

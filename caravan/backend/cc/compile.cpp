@@ -13,7 +13,6 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -153,9 +152,7 @@ class Build {
       compile_all();
       std::vector<std::string> link;
       for (size_t t = 0; t < texts_.size(); ++t) link.push_back(object(t));
-      for (const std::string& word :
-           {std::string("-shared"), std::string("-Wl,-Bsymbolic"), std::string("-o"), made(".so"), std::string("-lm")})
-        link.push_back(word);
+      link.insert(link.end(), {"-shared", "-o", made(".so"), "-lm"});
       call(link, std::nullopt);
     }
     RegularFile library(made(".so"));
@@ -225,15 +222,10 @@ class Build {
     std::mutex told;
     std::exception_ptr failed;
     int done = 0;
-    std::vector<size_t> order(texts_.size());  // the longest first, so that no long one is compiled alone at the end
-    std::iota(order.begin(), order.end(), size_t(0));
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return texts_[a].size() > texts_[b].size(); });
     tell(0);
     auto work = [&] {
       for (int n; (n = next++) < total;) try {
-          const size_t t = order[size_t(n)];
-          call({text(t), "-c", "-o", object(t)}, t);
+          call({text(size_t(n)), "-c", "-o", object(size_t(n))}, size_t(n));
           const std::lock_guard lock(told);
           tell(++done);
         } catch (...) {

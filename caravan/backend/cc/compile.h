@@ -71,9 +71,9 @@ struct Compiled {
   std::vector<std::string> sources;
 };
 
-// Compiles texts to one library, in parallel on the processors that this process may use. Throws BackendError if the
-// compiler refuses a text (with the command, its log and the path of the source), if no folder can take the result
-// (with the folders and the reasons), or if the compiler cannot be run.
+// Compiles texts to one library, in parallel on the processors that this process may use and in the order given. Throws
+// BackendError if the compiler refuses a text (with the command, its log and the path of the source), if no folder can
+// take the result (with the folders and the reasons), or if the compiler cannot be run.
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {});
 
 // The paths under which the texts are kept once they are compiled. The file names begin with the key of the entry.

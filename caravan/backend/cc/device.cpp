@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <set>
 
+#include "caravan/backend/cc/memory.h"
 #include "caravan/backend/cc/peaks.h"
 #include "caravan/backend/cc/pool.h"
 #include "caravan/backend/cc/self_test.h"
@@ -21,20 +23,6 @@ namespace caravan::cc {
 using ir::BufferId;
 
 namespace {
-
-struct AlignedDelete {
-  bool owned = true;  // false for memory of the caller
-  void operator()(std::byte* p) const {
-    if (owned) ::operator delete[](p, std::align_val_t(kCacheLine));
-  }
-};
-using Memory = std::unique_ptr<std::byte[], AlignedDelete>;
-Memory allocate(int64_t bytes) {
-  size_t n = size_t(std::max<int64_t>(bytes, 1));
-  Memory out(static_cast<std::byte*>(::operator new[](n, std::align_val_t(kCacheLine))));
-  std::memset(out.get(), 0, n);
-  return out;
-}
 
 using State = backend::States<Memory>::State;
 
@@ -210,8 +198,17 @@ class CcDevice : public backend::Device {
     return out;
   }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
-    if (to_test_) shared_->options.compiler = tested(*to_test_);
-    return std::make_unique<CcExecutable>(std::move(plan), shared_);
+    if (!to_test_) return std::make_unique<CcExecutable>(std::move(plan), shared_);
+    // The compiler is tested while it compiles the program, whose code does not run before the test has passed.
+    auto test = std::async([this] { return tested(*to_test_); });
+    auto out = std::make_unique<CcExecutable>(plan, shared_);
+    CompilerOptions passed = test.get();
+    to_test_.reset();
+    if (passed.flags != shared_->options.compiler.flags) {
+      shared_->options.compiler = std::move(passed);
+      out = std::make_unique<CcExecutable>(std::move(plan), shared_);
+    }
+    return out;
   }
   std::optional<Peaks> peaks() override {
     return measure_peaks(*target(), shared_->threads(), shared_->options.compiler);
@@ -235,13 +232,13 @@ class CcDevice : public backend::Device {
   }
   const void* memory(const std::string& state) const override { return shared_->states.at(state).memory.get(); }
   void lend(const std::string& state, const Shape& shape, DType dtype, void* memory) {
-    shared_->states.lend(state, shape, dtype, Memory(static_cast<std::byte*>(memory), AlignedDelete{false}));
+    shared_->states.lend(state, shape, dtype, borrowed(memory));
   }
   std::vector<std::string> names() const override { return shared_->states.names(); }
 
  private:
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  std::optional<CompilerOptions> to_test_;
+  std::optional<CompilerOptions> to_test_;  // until its self-test has passed
 };
 
 }  // namespace

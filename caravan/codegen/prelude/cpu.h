@@ -102,8 +102,9 @@ typedef struct caravan_step {
                    int64_t chunks);
   void* pool;
 } caravan_step;
-static inline void caravan_parallel(const caravan_step* step, void (*chunk)(const caravan_step*, int64_t),
-                                    int64_t chunks) {
+static __attribute__((noinline, unused)) void caravan_parallel(const caravan_step* step,
+                                                               void (*chunk)(const caravan_step*, int64_t),
+                                                               int64_t chunks) {
   if (step->parallel)
     step->parallel(step->pool, chunk, step, chunks);
   else
