@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "checked_device.h"
@@ -237,6 +238,26 @@ TEST(Init, DeviationsUseTheFanOverAllInputAxes) {  // input 5,5,8: fan in 200; o
     if (row.bound == 0) continue;
     for (double x : w) ASSERT_LE(std::abs(x), row.bound * (1 + 1e-6));
   }
+}
+
+// unit_normal has a logarithm and a cosine of its own, which are as exact as those of the C library.
+TEST(Random, NormalNumbersAreThoseOfTheFormula) {
+  std::vector<double> drawn(100'000);
+  unit_normals(3, 4, 5, 6, drawn);
+  auto formula = [](uint32_t word0, uint32_t word1) {
+    const double turn = unit_uniform(word1);
+    return std::sqrt(-2 * std::log((double(word0 >> 8) + 1) * 0x1p-24)) * std::cos(2 * std::numbers::pi * turn);
+  };
+  for (size_t e = 0; e < drawn.size(); ++e) {
+    const Word4 w = random_words(3, 4, 5, 6 + e);
+    ASSERT_EQ(drawn[e], unit_normal(w[0], w[1])) << e;
+    ASSERT_NEAR(drawn[e], formula(w[0], w[1]), 4e-15) << e;
+    ASSERT_EQ(float(drawn[e]), float(formula(w[0], w[1]))) << e;
+  }
+  constexpr uint32_t kEnds[] = {0, 1u << 8, 1u << 29, 1u << 30, 3u << 29, 1u << 31, 3u << 30, 0xffffff00};
+  for (const uint32_t word0 : kEnds)
+    for (const uint32_t word1 : kEnds)
+      EXPECT_NEAR(unit_normal(word0, word1), formula(word0, word1), 4e-15) << word0 << " " << word1;
 }
 
 // Element e depends on the seed, the name and e alone. 60,000 elements are the work of three threads.
