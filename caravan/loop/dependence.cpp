@@ -72,6 +72,32 @@ bool apart(const std::vector<LoopOffset>& offsets, const std::vector<int64_t>& e
   return true;
 }
 
+bool has_digit(const Term& offset, const Digit& digit, const std::map<Variable, int64_t>& extents, int64_t width) {
+  const int64_t all = digit.stride * digit.extent;
+  if (digit.stride < 1 || coefficient(offset, digit.variable) != digit.stride) return false;
+  int64_t low = ((offset.constant % all) + all) % all, high = low + width - 1;
+  for (const Part& part : offset.parts) {
+    const bool iterator = part.kind == Part::Kind::iterator;
+    if ((iterator && part.which == digit.variable) || part.coefficient % all == 0) continue;
+    const auto extent = iterator ? extents.find(part.which) : extents.end();
+    if (extent == extents.end()) return false;
+    const int64_t reach = part.coefficient * (extent->second - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  return low >= 0 && high < digit.stride;
+}
+
+Term without_digit(const Term& offset, const Digit& digit) {
+  const int64_t all = digit.stride * digit.extent, low = ((offset.constant % all) + all) % all;
+  Term out = Term::number((offset.constant - low) / digit.extent + low);
+  for (const Part& part : offset.parts) {
+    if (part.kind == Part::Kind::iterator && part.which == digit.variable) continue;
+    const bool above = part.coefficient % all == 0;
+    out.add(part.kind, part.which, above ? part.coefficient / digit.extent : part.coefficient);
+  }
+  return out;
+}
+
 namespace {
 
 // Collects the accumulators that a block resets (`own`) and those that it combines values into (`changed`).
@@ -84,9 +110,9 @@ void accumulators(const Block& block, std::set<Register>& own, std::set<Register
   });
 }
 
-// Do different iterations of the loop touch different elements? Tries two proofs. In y[8*o + k], a loop over o around
+// Do different iterations of the loop touch different elements? Tries three proofs. In y[8*o + k], a loop over o around
 // one over k < 8, the elements of one iteration are contiguous. In y[k + 3*o], a loop over k < 3 around one over o,
-// they are not, but all pairs of (k, o) give different elements.
+// they are not, but k is a digit of all offsets, or all pairs of (k, o) give different elements.
 bool elements_apart(Variable variable, int64_t extent, const std::vector<const Term*>& terms,
                     const std::map<Variable, int64_t>& inside) {
   auto apart_over = [&](const std::vector<Variable>& variables, const std::vector<int64_t>& extents) {
@@ -97,6 +123,8 @@ bool elements_apart(Variable variable, int64_t extent, const std::vector<const T
   std::vector<Variable> variables = {variable};
   std::vector<int64_t> extents = {extent};
   if (apart_over(variables, extents)) return true;
+  const Digit digit{variable, extent, coefficient(*terms[0], variable)};
+  if (std::all_of(terms.begin(), terms.end(), [&](const Term* t) { return has_digit(*t, digit, inside); })) return true;
   for (const auto& [within, count] : inside)
     if (coefficient(*terms[0], within) != 0) variables.push_back(within), extents.push_back(count);
   return variables.size() > 1 && apart_over(variables, extents);

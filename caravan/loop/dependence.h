@@ -31,6 +31,18 @@ int64_t coefficient(const Term& term, Variable variable);
 // is below it. All offsets must have the same strides.
 bool apart(const std::vector<LoopOffset>& offsets, const std::vector<int64_t>& extents);
 
+// A loop that chooses one digit of an offset. In x[384*t + 64*h + d] with h < 6 and d < 64 the loop over h does: the
+// rest of the offset is a multiple of 6*64 plus a number below 64. So iterations of this loop touch different elements,
+// whatever loops are around it and inside of it.
+struct Digit {
+  Variable variable = -1;
+  int64_t extent = 0, stride = 0;
+};
+// Is this a digit of the offset, where `width` neighbouring elements are touched? `extents` has the other loops.
+bool has_digit(const Term& offset, const Digit& digit, const std::map<Variable, int64_t>& extents, int64_t width = 1);
+// The offset where elements that differ in this digit have the same place: 64*t + d in the example.
+Term without_digit(const Term& offset, const Digit& digit);
+
 // Does the block write to a buffer from which one of its own definitions, outside of inner loops, loads?
 bool overwrites_loads(const Block& block);
 

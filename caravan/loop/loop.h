@@ -190,6 +190,7 @@ struct For {
   int64_t lanes = 0;
   std::vector<int64_t> blocks{};
   Unroll unroll = Unroll::free;
+  bool group = false;  // its statements were kernels of their own, and each is scheduled for itself (group_kernels.h)
 };
 struct If {
   std::vector<Term> where;

@@ -118,7 +118,18 @@ class Inliner {
     if (stored_[size_t(p.target)] && p.operands.size() > 1 && (!is_elementwise(out_, reader) || is_copy(reader.body)))
       return false;
     if (readers_[size_t(p.target)] == 1) return true;
+    if (stored_[size_t(p.target)] && reads_alone(p)) return false;
     return is_cheap(p.body) && !random && is_read_less_often(p);
+  }
+
+  // Is the value computed from a sum, say, that nothing else reads? If others load the value and not the sum, the sum
+  // need not be stored.
+  bool reads_alone(const Accumulation& p) const {
+    return p.operands.size() > 1 && std::any_of(p.operands.begin(), p.operands.end(), [&](const ir::Operand& o) {
+             const int from = producer_[size_t(o.buffer)];
+             return from >= 0 && !candidate_[size_t(from)] && readers_[size_t(o.buffer)] == 1 &&
+                    out_.buffers[size_t(o.buffer)].shape.elements() >= out_.buffers[size_t(p.target)].shape.elements();
+           });
   }
 
   // Does inlining move fewer bytes than storing? Counted in arrays of the producer's size: if inlined, each of

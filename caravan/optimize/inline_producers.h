@@ -4,8 +4,9 @@
 // one of these holds:
 //   - The producer only copies: it is a slice, a transposition, or a number that is computed from numbers.
 //   - The reader has no more points than the producer has elements, and it is the only reader. With several readers,
-//     the producer must also be cheap, and inlining it must move fewer bytes than storing it. An exception: a reduction
-//     does not recompute from several operands a value that is stored for another reader anyway.
+//     the producer must also be cheap, and inlining it must move fewer bytes than storing it. Exceptions: what is
+//     stored for another reader anyway is not computed again from several operands by a reduction, nor by any reader if
+//     one of these operands is a reduction that nothing else reads, and that need not be stored then.
 //
 // Promises the same bits: the value is cast to the precision that the producer's buffer had. Refuses producers that are
 // reductions; that have conditions, padding or index tensors, which would need a guarded load; that merge axes or write

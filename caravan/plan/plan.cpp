@@ -22,9 +22,11 @@
 #include "caravan/schedule/expand_lanes.h"
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
+#include "caravan/schedule/group_kernels.h"
 #include "caravan/schedule/hoist.h"
 #include "caravan/schedule/keep_loops.h"
 #include "caravan/schedule/lanes_inside.h"
+#include "caravan/schedule/local_buffers.h"
 #include "caravan/schedule/merge_values.h"
 #include "caravan/schedule/narrow_updates.h"
 #include "caravan/schedule/parallelize.h"
@@ -84,6 +86,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
     {"update_in_place", schedule::update_in_place},  // after them, because they remove reads of the old state
     {"narrow_updates", schedule::narrow_updates},    // after update_in_place: only then is the rest of the state stored
+    {"group_kernels", schedule::group_kernels,
+     When::on_cpu},  // when kernels have their final statements, and before tiles, which are chosen for a group
     {"tile_contractions", schedule::tile_contractions,
      When::on_cpu},  // when sums have their epilogues, and before the order of their terms is turned into loops
     {"tile_transposes", schedule::tile_transposes, When::on_cpu},
@@ -93,8 +97,9 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"lanes_inside", schedule::lanes_inside, When::on_c99},  // instead of vectorize, for C without vector types
     {"parallelize", schedule::parallelize, When::on_cpu},    // late: no pass before it need know about threads
     {"keep_loops", schedule::keep_loops, When::always},  // when all loops are final; without it GCC miscompiles sums
-    {"expand_lanes", schedule::expand_lanes, When::always},  // late: makes vectors explicit for the printers
-    {"copy_states", schedule::copy_states, When::always},    // last: no pass before it need know about library calls
+    {"expand_lanes", schedule::expand_lanes, When::always},    // late: makes vectors explicit for the printers
+    {"local_buffers", schedule::local_buffers, When::on_cpu},  // when loops are final: others analyse buffers alone
+    {"copy_states", schedule::copy_states, When::always},      // last: no pass before it need know about library calls
 };
 
 // Did a pass change nothing? Of buffers only the number is compared, because a pass that changes a buffer also changes

@@ -16,8 +16,8 @@ using Loop = ContractionNest::Loop;
 
 class Chooser {
  public:
-  Chooser(const Module& module, const ContractionNest& nest, const Target& target)
-      : module_(module), nest_(nest), target_(target) {
+  Chooser(const Module& module, const ContractionNest& nest, const Target& target, bool in_group)
+      : module_(module), nest_(nest), target_(target), in_group_(in_group) {
     tiles_.outer = nest.outer;
     choose_tile();
     choose_rows();
@@ -58,12 +58,13 @@ class Chooser {
   }
   void choose_rows() {
     const int64_t blocks = (nest_.row.extent + panel_ - 1) / panel_;
-    tiles_.parts_first = (tiles_.outer.empty() ? blocks : tiles_.outer[0].extent) < tuning().few_blocks &&
+    tiles_.parts_first = !in_group_ && (tiles_.outer.empty() ? blocks : tiles_.outer[0].extent) < tuning().few_blocks &&
                          column_tiles() >= tuning().least_column_tiles;
     if (tiles_.parts_first) panel_ = tuning().panel_rows;  // rows need not be cut for threads then
     const Load* rows = plain_load(module_, nest_, nest_.row_factor);
     const int64_t tiles_of_part = column_tiles() / (tiles_.parts_first ? tuning().few_blocks : 1);
     tiles_.pack_rows = !rows || (tiles_of_part >= tuning().least_packed_tiles && is_far(*rows));
+    if (in_group_) panel_ = tiles_.pack_rows || nest_.is_blocked() ? tuning().panel_rows : nest_.row.extent;
     // Loops over rows that stay inside of a block: so many that columns are packed for enough rows. Rows that are
     // packed would be packed again for every tile of columns. Sums that are kept in memory must fit there.
     int64_t count = nest_.row.extent;
@@ -91,7 +92,7 @@ class Chooser {
                           (row_tiles >= tuning().least_packed_tiles && bytes_read > tuning().near_bytes);
     const bool alone = std::all_of(tiles_.outer.begin(), tiles_.outer.end(), [](const Loop& l) { return l.is_row; });
     const int64_t blocks = points(tiles_.outer) * ((nest_.row.extent + tiles_.block_rows - 1) / tiles_.block_rows);
-    tiles_.share_columns = tiles_.pack_columns && alone && blocks > 1 && is_complete(nest_.column_factor);
+    tiles_.share_columns = !in_group_ && tiles_.pack_columns && alone && blocks > 1 && is_complete(nest_.column_factor);
   }
   // Do the definitions of the nest compute the factor from nothing else than memory?
   bool is_complete(Register factor) const {
@@ -130,14 +131,16 @@ class Chooser {
   const Module& module_;
   const ContractionNest& nest_;
   const Target& target_;
+  const bool in_group_;
   Tiles tiles_;
   int64_t panel_ = 1;  // most rows of a block
 };
 
 }  // namespace
 
-std::optional<Tiles> choose_tiles(const Module& module, const ContractionNest& nest, const Target& target) {
-  const Chooser chooser(module, nest, target);
+std::optional<Tiles> choose_tiles(const Module& module, const ContractionNest& nest, const Target& target,
+                                  bool in_group) {
+  const Chooser chooser(module, nest, target, in_group);
   return chooser.fits() ? std::optional(chooser.tiles()) : std::nullopt;
 }
 

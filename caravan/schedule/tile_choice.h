@@ -24,7 +24,9 @@ struct Tiles {
   bool overlap() const { return !pack_columns; }
 };
 
-// Nothing if the contraction is too small, or if its blocks do not fit into the memory of a thread.
-std::optional<Tiles> choose_tiles(const loop::Module& module, const ContractionNest& nest, const Target& target);
+// Nothing if the contraction is too small, or if its blocks do not fit into the memory of a thread. A contraction in a
+// group is computed by one thread, which packs columns only for itself.
+std::optional<Tiles> choose_tiles(const loop::Module& module, const ContractionNest& nest, const Target& target,
+                                  bool in_group = false);
 
 }  // namespace caravan::schedule

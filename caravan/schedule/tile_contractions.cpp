@@ -443,10 +443,48 @@ class Tiler {
   std::optional<Memory> tile_;  // sums of a tile, for the epilogue
 };
 
-Contraction contraction(const ContractionNest& nest, const Tiles& tiles) {
-  Contraction out{1, nest.row.extent, nest.column.extent, points(nest.terms), tiles.rows, tiles.wide * tiles.lanes};
+Contraction contraction(const ContractionNest& nest, const Tiles& tiles, int64_t batch) {
+  Contraction out{batch, nest.row.extent, nest.column.extent, points(nest.terms), tiles.rows, tiles.wide * tiles.lanes};
   for (const Loop& l : nest.outer) (l.is_row ? out.rows : l.is_column ? out.columns : out.batch) *= l.extent;
   return out;
+}
+
+// Tiles the contractions of a block, which is inside of `around` iterations of the loops of a group.
+void tile(Module& module, Kernel& kernel, Block& block, const Target& target, int64_t around, bool in_group) {
+  for (Statement& s : block) {
+    auto* loop = std::get_if<For>(&s);
+    if (loop && loop->group) {
+      tile(module, kernel, loop->body, target, around * loop->extent, true);
+      continue;
+    }
+    const std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
+    const std::optional<Tiles> tiles = nest ? choose_tiles(module, *nest, target, in_group) : std::nullopt;
+    if (!tiles) continue;
+    Tiler tiler(module, kernel, *nest, *tiles, target);
+    if (tiles->share_columns) {
+      Kernel packing{"packed for " + kernel.name,
+                     {"the columns of " + kernel.name + " in the order of its tiles"},
+                     kernel.variables,
+                     kernel.registers,
+                     Block{},
+                     {},
+                     kernel.origins};
+      const int64_t elements = tiler.padded(nest->column.extent) * points(nest->terms);
+      const Memory buffer(ir::BufferId(module.buffers.size()));
+      module.buffers.push_back({packing.name + " " + std::to_string(buffer),
+                                Shape{.output = {{elements}}},
+                                nest->dtype,
+                                ir::Computed{},
+                                {}});
+      for (Statement& part : Tiler(module, packing, *nest, *tiles, target).share_columns(buffer)) {
+        module.kernels.push_back(packing);
+        statements(module.kernels.back()).push_back(std::move(part));
+      }
+      tiler.read_columns(buffer);
+    }
+    kernel.contractions.push_back(contraction(*nest, *tiles, around));
+    s = tiler.run();
+  }
 }
 
 }  // namespace
@@ -455,36 +493,7 @@ Module tile_contractions(const Module& module, const Target& target) {
   Module out = module;
   std::vector<Kernel> kernels = std::exchange(out.kernels, {});
   for (Kernel& kernel : kernels) {
-    for (Statement& s : statements(kernel)) {
-      auto* loop = std::get_if<For>(&s);
-      const std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
-      const std::optional<Tiles> tiles = nest ? choose_tiles(out, *nest, target) : std::nullopt;
-      if (!tiles) continue;
-      Tiler tiler(out, kernel, *nest, *tiles, target);
-      if (tiles->share_columns) {
-        Kernel packing{"packed for " + kernel.name,
-                       {"the columns of " + kernel.name + " in the order of its tiles"},
-                       kernel.variables,
-                       kernel.registers,
-                       Block{},
-                       {},
-                       kernel.origins};
-        const int64_t elements = tiler.padded(nest->column.extent) * points(nest->terms);
-        const Memory buffer(ir::BufferId(out.buffers.size()));
-        out.buffers.push_back({packing.name + " " + std::to_string(buffer),
-                               Shape{.output = {{elements}}},
-                               nest->dtype,
-                               ir::Computed{},
-                               {}});
-        for (Statement& part : Tiler(out, packing, *nest, *tiles, target).share_columns(buffer)) {
-          out.kernels.push_back(packing);
-          statements(out.kernels.back()).push_back(std::move(part));
-        }
-        tiler.read_columns(buffer);
-      }
-      kernel.contractions.push_back(contraction(*nest, *tiles));
-      s = tiler.run();
-    }
+    if (!library_call(kernel)) tile(out, kernel, statements(kernel), target, 1, false);
     out.kernels.push_back(std::move(kernel));
   }
   return out;

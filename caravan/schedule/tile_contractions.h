@@ -17,7 +17,8 @@
 // are several blocks, a block of sums is kept in memory of the thread, and blocks of terms are added to it in order.
 //
 // Runs after fusion, when the epilogue is in the loops of the sum, and before split_loops. Leaves alone what is not a
-// perfect nest around one such sum: that is vectorised like any other loop, in the same order of terms.
+// perfect nest around one such sum, within a kernel or within the loops of a group (group_kernels.h): that is
+// vectorised like any other loop, in the same order of terms.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -139,6 +139,10 @@ class Vectorizer {
       match(
           s,
           [&](For& f) {
+            if (f.group) {
+              run(f.body, rows_around);
+              return out.push_back(std::move(f));
+            }
             if (has_vectors(f.body, kernel_)) return out.push_back(std::move(f));
             sink_lanes(f, target_.tuning.least_lanes);
             around_.push_back(f.variable);

@@ -1,0 +1,82 @@
+// Attention is one kernel forward and one backward (schedule/group_kernels.h), whose scores are not in the arena, with
+// the bits of the kernels that it is made of.
+#include <gtest/gtest.h>
+
+#include "caravan/plan/plan.h"
+#include "programs.h"
+
+namespace caravan {
+namespace {
+
+struct Sizes {
+  int64_t batch = 2, tokens = 32, heads = 3, depth = 16;
+  bool causal = true;
+};
+
+Array numbers(const Sizes& n, int seed) {
+  Array out(parse_shape(std::to_string(n.batch) + "," + std::to_string(n.tokens) + "|" + std::to_string(n.heads) + "," +
+                        std::to_string(n.depth)),
+            DType::f32);
+  for (int64_t i = 0; i < out.size(); ++i) out.set(i, 0.02 * double((i * 7919 + seed) % 101 - 50));
+  return out;
+}
+Tensor attention(const Sizes& n) {
+  const Tensor q = param("q", numbers(n, 1)), k = param("k", numbers(n, 2)), v = param("v", numbers(n, 3));
+  return nn::attend(q, k, v, {.causal = n.causal}).named("y");
+}
+Program trained(const Sizes& n) {
+  return train_step(mean(square(attention(n) - tensor(numbers(n, 4)))), sgd({.lr = 10}));
+}
+
+std::map<std::string, Array> states(const Program& program, ContextOptions options) {
+  static const TemporaryFolder folder;
+  options.cache = folder.path;
+  Context ctx(options);
+  ctx.compile(program).run();
+  std::map<std::string, Array> out;
+  for (const std::string& name : ctx.names()) out[name] = ctx.read(name);
+  return out;
+}
+
+// How many placements in the arena are as large as all scores.
+int64_t placed_scores(const plan::Plan& plan, const Sizes& n) {
+  return std::count_if(plan.memory.placements.begin(), plan.memory.placements.end(), [&](const plan::Placement& p) {
+    return p.bytes == 4 * n.batch * n.heads * n.tokens * n.tokens;
+  });
+}
+int64_t groups(const plan::Plan& plan) {
+  return std::count_if(plan.scheduled.kernels.begin(), plan.scheduled.kernels.end(),
+                       [](const loop::Kernel& kernel) { return kernel.contractions.size() > 1; });
+}
+
+TEST(Attention, IsOneKernelWhoseScoresAreNotInTheArena) {
+  const Sizes n;
+  const plan::Plan forward = plan::make_plan(to_ir(observe(attention(n))), host(1));
+  EXPECT_EQ(groups(forward), 1);
+  EXPECT_EQ(placed_scores(forward, n), 0);
+  const plan::Plan step = plan::make_plan(to_ir(trained(n)), host(1));
+  EXPECT_EQ(groups(step), 2);
+  EXPECT_EQ(placed_scores(step, n), 2) << "the weights and their exponentials, which the gradient reads";
+}
+
+TEST(Attention, HasTheSameBitsInAnyKernels) {
+  for (const Sizes& n : {Sizes{}, Sizes{.tokens = 37, .heads = 1}, Sizes{.batch = 1, .tokens = 48, .depth = 9},
+                         Sizes{.tokens = 33, .causal = false}}) {
+    const auto expected = states(trained(n), {.device = "interp"}),
+               grouped = states(trained(n), {.device = "cpu", .threads = 1});
+    for (const auto& [name, value] : expected)
+      for (int64_t i = 0; i < value.size(); ++i) ASSERT_NEAR(grouped.at(name).at(i), value.at(i), 1e-5) << name << i;
+    for (const ContextOptions& options :
+         {ContextOptions{.device = "cpu", .threads = 3},
+          ContextOptions{.device = "cpu", .passes_off = {"group_kernels"}},
+          ContextOptions{.device = "cpu", .passes_off = {"local_buffers"}},
+          ContextOptions{.device = "cpu", .passes_off = {"fuse", "tile_contractions", "vectorize"}}}) {
+      const auto other = states(trained(n), options);
+      for (const auto& [name, value] : grouped)
+        for (int64_t i = 0; i < value.size(); ++i) ASSERT_EQ(other.at(name).at(i), value.at(i)) << name << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace caravan
