@@ -59,6 +59,24 @@ y[o0] += a[o0] * n   for o0 < 3
        R"(
 y[o0] += a[o0] * (f32(1) / 4)   for o0 < 3
 )"},
+      {"not what a maximum loads anyway: the product before it is then read once, and need not be stored",
+       [] {
+         Tensor z = (leaf("w", "4->5")(leaf("x", "3|4")).named("h") + leaf("c", "3|5")).named("z");
+         return observe(exp(z - einmax("n|c => n|0", z).named("m")).named("y"));
+       },
+       R"(
+h[b0, o0] += w[o0, k0] * x[b0, k0]   for b0 < 3, o0 < 5, k0 < 4
+z[b0, o0] += h[b0, o0] + c[b0, o0]   for b0 < 3, o0 < 5
+m[n, 0] max= z[n, c]   for n < 3, c < 5
+sub[b0, o0] += z[b0, o0] - m[b0, 0]   for b0 < 3, o0 < 5
+y[b0, o0] += exp(sub[b0, o0])   for b0 < 3, o0 < 5
+)",
+       R"(
+h[b0, o0] += w[o0, k0] * x[b0, k0]   for b0 < 3, o0 < 5, k0 < 4
+z[b0, o0] += h[b0, o0] + c[b0, o0]   for b0 < 3, o0 < 5
+m[n, 0] max= z[n, c]   for n < 3, c < 5
+y[b0, o0] += exp(z[b0, o0] - m[b0, 0])   for b0 < 3, o0 < 5
+)"},
       {"a padded reader: the reader's condition keeps the load in range",
        [] { return observe(einsum("o<1+k; k => o", (leaf("x", "4") + 1).named("p"), leaf("w", "3")).named("y")); }, R"(
 p[o0] += x[o0] + 1   for o0 < 4
