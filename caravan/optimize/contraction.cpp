@@ -42,8 +42,7 @@ int64_t points(const Accumulation& a, const std::vector<int>& iterators) {
 }  // namespace
 
 bool is_contraction(const ir::Program& program, const Accumulation& a, const Tuning& tuning) {
-  const DType dtype = program.buffers[size_t(a.target)].dtype;
-  if (a.accumulator != Accumulator::add || (dtype != DType::f32 && dtype != DType::f64) || !a.where.empty() ||
+  if (a.accumulator != Accumulator::add || !is_float(program.buffers[size_t(a.target)].dtype) || !a.where.empty() ||
       a.body.entries().empty())
     return false;
   const Scalar& root = a.body.entries().back();

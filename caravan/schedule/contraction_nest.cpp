@@ -155,15 +155,18 @@ int64_t points(const std::vector<Loop>& loops) {
   return out;
 }
 
-const Load* plain_load(const Module& module, const ContractionNest& nest, Register factor) {
+const Load* load_of(const ContractionNest& nest, Register factor) {
   for (const Statement& s : nest.definitions) {
     const Define& define = std::get<Define>(s);
     if (define.to != factor) continue;
     auto* load = std::get_if<Load>(&define.value);
-    const bool plain = load && !load->offset.has_load() && module.buffers[size_t(load->buffer)].dtype == nest.dtype;
-    return plain ? load : nullptr;
+    return load && !load->offset.has_load() ? load : nullptr;
   }
   return nullptr;
+}
+const Load* plain_load(const Module& module, const ContractionNest& nest, Register factor) {
+  const Load* load = load_of(nest, factor);
+  return load && module.buffers[size_t(load->buffer)].dtype == nest.dtype ? load : nullptr;
 }
 
 int64_t ContractionNest::terms_in_block() const {

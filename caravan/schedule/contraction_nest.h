@@ -37,7 +37,10 @@ std::optional<ContractionNest> contraction_nest(const loop::Kernel& kernel, cons
 
 int64_t points(const std::vector<ContractionNest::Loop>& loops);  // the number of iterations of all of them
 
-// The load that the factor is, if nothing is computed from it before the multiplication; else null.
+// The load that the factor is, if nothing is computed from it before the multiplication; else null. It may convert an
+// element of a narrow float (f16, bf16) to f32.
+const loop::Load* load_of(const ContractionNest& nest, loop::Register factor);
+// The same, if tiles can read the elements in place: they have the precision of the sum.
 const loop::Load* plain_load(const loop::Module& module, const ContractionNest& nest, loop::Register factor);
 
 // The definitions that are needed to compute the register, in order.

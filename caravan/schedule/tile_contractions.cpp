@@ -266,7 +266,7 @@ class Tiler {
   // In the order in which tiles read them: tile by tile, and in each all rows of a term together.
   Block rows_packed(const Term& row, int64_t rows, const Terms& all_terms) {
     Block out;
-    const Load* from = plain_load(module_, nest_, nest_.row_factor);
+    const Load* from = load_of(nest_, nest_.row_factor);
     const bool rows_inside = from && coefficient(from->offset, nest_.row.variable) == 1;
     const Terms terms = joined(all_terms, from);
     for (const Pieces& piece : cut(rows, tiles_.rows)) {
@@ -283,8 +283,8 @@ class Tiler {
   // Tile by tile, and in each all columns of a term together. Columns beyond the last one are 0.
   Block columns_packed(const Term& column, const Piece& piece, const Terms& all_terms) {
     const int64_t size = piece.size, valid = piece.valid;
-    const Load* plain = plain_load(module_, nest_, nest_.column_factor);
-    const Terms terms = joined(all_terms, plain);
+    const Load* load = load_of(nest_, nest_.column_factor);
+    const Terms terms = joined(all_terms, load);
     const Variable tile = variable(nest_.column.variable, "_tile"), j = variable(nest_.column.variable, "_in");
     const Term from = start_of(piece, tile), to = packed_at(column, from, size, terms);
     auto over_tiles = [&](Block body) {
@@ -294,7 +294,7 @@ class Tiler {
                                         stored(nest_.column_factor, Term{}, column + from + Term::iterator(j), terms,
                                                *packed_columns_, to + Term::iterator(j))));
     // In the order of the operand's memory: neighbouring columns one after the other, or neighbouring terms.
-    const bool columns_inside = plain && coefficient(plain->offset, nest_.column.variable) == 1;
+    const bool columns_inside = load && coefficient(load->offset, nest_.column.variable) == 1;
     Block out = columns_inside ? nested(terms.loops, over_tiles(std::move(copy)))
                                : over_tiles(nested(terms.loops, std::move(copy)));
     if (valid == size) return out;
