@@ -9,6 +9,7 @@
 #include "caravan/loop/walk.h"
 #include "caravan/schedule/contraction_nest.h"
 #include "caravan/schedule/tile_choice.h"
+#include "caravan/schedule/tile_loops.h"
 
 namespace caravan::schedule {
 
@@ -17,39 +18,6 @@ using namespace loop;
 namespace {
 
 using Loop = ContractionNest::Loop;
-
-// A loop cut into pieces: `count` of `size`, from `start` on. A loop has at most two: the whole ones and a remainder.
-struct Pieces {
-  int64_t start, count, size;
-};
-std::vector<Pieces> cut(int64_t extent, int64_t size) {
-  std::vector<Pieces> out;
-  if (extent >= size) out.push_back({0, extent / size, size});
-  if (extent % size != 0) out.push_back({extent / size * size, 1, extent % size});
-  return out;
-}
-
-For loop_over(Variable variable, int64_t extent, Block body, LoopKind kind = LoopKind::serial) {
-  return For{variable, extent, kind, std::move(body)};
-}
-Block block_with(Statement s) {
-  Block out;
-  out.push_back(std::move(s));
-  return out;
-}
-Block nested(const std::vector<Loop>& loops, Block body) {
-  for (size_t k = loops.size(); k-- > 0;)
-    body = block_with(loop_over(loops[k].variable, loops[k].extent, std::move(body)));
-  return body;
-}
-// The position of the current iteration among all iterations of the nest.
-Term position(const std::vector<Loop>& loops) {
-  Term out;
-  int64_t stride = 1;
-  for (size_t k = loops.size(); k-- > 0; stride *= loops[k].extent)
-    if (loops[k].extent > 1) out = out + Term::iterator(loops[k].variable, stride);
-  return out;
-}
 
 class Tiler {
  public:
@@ -95,9 +63,10 @@ class Tiler {
   // The loops that pack all columns into a buffer, from which the tiles then read them: each statement is a kernel.
   Block share_columns(Memory buffer) {
     packed_columns_ = buffer;
-    auto packed = [&](const Terms& terms) {
+    auto packed = [&](const TermLoops& terms) {
       Block out;
-      for (const Piece& piece : column_pieces(nest_.column.extent)) append(out, columns_packed(Term{}, piece, terms));
+      for (const ColumnPieces& piece : column_pieces(nest_.column.extent, lanes_, tiles_.wide))
+        append(out, columns_packed(Term{}, piece, terms));
       return out;
     };
     return nest_.is_blocked() ? term_blocks(packed) : packed({nest_.terms, {}, {}});
@@ -121,13 +90,6 @@ class Tiler {
 
   // --- blocks ---
 
-  // The loops over terms within a block, and what the variables of the nest's own loops are in them.
-  struct Terms {
-    std::vector<Loop> loops;
-    std::vector<std::pair<Variable, Term>> values;
-    Term before;  // the number of terms in earlier blocks
-  };
-
   // A block of rows and columns, which is all that one thread computes at a time. If its terms are cut into blocks, its
   // sums are in memory, and blocks of terms are added to them one after the other.
   Block computed(const Term& row, int64_t rows, const Term& column, int64_t columns) {
@@ -140,7 +102,7 @@ class Tiler {
     clear.push_back(Define{zero, Constant{0}});
     clear.push_back(Store{*sums_, Term::iterator(e), zero});
     out.push_back(vector_loop(e, points(tiles_.inner_rows) * rows * tiles_.block_columns, std::move(clear)));
-    append(out, term_blocks([&](const Terms& terms) { return columns_of(row, rows, column, columns, terms); }));
+    append(out, term_blocks([&](const TermLoops& terms) { return columns_of(row, rows, column, columns, terms); }));
 
     const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
     std::vector<Loop> all = tiles_.inner_rows;
@@ -150,7 +112,7 @@ class Tiler {
     append(out, nested(all, block_with(vector_loop(j, columns, std::move(last)))));
     return out;
   }
-  Block term_blocks(const std::function<Block(const Terms&)>& make) {
+  Block term_blocks(const std::function<Block(const TermLoops&)>& make) {
     size_t at = 0;
     while (nest_.term_blocks[at] == 0) ++at;
     Block out;
@@ -159,7 +121,7 @@ class Tiler {
     const int64_t inside = points({nest_.terms.begin() + std::ptrdiff_t(at) + 1, nest_.terms.end()});
     for (const Pieces& piece : cut(loop.extent, nest_.term_blocks[at])) {
       const Variable block = variable(loop.variable, "_block"), in = variable(loop.variable, "_in");
-      Terms terms{{nest_.terms.begin() + std::ptrdiff_t(at), nest_.terms.end()}, {}, {}};
+      TermLoops terms{{nest_.terms.begin() + std::ptrdiff_t(at), nest_.terms.end()}, {}, {}};
       terms.before = (position(around) * loop.extent + start_of(piece, block)) * inside;
       terms.loops[0] = {in, piece.size};
       terms.values = {{loop.variable, start_of(piece, block) + Term::iterator(in)}};
@@ -167,17 +129,13 @@ class Tiler {
     }
     return nested(around, std::move(out));
   }
-  static Term start_of(const Pieces& piece, Variable number) {
-    return Term::number(piece.start) + (piece.count > 1 ? Term::iterator(number, piece.size) : Term{});
-  }
-
   // All columns of a block, tile by tile.
-  Block columns_of(const Term& row, int64_t rows, const Term& column, int64_t columns, const Terms& terms) {
+  Block columns_of(const Term& row, int64_t rows, const Term& column, int64_t columns, const TermLoops& terms) {
     Block out;
     const bool rows_first = tiles_.pack_rows && tiles_.inner_rows.empty();
     if (rows_first) out = rows_packed(row, rows, terms);
     Block tiles;
-    for (const Piece& piece : column_pieces(columns)) {
+    for (const ColumnPieces& piece : column_pieces(columns, lanes_, tiles_.wide)) {
       const Variable tile = variable(nest_.column.variable, "_tile");
       if (tiles_.pack_columns && !tiles_.share_columns) append(out, columns_packed(column, piece, terms));
       Block body;
@@ -188,25 +146,9 @@ class Tiler {
     append(out, std::move(tiles));
     return out;
   }
-  // The columns of a block as tiles: pieces of so many vectors, the last of which may have fewer columns than its
-  // vectors hold. That tile is a piece of its own.
-  struct Piece : Pieces {
-    int64_t wide;   // vectors of a tile
-    int64_t valid;  // columns of a tile
-  };
-  std::vector<Piece> column_pieces(int64_t columns) const {
-    std::vector<Piece> out;
-    for (const Pieces& vectors : cut(padded(columns) / lanes_, tiles_.wide)) {
-      const int64_t start = vectors.start * lanes_, size = vectors.size * lanes_;
-      const int64_t full = std::min(vectors.count, (columns - start) / size), from = start + full * size;
-      if (full > 0) out.push_back({{start, full, size}, vectors.size, size});
-      if (full < vectors.count) out.push_back({{from, 1, size}, vectors.size, columns - from});
-    }
-    return out;
-  }
   // All rows of a block, for one tile of columns.
   Block rows_of(const Term& row, int64_t rows, const Term& column, const Term& from, int64_t wide, int64_t valid,
-                const Terms& terms) {
+                const TermLoops& terms) {
     Block out;
     for (const Pieces& piece : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile");
@@ -218,57 +160,20 @@ class Tiler {
 
   // --- packing ---
 
-  // Statements of the nest for other values of its loop variables, with registers of their own.
-  Block at(const Block& block, const Term& row, const Term& column, const Terms& terms) {
-    Block out = copied(kernel_, block);
-    rename(out, {nullptr, nullptr, nullptr, [&](const Term::Part& part) {
-                   if (part.kind == Term::Part::Kind::iterator) {
-                     if (part.which == nest_.row.variable) return row * part.coefficient;
-                     if (part.which == nest_.column.variable) return column * part.coefficient;
-                     for (const auto& [variable, value] : terms.values)
-                       if (part.which == variable) return value * part.coefficient;
-                   }
-                   return Term{0, {part}};
-                 }});
-    return out;
-  }
   // Computes a factor and stores it at `to`.
-  Block stored(Register factor, const Term& row, const Term& column, const Terms& terms, Memory memory,
+  Block stored(Register factor, const Term& row, const Term& column, const TermLoops& terms, Memory memory,
                const Term& to) {
-    Block out = at(needed_for(nest_.definitions, factor), row, column, terms);
+    Block out = at_point(kernel_, nest_, needed_for(nest_.definitions, factor), row, column, terms);
     const Register value = std::get<Define>(out.back()).to;
     out.push_back(Store{memory, to, value});
     return out;
   }
-  // Terms that are neighbours in memory, in one loop instead of several: a pass over them is then a plain copy.
-  Terms joined(const Terms& terms, const Load* from) {
-    if (!from || terms.loops.size() < 2) return terms;
-    int64_t stride = 1;
-    for (size_t k = terms.loops.size(); k-- > 0; stride *= terms.loops[k].extent) {
-      // The loop that is cut into blocks has a value of its own.
-      const Variable variable = k == 0 && !terms.values.empty() ? terms.values[0].first : terms.loops[k].variable;
-      if (terms.loops[k].extent > 1 && coefficient(from->offset, variable) != stride) return terms;
-    }
-    const Variable all = variable(nest_.terms.back().variable, "_all");
-    Terms out{{{all, stride}}, {}, terms.before};
-    for (size_t k = 0; k < terms.loops.size(); ++k) out.values.push_back({terms.loops[k].variable, Term{}});
-    out.values.back().second = Term::iterator(all);
-    if (!terms.values.empty()) {
-      // The first loop is inside of a block, whose start stays.
-      Term start = terms.values[0].second;
-      std::erase_if(start.parts, [&](const Term::Part& part) {
-        return part.kind == Term::Part::Kind::iterator && part.which == terms.loops[0].variable;
-      });
-      out.values[0] = {terms.values[0].first, start};
-    }
-    return out;
-  }
   // In the order in which tiles read them: tile by tile, and in each all rows of a term together.
-  Block rows_packed(const Term& row, int64_t rows, const Terms& all_terms) {
+  Block rows_packed(const Term& row, int64_t rows, const TermLoops& all_terms) {
     Block out;
     const Load* from = load_of(nest_, nest_.row_factor);
     const bool rows_inside = from && coefficient(from->offset, nest_.row.variable) == 1;
-    const Terms terms = joined(all_terms, from);
+    const TermLoops terms = joined(kernel_, all_terms, from);
     for (const Pieces& piece : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile"), i = variable(nest_.row.variable, "_in");
       const Term first = start_of(piece, tile);
@@ -281,10 +186,10 @@ class Tiler {
     return out;
   }
   // Tile by tile, and in each all columns of a term together. Columns beyond the last one are 0.
-  Block columns_packed(const Term& column, const Piece& piece, const Terms& all_terms) {
+  Block columns_packed(const Term& column, const ColumnPieces& piece, const TermLoops& all_terms) {
     const int64_t size = piece.size, valid = piece.valid;
     const Load* load = load_of(nest_, nest_.column_factor);
-    const Terms terms = joined(all_terms, load);
+    const TermLoops terms = joined(kernel_, all_terms, load);
     const Variable tile = variable(nest_.column.variable, "_tile"), j = variable(nest_.column.variable, "_in");
     const Term from = start_of(piece, tile), to = packed_at(column, from, size, terms);
     auto over_tiles = [&](Block body) {
@@ -310,7 +215,7 @@ class Tiler {
   // --- tiles ---
 
   Block tile_of(const Term& row, const Term& first, int64_t rows, const Term& column, const Term& from, int64_t wide,
-                int64_t valid, const Terms& terms) {
+                int64_t valid, const TermLoops& terms) {
     Block out, body;
     std::vector<Register> sums(size_t(rows * wide)), columns;
     for (Register& sum : sums) out.push_back(Reset{sum = make(lanes_), 0});
@@ -332,7 +237,7 @@ class Tiler {
     return out;
   }
   // Where the columns of a term are packed: block by block of terms, then tile by tile.
-  Term packed_at(const Term& column, const Term& from, int64_t size, const Terms& terms) const {
+  Term packed_at(const Term& column, const Term& from, int64_t size, const TermLoops& terms) const {
     const Term in_block = position(terms.loops) * size;
     if (!tiles_.share_columns) return from * points(terms.loops) + in_block;
     return terms.before * padded(nest_.column.extent) + (column + from) * points(terms.loops) + in_block;
@@ -342,7 +247,7 @@ class Tiler {
     return v + 1 == wide && tiles_.overlap() ? valid - lanes_ : v * lanes_;
   }
   Register column_vector(Block& body, const Term& column, const Term& from, int64_t v, int64_t wide, int64_t valid,
-                         const Terms& terms) {
+                         const TermLoops& terms) {
     if (tiles_.pack_columns)
       return load(body, *packed_columns_, packed_at(column, from, wide * lanes_, terms) + Term::number(v * lanes_),
                   lanes_);
@@ -350,15 +255,16 @@ class Tiler {
         in_place(nest_.column_factor, Term{}, column + from + Term::number(start_of_vector(v, wide, valid)), terms);
     return load(body, in_memory.buffer, in_memory.offset, lanes_);
   }
-  Register row_element(Block& body, const Term& row, const Term& first, int64_t i, int64_t rows, const Terms& terms) {
+  Register row_element(Block& body, const Term& row, const Term& first, int64_t i, int64_t rows,
+                       const TermLoops& terms) {
     if (tiles_.pack_rows)
       return load(body, *packed_rows_, first * points(terms.loops) + position(terms.loops) * rows + Term::number(i), 1);
     const Load from = in_place(nest_.row_factor, row + first + Term::number(i), Term{}, terms);
     return load(body, from.buffer, from.offset, 1);
   }
   // The load of a factor that is not packed.
-  Load in_place(Register factor, const Term& row, const Term& column, const Terms& terms) {
-    const Block load = at(needed_for(nest_.definitions, factor), row, column, terms);
+  Load in_place(Register factor, const Term& row, const Term& column, const TermLoops& terms) {
+    const Block load = at_point(kernel_, nest_, needed_for(nest_.definitions, factor), row, column, terms);
     return std::get<Load>(std::get<Define>(load.back()).value);
   }
   Register load(Block& body, Memory from, const Term& offset, int width) {
@@ -391,7 +297,8 @@ class Tiler {
                         coefficient(store->offset, nest_.column.variable) == 1;
     if (direct) {
       each([&](Register sum, int64_t i, int64_t j) {
-        Block one = at(nest_.epilogue, row + first + Term::number(i), column + from + Term::number(j), {});
+        Block one = at_point(kernel_, nest_, nest_.epilogue, row + first + Term::number(i),
+                             column + from + Term::number(j), {});
         std::get<Store>(one[0]).value = sum;
         append(out, std::move(one));
       });
@@ -421,17 +328,11 @@ class Tiler {
   Block epilogue(Memory sums, const Term& at_sum, const Term& row, const Term& column) {
     Block out;
     const Register sum = load(out, sums, at_sum, 1);
-    Block rest = at(nest_.epilogue, row, column, {});
+    Block rest = at_point(kernel_, nest_, nest_.epilogue, row, column, {});
     rename(rest, {[&](Register r) { return r == nest_.sum ? sum : r; }, nullptr, nullptr});
     append(out, std::move(rest));
     return out;
   }
-  static For vector_loop(Variable variable, int64_t extent, Block body) {
-    For out = loop_over(variable, extent, std::move(body));
-    if (extent > 1 && side_by_side(out)) out.kind = LoopKind::vector;
-    return out;
-  }
-
   const Module& module_;
   Kernel& kernel_;
   const ContractionNest& nest_;
