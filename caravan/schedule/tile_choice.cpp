@@ -60,8 +60,11 @@ class Chooser {
     const int64_t blocks = (nest_.row.extent + panel_ - 1) / panel_;
     tiles_.parts_first = !in_group_ && (tiles_.outer.empty() ? blocks : tiles_.outer[0].extent) < tuning().few_blocks &&
                          column_tiles() >= tuning().least_column_tiles;
-    if (tiles_.parts_first) panel_ = tuning().panel_rows;  // rows need not be cut for threads then
     const Load* rows = plain_load(module_, nest_, nest_.row_factor);
+    // Rows of narrow floats are converted for every part: that pays only if a part has many tiles.
+    if (!rows && load_of(nest_, nest_.row_factor) && column_tiles() < tuning().few_blocks * tuning().least_packed_tiles)
+      tiles_.parts_first = false;
+    if (tiles_.parts_first) panel_ = tuning().panel_rows;  // rows need not be cut for threads then
     const int64_t tiles_of_part = column_tiles() / (tiles_.parts_first ? tuning().few_blocks : 1);
     tiles_.pack_rows = !rows || (tiles_of_part >= tuning().least_packed_tiles && is_far(*rows));
     if (in_group_) panel_ = tiles_.pack_rows || nest_.is_blocked() ? tuning().panel_rows : nest_.row.extent;
