@@ -44,10 +44,12 @@ void threefry(uint32_t (&a)[n], uint32_t (&b)[n], uint32_t (&c)[n], uint32_t (&d
 uint32_t low(uint64_t x) { return uint32_t(x); }
 uint32_t high(uint64_t x) { return uint32_t(x >> 32); }
 
+// The functions below are inlined always, because GCC vectorises a loop only if the functions that it calls are.
+
 // log(k / 2^24) for k from 1 to 2^24, as fdlibm computes it: k / 2^24 = 2^exponent (1 + f) with 1 + f between sqrt(1/2)
 // and sqrt(2), and log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)) with s = f / (2 + f). There are no branches, so that
 // loops become vector code, and no functions of the C library, which may round differently.
-double log_of_share(int32_t k) {
+[[gnu::always_inline]] inline double log_of_share(int32_t k) {
   constexpr double kLog2High = 6.93147180369123816490e-01, kLog2Low = 1.90821492927058770002e-10;
   const auto bits = std::bit_cast<uint64_t>(double(k));
   constexpr uint64_t kFraction = (uint64_t(1) << 52) - 1, kSqrtHalf = 0x3fe6a09e667f3bcd;  // the bits of sqrt(1/2)
@@ -67,7 +69,7 @@ double log_of_share(int32_t k) {
 
 // cos(2 pi k / 2^24) for k from 0 to 2^24 - 1, by fdlibm's polynomials for sin and cos in the nearest quarter of a
 // turn.
-double cos_of_share(int32_t k) {
+[[gnu::always_inline]] inline double cos_of_share(int32_t k) {
   const int32_t quarter = (k + (1 << 21)) >> 22;
   const double x = double(k - (quarter << 22)) * (2 * std::numbers::pi * 0x1p-24), z = x * x;
   const double sine = x + x * z *
@@ -89,8 +91,8 @@ double cos_of_share(int32_t k) {
 }
 
 // A normal number is the square root of the first times the second.
-double squared_radius(uint32_t word) { return -2 * log_of_share(int32_t(word >> 8) + 1); }
-double direction(uint32_t word) { return cos_of_share(int32_t(word >> 8)); }
+[[gnu::always_inline]] inline double squared_radius(uint32_t word) { return -2 * log_of_share(int32_t(word >> 8) + 1); }
+[[gnu::always_inline]] inline double direction(uint32_t word) { return cos_of_share(int32_t(word >> 8)); }
 
 }  // namespace
 
