@@ -98,17 +98,20 @@ const std::vector<Case>& cases() {
   };
   return rows;
 }
+void expect_right(const Tensor& result, const ContextOptions& options) {
+  const Array expected = value(result, {.device = "interp"}), got = value(result, options);
+  double largest = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) largest = std::max(largest, std::abs(expected.at(i)));
+  const DType dtype = got.dtype();  // a narrow float has 8 or 11 significant bits
+  const double limit = dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 3e-6;
+  for (int64_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got.at(i), expected.at(i), limit * largest) << i;
+}
 TEST(Contraction, IsComputedInTilesAndIsRight) {
   for (const Case& row : cases()) {
     SCOPED_TRACE(row.name);
     const Tensor result = row.result();
     EXPECT_EQ(tiled_kernels(observe(result)), row.tiled);
-    const Array expected = value(result, {.device = "interp"}), got = value(result, {.device = "cpu"});
-    double largest = 0;
-    for (int64_t i = 0; i < expected.size(); ++i) largest = std::max(largest, std::abs(expected.at(i)));
-    const DType dtype = got.dtype();  // a narrow float has 8 or 11 significant bits
-    const double limit = dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 3e-6;
-    for (int64_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got.at(i), expected.at(i), limit * largest) << i;
+    expect_right(result, {.device = "cpu"});
   }
 }
 
@@ -152,6 +155,25 @@ TEST(Contraction, SuitsOtherProcessors) {
       for (const loop::Kernel& kernel : plan.scheduled.kernels)
         for (const loop::RegisterType& type : kernel.registers)
           EXPECT_LE(type.width * caravan::bytes(type.dtype), std::max(bytes, 32)) << row.name;
+    }
+  }
+}
+
+// With flags that allow fewer vectors than the processor has, and no fused multiply-add, on any processor.
+TEST(Contraction, IsRightWithShorterVectors) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the flags are those of x86 processors";
+#endif
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"-mno-avx512f"}, std::vector<std::string>{"-mno-avx"}}) {
+    const ContextOptions options{.device = "cpu", .cache = cache(), .compiler_flags = flags};
+    Context ctx(options);
+    const Target target = ctx.compile(observe(cases()[0].result())).plan().target;
+    EXPECT_EQ(target.vector_bytes, std::min<int64_t>(host(1).vector_bytes, flags[0] == "-mno-avx" ? 16 : 32));
+    EXPECT_EQ(target.fma, host(1).fma && flags[0] != "-mno-avx");
+    for (const Case& row : cases()) {
+      SCOPED_TRACE(row.name + (" " + flags[0]));
+      expect_right(row.result(), options);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "caravan/backend/cc/allowed_vectors.h"
 #include "caravan/backend/cc/memory.h"
 #include "caravan/backend/cc/peaks.h"
 #include "caravan/backend/cc/pool.h"
@@ -193,9 +194,12 @@ class CcDevice : public backend::Device {
 
   std::string name() const override { return "cpu"; }
   std::optional<Target> target() const override {
-    Target out = host(shared_->options.threads);
-    if (shared_->options.tuning) out.tuning = *shared_->options.tuning;
-    return out;
+    if (!target_) {
+      Target machine = host(shared_->options.threads);
+      if (shared_->options.tuning) machine.tuning = *shared_->options.tuning;
+      target_ = with_allowed_vectors(machine, shared_->options.compiler);
+    }
+    return target_;
   }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     if (!to_test_) return std::make_unique<CcExecutable>(std::move(plan), shared_);
@@ -238,6 +242,7 @@ class CcDevice : public backend::Device {
 
  private:
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  mutable std::optional<Target> target_;    // found when it is first asked for
   std::optional<CompilerOptions> to_test_;  // until its self-test has passed
 };
 
