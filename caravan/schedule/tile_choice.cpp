@@ -86,6 +86,8 @@ class Chooser {
     // Besides the sums, registers hold the columns of a term, and two numbers to work with.
     const int64_t most = (target_.vector_registers - tiles_.wide - 2) / tiles_.wide;
     tiles_.rows = block_size(tiles_.block_rows, most);
+    // Too few sums to hide the latency of an addition cost more than a remainder does.
+    if (tiles_.rows * tiles_.wide <= tuning().few_sums) tiles_.rows = std::min(tiles_.block_rows, most);
   }
   void choose_packing() {
     const Load* columns = plain_load(module_, nest_, nest_.column_factor);
