@@ -259,6 +259,34 @@ TEST(LongSums, ThatAreScatteredHaveNoStatedOrder) {
 // ---------------------------------------------------------------- the passes
 
 std::string trimmed(const std::string& text) { return text.substr(text.starts_with('\n')); }
+TEST(Extremes, InLanesAreTheSameNumbers) {
+  for (int64_t columns : {31, 32, 35, 64, 257}) {
+    constexpr int64_t kRows = 6;
+    Array x(Shape{.output = {{kRows}, {columns}}}, DType::f32);
+    for (int64_t i = 0; i < x.size(); ++i) x.set(i, double((i * 7919 + 13) % 1009) - 500);
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (int64_t j = 0; j < columns; ++j) x.set(columns + j, -infinity), x.set(2 * columns + j, infinity);
+    x.set(3 * columns + columns - 1, std::nan(""));
+    x.set(4 * columns + 3, std::nan(""));
+    const Tensor a = param("a", x);
+    const std::vector<Tensor> both = {einmax("i,j => i", a), einmin("i,j => i", a)};
+    const std::vector<Array> found = results(both, observed(both), {.device = "cpu"}),
+                             one_by_one = results(both, observed(both), {.device = "cpu", .passes_off = {"vectorize"}});
+    for (int64_t i = 0; i < kRows; ++i)
+      for (size_t k = 0; k < 2; ++k) {
+        double best = x.at(i * columns);
+        for (int64_t j = 1; j < columns; ++j) {
+          const double value = x.at(i * columns + j);
+          if (std::isnan(value) || (k == 0 ? value > best : value < best)) best = value;
+        }
+        if (i == 3 || i == 4)
+          EXPECT_TRUE(std::isnan(found[k].at(i)) && std::isnan(one_by_one[k].at(i))) << columns << ", row " << i;
+        else
+          EXPECT_TRUE(found[k].at(i) == best && one_by_one[k].at(i) == best) << columns << ", row " << i;
+      }
+  }
+}
+
 ir::Program ordered(const Program& program) {
   return optimize::split_sums(optimize::remove_unused(optimize::copy_leaves(to_ir(program))), host());
 }

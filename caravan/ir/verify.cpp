@@ -176,7 +176,10 @@ class Verifier {
   void check_order(const Accumulation& a) const {
     auto check_iterator = [&](int iterator) {
       const bool there = iterator >= 0 && size_t(iterator) < a.iterators.size();
-      require(there && a.accumulator == Accumulator::add, a, "splits what is not a sum over one of its iterators");
+      const bool sums =
+          a.accumulator == Accumulator::add ||
+          (a.order.blocks.empty() && (a.accumulator == Accumulator::max || a.accumulator == Accumulator::min));
+      require(there && sums, a, "splits what is not a sum over one of its iterators");
       for (const Term& term : a.write)
         for (const Term::Part& part : term.parts)
           require(part.kind != PartKind::iterator || part.which != iterator, a, "splits a sum over a written iterator");

@@ -86,7 +86,8 @@ std::vector<SumOrder::Block> tile_blocks(const Accumulation& a, const ir::WriteF
 
 SumOrder order(const ir::Program& program, Accumulation a, const Target& target) {
   const Tuning& tuning = target.tuning;
-  if (a.accumulator != Accumulator::add || !is_float(program.buffers[size_t(a.target)].dtype)) return {};
+  const bool extreme = a.accumulator == Accumulator::max || a.accumulator == Accumulator::min;
+  if ((a.accumulator != Accumulator::add && !extreme) || !is_float(program.buffers[size_t(a.target)].dtype)) return {};
   const ir::WriteForm form = ir::write_form(program, a);
   if (!form.injective) return {};
   a.order = {};
@@ -97,6 +98,7 @@ SumOrder order(const ir::Program& program, Accumulation a, const Target& target)
   }
   a.order.lanes = lanes(program, a, form.outer, tuning);
   if (a.order.lanes >= 0) a.order.width = tuning.sum_lanes;
+  if (extreme) return a.order;
   a.order.blocks = blocks(a, form);
   return a.order;
 }

@@ -1,6 +1,6 @@
-// Chooses the order of every floating-point sum (ir::SumOrder). The order decides how a sum rounds, so it is chosen
-// once, before the optimisations, and depends on the accumulation alone, and on whether the processor has fused
-// multiply-add.
+// Chooses the order of every floating-point sum, maximum and minimum (ir::SumOrder). The order decides how a sum
+// rounds, so it is chosen once, before the optimisations, and depends on the accumulation alone, and on whether the
+// processor has fused multiply-add.
 //
 // * Lanes. A sum in order is one chain of additions, each of which waits for the one before. In y[o] += w[i, o] * x[i]
 //   the innermost written axis o has stride 1 or 0 in all operands, so the sums of many o are computed at once, and
@@ -9,6 +9,7 @@
 // * Blocks. A chain of more than 256 additions, along one iterator or several, is cut into blocks of at most 64
 //   additions, those into blocks of at most 32 blocks, and so on. Then the rounding error grows with the logarithm of
 //   the number of terms. A block is made a little shorter if its size then divides the extent.
+// * Maxima and minima have lanes as sums do. They do not round, but the order decides which of +0 and -0 is found.
 // * Contractions (contraction.h) have no lanes, because tiles add the terms of many sums at once. One of more than
 //   Tuning::most_terms terms is cut into blocks of at most half as many, which tiles take one after the other. Its
 //   products are added by fused multiply-add, which rounds once, if the processor has it.

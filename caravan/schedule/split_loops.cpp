@@ -5,7 +5,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/loop/walk.h"
-#include "caravan/ops/op.h"
+#include "caravan/ops/table.h"
 
 namespace caravan::schedule {
 
@@ -74,7 +74,7 @@ class Splitter {
   Block apart(Accumulated total, Make make) {
     const Accumulated own{add_register(kernel_, kernel_.registers[size_t(total.to)]), total.accumulator};
     Block out;
-    out.push_back(Reset{own.to, 0});
+    out.push_back(Reset{own.to, row(total.accumulator).neutral});
     append(out, make(own));
     out.push_back(Combine{total.to, total.accumulator, own.to});
     return out;

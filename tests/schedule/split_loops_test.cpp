@@ -30,6 +30,24 @@ kernel y
       r1 += r2
     y[i] = r1
 )"},
+      {"the largest of lanes",
+       [] { return observe(einmax("i,j => i", leaf("a", "3,35")).named("y")); },
+       {},
+       R"(
+kernel y
+  for i < 3:
+    r1:f32 := -inf
+    for j_lane < 8:
+      r2:f32 := -inf
+      for j < 4:
+        r3:f32 = a[35*i + 8*j + j_lane]
+        r2 max= r3
+      if 2 - j_lane >= 0:
+        r4:f32 = a[35*i + j_lane + 32]
+        r2 max= r4
+      r1 max= r2
+    y[i] = r1
+)"},
       {"no lane has more than the others",
        [] { return observe(einsum("i,j; j => i", leaf("a", "3,32"), leaf("b", "32")).named("y")); },
        {},
@@ -110,8 +128,8 @@ TEST(SplitLoops, MustRefuse) {
         observe(einsum(caravan::spec(spec, Source::here()), leaf("a", std::string(spec) == "i => " ? "20" : "64,64"))));
     EXPECT_EQ(loops(split_loops(module)), loops(module)) << spec;
   }
-  const loop::Module module = split_lowered(observe(einmax("i,j => i", leaf("a", "3,64"))));
-  EXPECT_EQ(loops(split_loops(module)), loops(module)) << "a maximum";
+  const loop::Module module = split_lowered(observe(einprod("i,j => i", leaf("a", "3,64"))));
+  EXPECT_EQ(loops(split_loops(module)), loops(module)) << "a product";
 }
 
 }  // namespace
