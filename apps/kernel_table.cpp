@@ -36,7 +36,8 @@ std::string memory_table(const plan::Plan& plan) {
     out += fmt::format("{:<28} {:>12} {:>12}  {}..{}\n", module.buffers[size_t(p.buffer)].name, p.offset, p.bytes,
                        p.first, last);
   }
-  out += fmt::format("{:<28} {:>12} {:>12}\n", "peak", "", plan.memory.bytes);
+  out += fmt::format("{:<28} {:>12} {:>12}\n", "live at once", "", plan.memory.live);
+  out += fmt::format("{:<28} {:>12} {:>12}  {:.2f} times that\n", "peak", "", plan.memory.bytes, plan.memory.ratio());
 
   std::set<ir::BufferId> used;
   for (const loop::Kernel& kernel : module.kernels)

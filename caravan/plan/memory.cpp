@@ -1,6 +1,9 @@
 #include "caravan/plan/memory.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <numeric>
 
 #include "caravan/loop/walk.h"
 
@@ -46,10 +49,86 @@ class Gaps {
   int64_t end_ = 0;
 };
 
+// The buffers to be placed: which of them are live when. Offsets are found in several ways, and the best is taken.
+class Arena {
+ public:
+  Arena(MemoryPlan& plan, int64_t alignment) : placements_(plan.placements) {
+    for (const Placement& p : placements_) sizes_.push_back((p.bytes + alignment - 1) / alignment * alignment);
+    std::map<int, int64_t> changes;  // of the live bytes, by kernel
+    for (size_t k = 0; k < placements_.size(); ++k)
+      changes[placements_[k].first] += sizes_[k], changes[placements_[k].last + 1] -= sizes_[k];
+    int64_t live = 0;
+    for (const auto& [kernel, change] : changes)
+      if ((live += change) > plan.live) plan.live = live, peak_ = kernel;
+  }
+
+  // In the order of first use: a buffer takes the lowest gap that is large enough, and returns it after its last use.
+  int64_t place_by_time() {
+    Gaps gaps;
+    std::multimap<int, size_t> living;  // by last use
+    for (size_t k = 0; k < placements_.size(); ++k) {
+      while (!living.empty() && living.begin()->first < placements_[k].first) {
+        const size_t dead = living.begin()->second;
+        gaps.give_back(placements_[dead].offset, sizes_[dead]);
+        living.erase(living.begin());
+      }
+      placements_[k].offset = gaps.take(sizes_[k]);
+      living.emplace(placements_[k].last, k);
+    }
+    return gaps.end();
+  }
+
+  // The largest first.
+  int64_t place_by_size() {
+    return place_all([&](size_t a, size_t b) { return sizes_[a] > sizes_[b]; });
+  }
+  // From the kernel in which most is live to those farther away, and the longest lifetime first.
+  int64_t place_around_peak() {
+    auto distance = [&](const Placement& p) { return std::max({p.first - peak_, peak_ - p.last, 0}); };
+    return place_all([&](size_t a, size_t b) {
+      const Placement &p = placements_[a], &q = placements_[b];
+      return std::pair(distance(p), p.first - p.last) < std::pair(distance(q), q.first - q.last);
+    });
+  }
+
+ private:
+  // In this order, each in the smallest gap between those that are already placed and live at the same time.
+  template <class Before>
+  int64_t place_all(const Before& before) {
+    std::vector<size_t> order(placements_.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::stable_sort(order.begin(), order.end(), before);
+    std::vector<size_t> placed;  // in ascending order of offsets
+    int64_t end = 0;
+    for (const size_t k : order) {
+      Placement& p = placements_[k];
+      int64_t free = 0, smallest = std::numeric_limits<int64_t>::max();  // free: where the current gap begins
+      p.offset = -1;
+      for (const size_t other : placed) {
+        const Placement& q = placements_[other];
+        if (q.last < p.first || p.last < q.first) continue;
+        if (const int64_t gap = q.offset - free; gap >= sizes_[k] && gap < smallest) smallest = gap, p.offset = free;
+        free = std::max(free, q.offset + sizes_[other]);
+      }
+      if (p.offset < 0) p.offset = free;
+      auto later = [&](int64_t offset, size_t other) { return offset < placements_[other].offset; };
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), p.offset, later), k);
+      end = std::max(end, p.offset + sizes_[k]);
+    }
+    return end;
+  }
+
+  std::vector<Placement>& placements_;
+  std::vector<int64_t> sizes_;  // by placement, rounded up to the alignment
+  int peak_ = 0;                // a kernel in which most bytes are live
+};
+
+// Of more buffers than this, only the placement in the order of first use is tried: the time of the others grows with
+// the square of their number. A step of a transformer of 12 layers has about 1000.
+constexpr size_t kMostSorted = 4000;
+
 }  // namespace
 
-// First fit, in the order of first use: a buffer takes the lowest gap that is large enough, and returns it after its
-// last use.
 MemoryPlan plan_memory(const loop::Module& module, const Target& target,
                        const std::function<bool(const ir::Buffer&)>& is_placed) {
   const int end = int(module.kernels.size());
@@ -70,21 +149,14 @@ MemoryPlan plan_memory(const loop::Module& module, const Target& target,
   };
   for (ir::BufferId id : module.observed) keep(id);
 
-  auto padded = [&](const Placement& place) {
-    const int64_t alignment = target.tuning.alignment;
-    return (place.bytes + alignment - 1) / alignment * alignment;
-  };
-  Gaps gaps;
-  std::multimap<int, const Placement*> living;  // by last use
-  for (Placement& place : plan.placements) {    // in the order of first use
-    while (!living.empty() && living.begin()->first < place.first) {
-      gaps.give_back(living.begin()->second->offset, padded(*living.begin()->second));
-      living.erase(living.begin());
-    }
-    place.offset = gaps.take(padded(place));
-    living.emplace(place.last, &place);
+  Arena arena(plan, target.tuning.alignment);
+  plan.bytes = arena.place_by_time();
+  std::vector<Placement> best = plan.placements;
+  for (int64_t (Arena::*place)() : {&Arena::place_by_size, &Arena::place_around_peak}) {
+    if (plan.bytes == plan.live || best.size() > kMostSorted) break;
+    if (const int64_t bytes = (arena.*place)(); bytes < plan.bytes) plan.bytes = bytes, best = plan.placements;
   }
-  plan.bytes = gaps.end();
+  plan.placements = std::move(best);
   return plan;
 }
 MemoryPlan plan_memory(const loop::Module& module, const Target& target) {

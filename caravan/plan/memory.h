@@ -16,8 +16,12 @@ struct Placement {
   int first = 0, last = 0;
 };
 struct MemoryPlan {
-  std::vector<Placement> placements;
-  int64_t bytes = 0;  // size of the arena, which is the peak
+  std::vector<Placement> placements;  // in the order of first use
+  int64_t bytes = 0;                  // size of the arena, which is the peak
+  // The most bytes that are live in one kernel, with every buffer rounded up to the alignment. No arena can be smaller
+  // if kernels run in this order.
+  int64_t live = 0;
+  double ratio() const { return live > 0 ? double(bytes) / double(live) : 1; }
 };
 
 // Places what kernels compute. States and data have memory of their own.

@@ -8,6 +8,7 @@
 #include "caravan/lower/lower.h"
 #include "caravan/optimize/copy_leaves.h"
 #include "caravan/optimize/delay_updates.h"
+#include "caravan/optimize/free_early.h"
 #include "caravan/optimize/inline_producers.h"
 #include "caravan/optimize/join_parts.h"
 #include "caravan/optimize/merge_equal.h"
@@ -77,7 +78,8 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"merge_equal", optimize::merge_equal},            // inlining can make different accumulations equal
     {"reuse_stored", optimize::reuse_stored},          // after inlining, which decides what is stored
     {"pack_operands", optimize::pack_operands},        // after inlining, which would remove its copies
-    {"delay_updates", optimize::delay_updates},        // last: the order of accumulations is the order of kernels
+    {"delay_updates", optimize::delay_updates},        // late: the order of accumulations is the order of kernels
+    {"free_early", optimize::free_early},              // after delay_updates, whose order it keeps where it can
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
     {"fuse", schedule::fuse},                      // first: the others work within a kernel

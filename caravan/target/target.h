@@ -57,6 +57,9 @@ struct Tuning {
   // Bytes. Rows whose distance is a multiple of this have the same places in the nearest cache; terms whose distance is
   // at least `far_bytes` take a cache line each. Such rows are packed.
   int64_t same_places = 4096, far_bytes = 512;
+  // Bytes. A program that needs less memory is not put into another order to need even less: its buffers stay in a cache
+  // anyway.
+  int64_t least_ordered = 1024 * 1024;
   int64_t stack_elements = 128 * 1024;  // of a local array of a kernel: half a megabyte of f32
   // Terms. A sum of more is cut into blocks of at most half as many, each added up by one tile: it decides how sums
   // round.
