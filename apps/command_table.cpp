@@ -133,6 +133,15 @@ void add_stage_options(CLI::App& command, Parsed& parsed, std::vector<std::strin
       ->group(kCompilerOptions);
 }
 
+void add_memory_limit(CLI::App& command, int64_t& limit) {
+  command
+      .add_option("--memory-limit", limit,
+                  "Most memory for what a step computes, such as 200MB; what does not fit is computed again when it is "
+                  "needed, with the same results [no limit]")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("SIZE");
+}
+
 void add_batch(CLI::App& command, Wishes& wishes) {  // of a recipe that is not known yet
   command.add_option("--batch", wishes.batch, "How many examples a step takes [the recipe's]")
       ->check(kWhole)
@@ -153,6 +162,7 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   command.add_flag("--dot", o.dot, "The graph for Graphviz, with values and gradients");
   command.add_flag("--json", o.json,
                    "Standard output is JSON: the stage as a text, or without --stage what --trace writes");
+  add_memory_limit(command, o.memory_limit);
   add_stage_options(command, parsed, o.passes_off, o.dump, o.trace);
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return inspect_command(o, s); }; });
 }
@@ -194,6 +204,7 @@ void add_profile(CLI::App& app, Parsed& parsed) {
                                  "Leave out a pass (may be repeated), as in `caravan inspect`")
                      ->type_name("NAME")
                      ->allow_extra_args(false)] = plan::pass_names();
+  add_memory_limit(command, o.memory_limit);
   add_setting(command, parsed, "seed", "N", kSeedDoc);
   add_data_setting(command, parsed);
   add_device_settings(command, parsed);
@@ -227,6 +238,7 @@ void add_bench(CLI::App& app, Parsed& parsed) {
       ->excludes(write);
   command.add_flag("--list", o.list, "Measure nothing; print the names, and what each of them is");
   add_setting(command, parsed, "threads", "N", "How many threads may work on a step [all]");
+  add_memory_limit(command, o.memory_limit);
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return bench_command(o, s); }; });
 }
@@ -305,6 +317,7 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   if (!row.data.empty()) add_data_setting(command, parsed);
   add_setting(command, parsed, "seed", "N", kSeedDoc);
   add_device_settings(command, parsed);
+  add_memory_limit(command, o.memory_limit);
   command.add_flag("--quiet", o.quiet, "No progress and nothing drawn in the terminal");
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
   auto file = [&](const char* name, std::string& to, const char* type, const char* doc) {

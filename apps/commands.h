@@ -38,6 +38,7 @@ struct InspectOptions {
   std::string recipe, stage, dump, trace;  // no stage: the graph, or nothing beside a dump or a trace
   Wishes wishes;
   std::vector<std::string> passes_off;
+  int64_t memory_limit = 0;  // bytes; 0: no limit
   bool dot = false, json = false;
 };
 int inspect_command(const InspectOptions& options, const Settings& settings);
@@ -49,6 +50,7 @@ struct ProfileRequest {
   size_t top = 10;    // kernels that are shown; 0: all
   std::string plot;   // a file; empty: none
   std::vector<std::string> passes_off;
+  int64_t memory_limit = 0;  // bytes; 0: no limit
   bool json = false;
 };
 int profile_command(const ProfileRequest& options, const Settings& settings);
@@ -57,6 +59,7 @@ struct BenchOptions {
   std::vector<std::string> names;  // none: all
   double seconds = 1;              // for the steps of each
   bool warm = false;               // take compiled code from the cache
+  int64_t memory_limit = 0;        // bytes; 0: no limit
   std::string write;               // a folder for records; empty: none
   bool list = false;               // their names and what they are, and nothing else
   bool profile = false;            // the time of each kernel instead
@@ -88,6 +91,7 @@ struct TrainOptions {
   double save_every = 60;           // seconds
   std::optional<int64_t> until;     // a step to stop at
   std::vector<std::string> passes_off;
+  int64_t memory_limit = 0;  // bytes; 0: no limit
   bool check_numbers = false, debug_kernels = false, quiet = false, json = false;
 };
 int train_command(const TrainOptions& options, const Settings& settings);

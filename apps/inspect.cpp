@@ -39,6 +39,7 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   Context ctx({.seed = settings.seed(),
                .device = "interp",
                .threads = int(settings.threads()),
+               .memory_limit = options.memory_limit,
                .passes_off = options.passes_off});
   const Routine step = ctx.compile(recipe.program);
   const Stages stages(recipe, step, settings.cache());

@@ -48,6 +48,7 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
                .device = settings.device(),
                .threads = int(settings.threads()),
                .cache = settings.cache(),
+               .memory_limit = options.memory_limit,
                .passes_off = options.passes_off,
                .compiling = notice_on_terminal()});
   Routine step = ctx.compile(recipe.program);

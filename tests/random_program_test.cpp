@@ -481,12 +481,21 @@ class Generator {
 class WithCpu {
  protected:
   Outcome run_compiled(const std::vector<std::string>& passes_off, const char* optimisation, const Task& task,
-                       int runs) const {
+                       int runs, int64_t memory_limit = 0) const {
     cc::DeviceOptions options;
     options.compiler.cache = cache_.path;
     if (kCompiler) options.compiler.compiler = kCompiler;
     options.compiler.flags.push_back(optimisation);  // the bits must not depend on it either
-    return run_on(*cc::make_device(options), task, runs, {passes_off});
+    return run_on(*cc::make_device(options), task, runs, {passes_off, memory_limit});
+  }
+  // With seven eighths of the memory that it needs, if that is possible, so that values are computed again.
+  Outcome run_with_less_memory(const Task& task, int runs) const {
+    const int64_t needed = plan::make_plan(task.program, host()).memory.bytes;
+    try {
+      return run_compiled({}, "-O0", task, runs, needed * 7 / 8);
+    } catch (const StateError&) {
+      return run_compiled({}, "-O0", task, runs);
+    }
   }
 
  private:
@@ -577,6 +586,7 @@ TEST_P(RandomPrograms, AreTheSameFusedUnfusedAndObserved) {
 
   expect_same(g, run_compiled(passes_that_keep_bits(), "-O0", g.task, kRuns), fused, "without passes");
   expect_near(g, run_compiled(plan::pass_names(), "-O0", g.task, kRuns), expected, ", without any pass");
+  expect_same(g, run_with_less_memory(g.task, kRuns), fused, "with less memory");
   expect_same(g, run_compiled({}, "-O0", all_observed(g.task), kRuns), fused, "with everything observed");
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1, 1 + kPrograms, kTogether));

@@ -48,6 +48,7 @@ Json to_json(const Result& r) {
               {"cached_seconds", m.cached_seconds},
               {"kernels", m.kernels},
               {"arena_bytes", m.arena_bytes},
+              {"live_bytes", m.live_bytes},
               {"peak_bytes", nullptr}};
   if (m.cold_seconds) out["cold_seconds"] = *m.cold_seconds;
   if (m.peak_bytes) out["peak_bytes"] = *m.peak_bytes;
@@ -99,6 +100,7 @@ int print_profiles(const std::vector<bench::Entry>& entries, const BenchOptions&
                  .device = "cpu",
                  .threads = int(settings.threads()),
                  .cache = settings.cache(),
+                 .memory_limit = options.memory_limit,
                  .compiling = notice_on_terminal()});
     plan::Profile profile = ctx.compile(workload.program).profile({.first = workload.at(0)});
     profile.program = entry.name;
@@ -119,6 +121,7 @@ int write_records(const std::vector<bench::Entry>& entries, const BenchOptions& 
     context.device = "cpu";
     context.threads = int(settings.threads());
     context.cache = settings.cache();
+    context.memory_limit = options.memory_limit;
     folder.write(entry.name + ".safetensors",
                  data::safetensors_content(bench::record(entry.name, entry.make({}), context, kRecordedSteps)));
   }
@@ -148,10 +151,11 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
   Json results = Json::array();
   for (const bench::Entry& entry : entries) {
     const bench::Workload workload = entry.make({});
-    const Result result{
-        entry, workload.flops, peak,
-        bench::measure(
-            workload, {.seconds = options.seconds, .threads = threads, .cache = options.warm ? settings.cache() : ""})};
+    const Result result{entry, workload.flops, peak,
+                        bench::measure(workload, {.seconds = options.seconds,
+                                                  .threads = threads,
+                                                  .memory_limit = options.memory_limit,
+                                                  .cache = options.warm ? settings.cache() : ""})};
     if (options.json)
       results.push_back(to_json(result));
     else

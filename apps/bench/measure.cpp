@@ -9,6 +9,7 @@
 #include "caravan/backend/backend.h"
 #include "caravan/base/folders.h"
 #include "caravan/base/scratch.h"
+#include "caravan/plan/plan.h"
 #include "caravan/runtime/compile_notice.h"
 #include "caravan/runtime/devices.h"
 
@@ -92,6 +93,7 @@ Measurement measure(const Workload& workload, const MeasureOptions& options) {
   context.seed = 1;
   context.device = "cpu";
   context.threads = options.threads;
+  context.memory_limit = options.memory_limit;
   context.cache = scratch ? scratch->path() : options.cache;
   context.compiling = notice_on_terminal();
   const auto cold = Clock::now();
@@ -104,6 +106,7 @@ Measurement measure(const Workload& workload, const MeasureOptions& options) {
   out.cached_seconds = seconds_since(cached);
   const RoutineReport report = routine.report();
   out.arena_bytes = report.arena_bytes, out.kernels = report.kernels;
+  out.live_bytes = routine.plan().memory.live;
   Samples(routine, workload).take(options.seconds, out);
   out.peak_bytes = peak_memory();
   return out;

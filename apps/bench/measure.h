@@ -19,14 +19,16 @@ struct Measurement {
   std::optional<double> cold_seconds{};  // to compile, and to set initial values; none if it was in the cache
   double cached_seconds = 0;             // the same with the compiled code in the cache
   int64_t arena_bytes = 0;               // what the step computes, beside states and data
+  int64_t live_bytes = 0;                // of it, the most that is needed at a time: the arena cannot be smaller
   std::optional<int64_t> peak_bytes{};   // most memory of the process while it compiled and ran; none: not known
   int kernels = 0;
 };
 
 struct MeasureOptions {
-  double seconds = 1;   // of samples; slow steps take longer, because there are at least three of each kind
-  int threads = 0;      // 0: all
-  std::string cache{};  // folder of compiled code; empty: a new one, so that the cold time is measured
+  double seconds = 1;        // of samples; slow steps take longer, because there are at least three of each kind
+  int threads = 0;           // 0: all
+  int64_t memory_limit = 0;  // ContextOptions::memory_limit
+  std::string cache{};       // folder of compiled code; empty: a new one, so that the cold time is measured
 };
 Measurement measure(const Workload& workload, const MeasureOptions& options);
 

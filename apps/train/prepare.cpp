@@ -83,6 +83,7 @@ ContextOptions context_options(const TrainOptions& options, const Settings& sett
   out.device = start.file ? device_to_go_on(*start.file, settings) : settings.device();
   out.cache = settings.cache();
   out.threads = int(settings.threads());
+  out.memory_limit = options.memory_limit;
   out.passes_off = options.passes_off;
   if (options.debug_kernels) {
     if (out.device == "auto") out.device = "cpu";

@@ -113,6 +113,7 @@ std::string text_of(const Program& program, const Accumulation& a, std::string_v
   if (!a.where.empty())
     domain += " where " + joined(a.where, " and ", [&](const Term& t) { return term_text(t) + " >= 0"; });
   if (!counting.empty()) domain += " counting " + counting;
+  if (a.after != -1) domain += " after " + name_of(program, a.after);
   if (!domain.empty()) out += "  " + domain;
 
   std::string remark = a.label;

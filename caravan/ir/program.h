@@ -6,7 +6,7 @@
 //
 // * Buffers. A buffer is a leaf (state, data, number, ...), or is written by exactly one accumulation, or is written by
 //   several that are marked `part`: each writes a slice of it, and together they write every element once.
-//   Accumulations are in an order in which operands come before their readers.
+//   Accumulations are in an order in which operands come before their readers, and `after` before what names it.
 // * Domain. D is the box of the iterators, restricted to the points where every term of `where` is >= 0. Inside D every
 //   read and write is in range: the verifier proves it from intervals and `where`. Only terms with a load (an index
 //   tensor) are checked at run time; a point where one is out of range contributes nothing.
@@ -119,6 +119,9 @@ struct Accumulation {
   std::vector<bool> counted;
   SumOrder order;
   bool part = false;  // writes a slice of the target; other accumulations write the rest
+  // A buffer that must be computed before this accumulation runs, although it is not read; -1: none. So a value that is
+  // computed again to save memory (optimize/rematerialise.h) is not computed too early.
+  BufferId after = -1;
   std::string label;  // what the user wrote: an op or a spec
   Source source;
 };

@@ -146,6 +146,7 @@ class Verifier {
     for (const Term& term : a.where) check_term(a, term);
     check_map(a, a.write, a.target, "writes");
     for (const Operand& operand : a.operands) check_map(a, operand.map, operand.buffer, "reads");
+    require(a.after == -1 || (exists(a.after) && ready_[size_t(a.after)]), a, "comes before what it must come after");
     check_index_tensors(a);
     require(facts.indexed_write || std::ranges::none_of(a.write, &Term::has_load), a,
             "writes through an index tensor, which `", facts.name, "` does not allow");

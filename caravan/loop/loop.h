@@ -229,6 +229,7 @@ struct Kernel {
   std::vector<Local> locals{};
   std::vector<std::string> origins{};  // what each accumulation is in the user's program: "w1(x), moons.cpp:16"
   std::vector<Contraction> contractions{};
+  std::vector<ir::BufferId> after{};  // must be computed before it runs, although it does not read them
   bool operator==(const Kernel&) const = default;
 };
 const Block& statements(const Kernel& kernel);  // empty if the kernel is a library call

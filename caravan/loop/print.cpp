@@ -67,6 +67,7 @@ class Dump : public Printer {
     line("kernel " + kernel_.name);
     ++depth_;
     for (const std::string& c : kernel_.comments) line("# " + c);
+    for (const ir::BufferId id : kernel_.after) line("after " + module_.buffers[size_t(id)].name);
     for (const Local& l : kernel_.locals)
       line("local " + l.name + ":" + std::string(caravan::name(l.dtype)) + "[" + std::to_string(l.elements) + "] in " +
            (l.scope == Scope::registers ? "registers"

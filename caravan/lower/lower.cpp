@@ -416,6 +416,7 @@ Module lower(const ir::Program& program) {
     Kernel kernel = KernelLowering(extended, without_sums_of_bool(program, a)).run();
     kernel.comments.push_back(ir::readable(program, a));
     kernel.origins.push_back(a.source.known() ? a.label + ", " + to_string(a.source) : a.label);
+    if (a.after != -1) kernel.after.push_back(a.after);
     module.kernels.push_back(std::move(kernel));
   }
   module.name = program.name, module.symbols = program.symbols, module.buffers = std::move(extended.buffers);

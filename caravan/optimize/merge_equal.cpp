@@ -21,6 +21,7 @@ ir::Program merge_equal(const ir::Program& program) {
   std::unordered_multimap<size_t, size_t> seen;  // hash -> accumulation that stays
   for (Accumulation a : program.accumulations) {
     for (ir::Operand& o : a.operands) o.buffer = as[size_t(o.buffer)];
+    if (a.after != -1) a.after = as[size_t(a.after)];
     if (a.part) {  // all accumulations that write its target would have to be equal
       out.accumulations.push_back(std::move(a));
       continue;

@@ -5,13 +5,15 @@
 
 namespace caravan::optimize {
 
-// Its operands, and for random operands also the buffer with the step number that is part of their key.
+// What must be computed before it: its operands, for random operands also the buffer with the step number that is part
+// of their key, and the buffer that it comes `after`.
 template <class Visit>
 void for_each_read(const ir::Program& program, const ir::Accumulation& accumulation, Visit visit) {
   for (const ir::Operand& operand : accumulation.operands) {
     visit(operand.buffer);
     if (auto* random = std::get_if<ir::RandomLeaf>(&program.buffers[size_t(operand.buffer)].kind)) visit(random->step);
   }
+  if (accumulation.after != -1) visit(accumulation.after);
 }
 
 // The distance in memory, in elements, between what neighbouring values of the iterator read or write.

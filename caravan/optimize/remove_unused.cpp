@@ -37,6 +37,7 @@ ir::Program remove_unused(const ir::Program& program) {
   for (Accumulation& a : out.accumulations) {
     rename(a.target);
     for (ir::Operand& o : a.operands) rename(o.buffer);
+    if (a.after != -1) rename(a.after);
   }
   for (auto& a : out.assignments) rename(a.state), rename(a.value);
   for (BufferId& id : out.observed) rename(id);

@@ -1,5 +1,7 @@
 #include "caravan/plan/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -13,6 +15,7 @@
 #include "caravan/optimize/join_parts.h"
 #include "caravan/optimize/merge_equal.h"
 #include "caravan/optimize/pack_operands.h"
+#include "caravan/optimize/rematerialise.h"
 #include "caravan/optimize/remove_unused.h"
 #include "caravan/optimize/reuse_stored.h"
 #include "caravan/optimize/run_forwards.h"
@@ -109,8 +112,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
 bool same(const ir::Program& p, const ir::Program& q) {
   auto same_accumulation = [](const ir::Accumulation& a, const ir::Accumulation& b) {
     return a.target == b.target && a.accumulator == b.accumulator && a.order == b.order && a.part == b.part &&
-           a.extents == b.extents && a.where == b.where && a.write == b.write && a.operands == b.operands &&
-           a.body == b.body;
+           a.after == b.after && a.extents == b.extents && a.where == b.where && a.write == b.write &&
+           a.operands == b.operands && a.body == b.body;
   };
   return p.buffers.size() == q.buffers.size() && p.observed == q.observed &&
          std::equal(p.accumulations.begin(), p.accumulations.end(), q.accumulations.begin(), q.accumulations.end(),
@@ -122,6 +125,16 @@ size_t count(const loop::Module& p) { return p.kernels.size(); }
 bool same(const ir::Program&, const loop::Module&) { return false; }
 bool same(const loop::Module& p, const loop::Module& q) {
   return p.kernels == q.kernels && p.assignments.size() == q.assignments.size();
+}
+
+// To meet a memory limit: how many plans are tried, and the least change of the estimate from one to the next, as a
+// fraction of the limit.
+constexpr int kMostRounds = 12;
+constexpr int64_t kLeastChange = 100;
+
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 1'000'000) return fmt::format("{} bytes", bytes);
+  return fmt::format("{:.1f} MB", double(bytes) / 1e6);
 }
 
 }  // namespace
@@ -172,11 +185,44 @@ Plan make_plan(const ir::Program& program, const Target& target, const Options& 
 
   out.optimized = program;
   run_all(kProgramPasses, out.optimized);
-  out.lowered = run("lower", out.optimized, lower::lower);
-  out.scheduled = out.lowered;
-  run_all(kLoopPasses, out.scheduled);
-  out.memory = plan_memory(out.scheduled, target);
-  return out;
+  auto schedule = [&] {
+    out.lowered = run("lower", out.optimized, lower::lower);
+    out.scheduled = out.lowered;
+    run_all(kLoopPasses, out.scheduled);
+    out.memory = plan_memory(out.scheduled, target);
+  };
+  const size_t over_accumulations = out.log.size();
+  schedule();
+  const int64_t limit = options.memory_limit, needed = out.memory.bytes;
+  if (limit == 0 || needed <= limit) return out;
+
+  // How much is live is estimated from the accumulations. Only a plan shows how much memory they take: scheduling fuses
+  // some buffers away, and adds others. If it is too much, the next estimate must be lower by the difference.
+  const ir::Program kept = out.optimized;
+  std::vector<int64_t> bytes(kept.buffers.size(), 0);
+  for (const Placement& p : out.memory.placements)
+    if (size_t(p.buffer) < bytes.size()) bytes[size_t(p.buffer)] = p.bytes;
+  int64_t least = needed, goal = limit;
+  for (int round = 0; round < kMostRounds && goal > 0; ++round) {
+    out.log.resize(over_accumulations);
+    int64_t estimated = 0;
+    out.optimized = run("rematerialise", kept, [&](const ir::Program& program) {
+      optimize::Rematerialised made = optimize::rematerialise(program, bytes, goal);
+      estimated = made.live;
+      return std::move(made.program);
+    });
+    schedule();
+    if (out.memory.bytes <= limit) return out;
+    least = std::min(least, out.memory.bytes);
+    if (estimated > goal) break;  // it cannot be lower
+    goal = std::min(goal, estimated) - std::max(out.memory.bytes - limit, limit / kLeastChange);
+  }
+  throw StateError("the program `" + program.name + "` needs " + bytes_text(needed) +
+                   " for its buffers, more than the limit of " + bytes_text(limit) +
+                   (least < needed
+                        ? ". With values that are computed again instead of kept it needs " + bytes_text(least)
+                        : ". There is nothing that could be computed again instead of being kept") +
+                   ". Try a smaller batch.");
 }
 
 loop::Module unoptimized(const Plan& plan) {

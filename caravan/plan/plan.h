@@ -13,7 +13,10 @@
 namespace caravan::plan {
 
 struct Options {
-  std::vector<std::string> off;  // names of passes to leave out
+  std::vector<std::string> off{};  // names of passes to leave out
+  // The most bytes of the arena; 0: no limit. If the program needs more, values are computed again instead of kept
+  // (optimize/rematerialise.h).
+  int64_t memory_limit = 0;
 };
 
 struct LogEntry {
@@ -37,6 +40,7 @@ struct Plan {
 std::vector<std::string> pass_names();  // names for Options::off
 void check(const Options& options);     // throws ConfigError if there is no pass of a name
 
+// StateError if the program cannot be computed within the memory limit.
 Plan make_plan(const ir::Program& program, const Target& target, const Options& options = {});
 // The kernels of the plan's program before any optimisation: one for each accumulation that it was written with.
 loop::Module unoptimized(const Plan& plan);

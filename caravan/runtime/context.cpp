@@ -177,7 +177,7 @@ Routine Context::compile(const Program& program, Source where) {
   for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
   routine->plan = impl_->plans->find(program, shapes);
   if (!routine->plan) {
-    routine->plan = backend::needed_plan(*impl_->device, solved, {impl_->options.passes_off});
+    routine->plan = backend::needed_plan(*impl_->device, solved, impl_->plan_options());
     impl_->plans->keep(program, shapes, routine->plan);
   }
   routine->executable = impl_->device->prepare(routine->plan);
@@ -212,7 +212,7 @@ std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const Index
 }
 
 std::shared_ptr<const plan::Plan> Context::plan(const Program& program, const Target& target) const {
-  return backend::plan_for(target, to_ir(program, impl_->infer(program)), {impl_->options.passes_off});
+  return backend::plan_for(target, to_ir(program, impl_->infer(program)), impl_->plan_options());
 }
 std::map<std::string, Shape> Context::shapes() const { return impl_->known(); }
 Shape Context::shape(const Tensor& tensor, Source where) {

@@ -45,8 +45,10 @@ struct ContextOptions {
   Init init{};
   std::string cache{};                        // folder of compiled code; if empty, $CARAVAN_CACHE or the user's cache
   std::vector<std::string> compiler_flags{};  // more flags for the C compiler, for example -g
-  int64_t memory_limit = 0;                   // the most bytes for one program's buffers on cpu; 0: no limit
-  std::vector<std::string> passes_off{};      // names of optimisations to leave out
+  // The most bytes for the buffers of one program, beside states and data; 0: no limit. If a program needs more, values
+  // are computed again instead of kept. That takes longer, and changes no bit of the result.
+  int64_t memory_limit = 0;
+  std::vector<std::string> passes_off{};                 // names of optimisations to leave out
   std::function<void(int done, int total)> compiling{};  // called as the parts of a program are compiled
   // Makes a device of your own, used instead of one by name.
   std::function<std::unique_ptr<backend::Device>(const ContextOptions&)> make_device{};

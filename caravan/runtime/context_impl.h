@@ -146,6 +146,7 @@ struct Context::Impl {
     return out;
   }
   Inference infer(const Program& program) const;  // with the states that exist
+  plan::Options plan_options() const { return {options.passes_off, options.memory_limit}; }
 };
 
 struct Routine::Impl {

@@ -22,7 +22,6 @@ std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options) {
   device.compiler.cache = options.cache;
   device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
                                options.compiler_flags.end());
-  device.memory_limit = options.memory_limit;
   return cc::make_device(device);
 }
 std::unique_ptr<backend::Device> make_interp(const ContextOptions& options) {

@@ -74,7 +74,7 @@ const plan::Plan& Routine::plan() const {
   if (impl_->context->device->target()) return *impl_->plan;
   if (!impl_->shown)
     impl_->shown = backend::plan_for(host(impl_->context->options.threads), impl_->plan->program,
-                                     {impl_->context->options.passes_off});
+                                     impl_->context->plan_options());
   return *impl_->shown;
 }
 plan::Profile Routine::profile(const ProfileOptions& options, Source where) {

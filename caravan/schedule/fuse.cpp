@@ -159,6 +159,9 @@ class Fuser {
       for (size_t k = all.size(); k-- > 0 && all.size() - k <= kMostCandidates;)
         if (int at = place(all[k]); at < j) beside.insert(at);
     });
+    for (const BufferId id : out_.kernels[size_t(j)].after)
+      for (int first : writers_[size_t(id)])
+        if (const int writer = place(first); writer < j) barrier = std::max(barrier, writer);
     if (source >= 0 && source == barrier && try_merge(size_t(source), size_t(j), false)) return source;
     size_t tried = 0;
     for (int i : beside)
@@ -269,6 +272,7 @@ class Fuser {
     a.registers.insert(a.registers.end(), b.registers.begin(), b.registers.end());
     a.comments.insert(a.comments.end(), b.comments.begin(), b.comments.end());
     a.origins.insert(a.origins.end(), b.origins.begin(), b.origins.end());
+    a.after.insert(a.after.end(), b.after.begin(), b.after.end());
     if (most_flops_[j] >= most_flops_[i]) a.name = b.name, most_flops_[i] = most_flops_[j];
     Block* to = &statements(a);
     for (size_t d = 0; d < depth; ++d) to = &std::get<For>(to->back()).body;

@@ -17,6 +17,7 @@
 //     the function;
 //   - to move the new value of a state before a reader of the old one, or into the loop of a reader that reads other
 //     elements than are stored: then it could not be stored in place;
+//   - to move a kernel before what it must come `after`;
 //   - two contractions: each is computed in tiles of its own;
 //   - kernels of more than kMostAccumulations accumulations.
 #pragma once

@@ -43,7 +43,7 @@ TEST_F(Command, InspectShowsTheWayToCodeForEveryRecipe) {
         {"loops", {"kernel sum", "for b0 < "}},
         {"optimized", {"kernel ", " = "}},
         {"c", {"void caravan_run(", "static void k0_", "for (int64_t "}},
-        {"memory", {"offset", "loss ", "..end", "peak ", "state ", "data "}},
+        {"memory", {"offset", "loss ", "..end", "live at once ", "peak ", "times that", "state ", "data "}},
         {"kernels", {"bytes read", "flops", "  loops ", "  from  ", " kernels "}},
     };
     for (const auto& [stage, phrases] : rows) {
@@ -52,6 +52,41 @@ TEST_F(Command, InspectShowsTheWayToCodeForEveryRecipe) {
       for (const string& phrase : phrases) EXPECT_CONTAINS(o.out, phrase);
     }
   }
+}
+
+// The number that follows the name at the beginning of a line of a table.
+double number_after(const string& table, const string& name) {
+  const size_t at = table.find("\n" + name + " ");
+  return at == string::npos ? -1 : std::stod(table.substr(at + 1 + name.size()));
+}
+TEST_F(Command, MemoryIsAlmostTheLeastPossible) {
+  for (const string recipe :
+       {"linear", "moons", "multiply-small", "multiply-large", "circle", "mnist-mlp", "mnist-conv", "mnist-autoencoder",
+        "names-bigram", "names-mlp", "names-mlp-bn", "names-wavenet", "names-transformer", "shakespeare-gpt"}) {
+    const Outcome o = run({"inspect", recipe, "--stage", "memory"});
+    ASSERT_EQ(o.code, 0) << recipe << o.err;
+    const double live = number_after(o.out, "live at once"), peak = number_after(o.out, "peak");
+    EXPECT_GT(live, 0) << recipe;
+    EXPECT_LE(peak, 1.2 * live) << recipe;
+  }
+}
+TEST_F(Command, InspectShowsAStepWithinAMemoryLimit) {
+  const Arguments memory = {"inspect", "names-transformer", "--stage", "memory"};
+  auto with_limit = [&](const string& limit) {
+    Arguments out = memory;
+    out.insert(out.end(), {"--memory-limit", limit});
+    return run(out);
+  };
+  const double all = number_after(run(memory).out, "peak");
+  const Outcome less = with_limit(std::to_string(int64_t(0.5 * all)));
+  EXPECT_EQ(less.code, 0) << less.err;
+  EXPECT_LE(number_after(less.out, "peak"), 0.5 * all);
+  EXPECT_CONTAINS(less.out, ".again ");
+  EXPECT_EQ(with_limit("1GB").out, run(memory).out);
+  const Outcome none = run({"inspect", "moons", "--stage", "memory", "--memory-limit", "1kB"});
+  EXPECT_EQ(none.code, 2) << none.out;
+  EXPECT_CONTAINS(none.err, "more than the limit of 1000 bytes");
+  EXPECT_EQ(with_limit("much").code, 2);
 }
 
 TEST_F(Command, InspectCountsBytesAndOperations) {

@@ -27,9 +27,30 @@ TEST(MemoryPlan, BuffersThatAreNeededTogetherDoNotOverlap) {
           << module.buffers[size_t(a.buffer)].name << " and " << module.buffers[size_t(b.buffer)].name;
     }
   }
+  for (int k = 0; k < int(module.kernels.size()); ++k) {
+    int64_t live = 0;
+    for (const auto& a : plan.placements)
+      if (a.first <= k && k <= a.last) live += (a.bytes + 63) / 64 * 64;
+    EXPECT_LE(live, plan.live);
+  }
+  EXPECT_GE(plan.bytes, plan.live);
   EXPECT_GT(plan.placements.size(), 10u);
   EXPECT_LT(plan.bytes, int64_t(plan.placements.size()) * 64 * 4) << "places are used again";
   EXPECT_GT(total, 0);
+}
+
+// What is computed again is not moved to where it was computed first: fusion would otherwise do so, because both read
+// the same elements.
+TEST(MemoryPlan, MeetsALimit) {
+  Tensor x = leaf("x", "64|16"), w = leaf("w", "16->16");
+  Tensor h = x;
+  for (int k = 0; k < 6; ++k) h = tanh(einsum("b|i; i->o => b|o", h, w));
+  const ir::Program program = to_ir(train_step(sum(h), sgd({.lr = 0.1})));
+  const int64_t needed = make_plan(program, host()).memory.bytes;
+  const Plan less = make_plan(program, host(), {.memory_limit = needed * 3 / 4});
+  EXPECT_LE(less.memory.bytes, needed * 3 / 4);
+  EXPECT_EQ(make_plan(program, host(), {.memory_limit = needed}).memory.bytes, needed);
+  EXPECT_THROW(make_plan(program, host(), {.memory_limit = 1}), StateError);
 }
 
 }  // namespace

@@ -63,10 +63,6 @@ class CcExecutable : public backend::Executable {
   CcExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Shared> shared)
       : shared_(std::move(shared)), plan_(std::move(plan)), module_(plan_->scheduled) {
     const plan::MemoryPlan& memory = plan_->memory;
-    if (shared_->options.memory_limit > 0 && memory.bytes > shared_->options.memory_limit)
-      throw StateError("the program `" + module_.name + "` needs " + std::to_string(memory.bytes) +
-                       " bytes for its buffers, more than the limit of " +
-                       std::to_string(shared_->options.memory_limit) + ".");
     compiled_ = compile(codegen::to_units(module_), shared_->options.compiler);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));

@@ -11,7 +11,6 @@ struct DeviceOptions {
   uint64_t seed = 0;
   int threads = 0;  // most threads that a run may use; 0: one for each usable processor (base/processors.h)
   CompilerOptions compiler;
-  int64_t memory_limit = 0;        // bytes; a plan whose arena is larger is refused. 0: no limit
   std::optional<Tuning> tuning{};  // how loops are cut; none: as the tuning file says (target/tuning_file.h)
 };
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);
