@@ -10,6 +10,7 @@
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
+#include "caravan/codegen/cuda.h"
 #include "caravan/runtime/see.h"
 #include "caravan/runtime/trace.h"
 
@@ -27,7 +28,7 @@ std::string printed(Print print, const What& what) {
 }  // namespace
 
 std::vector<std::string> stage_names() {
-  return {"graph", "shapes", "constraints", "assignments", "loops", "optimized", "c", "memory", "kernels"};
+  return {"graph", "shapes", "constraints", "assignments", "loops", "optimized", "c", "cuda", "memory", "kernels"};
 }
 
 std::string Stages::graphviz() const {
@@ -54,6 +55,17 @@ std::string Stages::c_text() const {
   return out;
 }
 
+// The CUDA C++ of the step, for the GPU that the plan is for, or for a common one if it is for the processor. It needs
+// no GPU.
+std::string Stages::cuda_text() const {
+  const bool for_gpu = plan_.target.kind == Target::Kind::cuda;
+  const codegen::CudaText text =
+      codegen::to_cuda(for_gpu ? plan_.scheduled : plan::make_plan(plan_.program, gpu_target()).scheduled);
+  std::string out;
+  for (const std::string& part : text.texts) out += part;
+  return out;
+}
+
 std::string Stages::text(const std::string& stage) const {
   if (stage == "graph") return printed([](std::ostream& out, const Tensor& t) { print_graph(out, t); }, recipe_.loss);
   if (stage == "shapes") return printed([](std::ostream& out, const Routine& r) { print_shapes(out, r); }, step_);
@@ -63,9 +75,9 @@ std::string Stages::text(const std::string& stage) const {
   if (stage == "loops") return loop::to_string(plan::unoptimized(plan_));
   if (stage == "optimized") return loop::to_string(plan_.scheduled);
   if (stage == "c") return c_text();
+  if (stage == "cuda") return cuda_text();
   if (stage == "memory") return memory_table(plan_);
   if (stage == "kernels") return kernel_table(plan_);
-  if (stage == "cuda") throw ConfigError("this build has no stage `cuda`: it makes code for the processor alone.");
   throw ConfigError(unknown_name("stage", stage, stage_names()));
 }
 

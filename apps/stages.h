@@ -23,6 +23,7 @@ class Stages {
 
  private:
   std::string c_text() const;
+  std::string cuda_text() const;
 
   const Recipe& recipe_;
   const Routine step_;

@@ -6,6 +6,7 @@
 
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/interp/device.h"
+#include "compiled_device.h"
 #include "forwarding_device.h"
 
 namespace caravan {
@@ -120,7 +121,7 @@ class CheckOnTheProcessor : public testing::Environment {
       cc::DeviceOptions options;
       options.seed = seed, options.compiler.cache = cache.path;
       options.compiler.flags.push_back("-O0");  // what -O3 makes of it is cpu_test's
-      const Outcome actual = run_on(*cc::make_device(options), joined(tasks));
+      const Outcome actual = run_on(*compiled_device(options), joined(tasks));
       size_t observed = 0;
       for (size_t k = from; k < end; ++k) {
         const std::string prefix = "t" + std::to_string(k - from) + ".",

@@ -13,6 +13,7 @@
 #include "caravan/backend/interp/device.h"
 #include "caravan/check/draw.h"
 #include "caravan/check/gradcheck.h"
+#include "compiled_device.h"
 #include "programs.h"
 
 namespace caravan {
@@ -34,11 +35,11 @@ std::unique_ptr<backend::Device> cpu(uint64_t seed = 3, const Flags& flags = {})
   options.seed = seed;
   options.compiler.cache = cache();
   options.compiler.flags.insert(options.compiler.flags.end(), flags.begin(), flags.end());
-  return cc::make_device(options);
+  return compiled_device(options);
 }
 Context context(const std::string& device, uint64_t seed = 3) {
   ContextOptions options;
-  options.seed = seed, options.device = device, options.cache = cache();
+  options.seed = seed, options.device = device == "cpu" && on_gpu() ? "cuda" : device, options.cache = cache();
   return Context(options);
 }
 

@@ -404,10 +404,10 @@ TEST(Context, DevicesHaveAKindAndAnOrdinal) {
     std::vector<std::string> phrases;
   };
   const Row rows[] = {
-      {"abacus", {"device kind `abacus` is not built into this library; it has: cpu, interp."}},
-      {"cuda:1", {"device kind `cuda` is not built into this library; it has: cpu, interp."}},
-      {"cpu:3", {"there is no `cpu:3`; this machine has cpu:0, interp:0."}},
-      {"interp:1", {"there is no `interp:1`; this machine has cpu:0, interp:0."}},
+      {"abacus", {"device kind `abacus` is not built into this library; it has: cpu, interp, cuda."}},
+      {"cuda:99", {"`cuda:99`"}},  // here are no GPUs, or fewer
+      {"cpu:3", {"there is no `cpu:3`; this machine has cpu:0, interp:0"}},
+      {"interp:1", {"there is no `interp:1`; this machine has cpu:0, interp:0"}},
       {"cpu:", {"`cpu:` does not name a device", "`cpu:0`"}},
       {"cpu:x", {"`cpu:x` does not name a device"}},
       {"cpu:-1", {"`cpu:-1` does not name a device"}},

@@ -17,6 +17,7 @@
 #include "caravan/ops/table.h"
 #include "caravan/tensor/graph.h"
 #include "checked_device.h"
+#include "compiled_device.h"
 #include "programs.h"
 
 namespace caravan {
@@ -212,7 +213,7 @@ Outcome run_compiled(const std::vector<std::string>& passes_off, const char* opt
   cc::DeviceOptions options;
   options.compiler.cache = cache();
   options.compiler.flags.push_back(optimisation);
-  return run_on(*cc::make_device(options), task, 1, {passes_off});
+  return run_on(*compiled_device(options), task, 1, {passes_off});
 }
 
 // To the bit, but for the signs of zeros and NaN.

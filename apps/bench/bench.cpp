@@ -10,7 +10,9 @@
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
 #include "apps/profile_json.h"
+#include "caravan/backend/backend.h"
 #include "caravan/runtime/compile_notice.h"
+#include "caravan/runtime/devices.h"
 #include "caravan/target/target.h"
 
 namespace caravan::app {
@@ -91,16 +93,20 @@ int print_list(const std::vector<bench::Entry>& entries, bool json) {
   return kDone;
 }
 
+// The processor, if no device is named: peers run there too.
+std::string device_of(const Settings& settings) { return settings.device() == "auto" ? "cpu" : settings.device(); }
+
 // The slowest kernels of each.
 int print_profiles(const std::vector<bench::Entry>& entries, const BenchOptions& options, const Settings& settings) {
   Json all = Json::array();
   for (const bench::Entry& entry : entries) {
     const bench::Workload workload = entry.make({});
     Context ctx({.seed = 1,
-                 .device = "cpu",
+                 .device = device_of(settings),
                  .threads = int(settings.threads()),
                  .cache = settings.cache(),
                  .memory_limit = options.memory_limit,
+                 .tf32 = options.tf32,
                  .compiling = notice_on_terminal()});
     plan::Profile profile = ctx.compile(workload.program).profile({.first = workload.at(0)});
     profile.program = entry.name;
@@ -118,10 +124,11 @@ int write_records(const std::vector<bench::Entry>& entries, const BenchOptions& 
   for (const bench::Entry& entry : entries) {
     ContextOptions context;
     context.seed = 1;
-    context.device = "cpu";
+    context.device = device_of(settings);
     context.threads = int(settings.threads());
     context.cache = settings.cache();
     context.memory_limit = options.memory_limit;
+    context.tf32 = options.tf32;
     folder.write(entry.name + ".safetensors",
                  data::safetensors_content(bench::record(entry.name, entry.make({}), context, kRecordedSteps)));
   }
@@ -142,11 +149,14 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
   if (options.profile) return print_profiles(entries, options, settings);
   if (!options.write.empty()) return write_records(entries, options, settings);
   const int threads = int(settings.threads());
-  const Target target = host(threads);
-  const double peak = bench::peak_flops(threads, settings.cache());
+  const std::string device = device_of(settings);
+  const bool on_cpu = device == "cpu";
+  const Target target = on_cpu ? host(threads) : make_device({.device = device})->target().value_or(host(threads));
+  const double peak = bench::peak_flops(device, threads, settings.cache());
+  const std::string parts = on_cpu ? counted(target.threads, "thread", "threads")
+                                   : counted(int(target.gpu.multiprocessors), "multiprocessor", "multiprocessors");
   if (!options.json)
-    std::cout << fmt::format("{}, {}, at best {:.1f} GFLOP/s of f32\n\n", target.processor,
-                             counted(target.threads, "thread", "threads"), peak / 1e9)
+    std::cout << fmt::format("{}, {}, at best {:.1f} GFLOP/s of f32\n\n", target.processor, parts, peak / 1e9)
               << title() << std::flush;
   Json results = Json::array();
   for (const bench::Entry& entry : entries) {
@@ -154,6 +164,8 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
     const Result result{entry, workload.flops, peak,
                         bench::measure(workload, {.seconds = options.seconds,
                                                   .threads = threads,
+                                                  .device = device,
+                                                  .tf32 = options.tf32,
                                                   .memory_limit = options.memory_limit,
                                                   .cache = options.warm ? settings.cache() : ""})};
     if (options.json)

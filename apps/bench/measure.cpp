@@ -91,9 +91,10 @@ Measurement measure(const Workload& workload, const MeasureOptions& options) {
   if (options.cache.empty()) scratch.emplace(temporary_folder(), "caravan-bench-");
   ContextOptions context;
   context.seed = 1;
-  context.device = "cpu";
+  context.device = options.device;
   context.threads = options.threads;
   context.memory_limit = options.memory_limit;
+  context.tf32 = options.tf32;
   context.cache = scratch ? scratch->path() : options.cache;
   context.compiling = notice_on_terminal();
   const auto cold = Clock::now();
@@ -112,8 +113,8 @@ Measurement measure(const Workload& workload, const MeasureOptions& options) {
   return out;
 }
 
-double peak_flops(int threads, const std::string& cache) {
-  return make_device({.device = "cpu", .threads = threads, .cache = cache})->peaks().value_or(Peaks{}).flops;
+double peak_flops(const std::string& device, int threads, const std::string& cache) {
+  return make_device({.device = device, .threads = threads, .cache = cache})->peaks().value_or(Peaks{}).flops;
 }
 
 }  // namespace caravan::bench

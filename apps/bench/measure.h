@@ -25,14 +25,17 @@ struct Measurement {
 };
 
 struct MeasureOptions {
-  double seconds = 1;        // of samples; slow steps take longer, because there are at least three of each kind
-  int threads = 0;           // 0: all
+  double seconds = 1;  // of samples; slow steps take longer, because there are at least three of each kind
+  int threads = 0;     // 0: all
+  std::string device = "cpu";
+  bool tf32 = false;         // ContextOptions::tf32
   int64_t memory_limit = 0;  // ContextOptions::memory_limit
   std::string cache{};       // folder of compiled code; empty: a new one, so that the cold time is measured
 };
 Measurement measure(const Workload& workload, const MeasureOptions& options);
 
-// Multiplications and additions of f32 a second that so many threads reach at best, measured now.
-double peak_flops(int threads, const std::string& cache);
+// Multiplications and additions of f32 a second that the device reaches at best, on so many threads if it is the
+// processor.
+double peak_flops(const std::string& device, int threads, const std::string& cache);
 
 }  // namespace caravan::bench

@@ -57,9 +57,10 @@ Kind kind_of(std::string_view name) {
   if (name.size() <= kDigest || !all_of(name.substr(0, kDigest), "0123456789abcdef") || name[kDigest] != '.')
     return Kind::other;
   const std::string_view rest = name.substr(kDigest + 1);
-  if (rest == "so") return Kind::kernel;
+  if (rest == "so" || rest == "cubin") return Kind::kernel;
   if (rest == "note") return Kind::note;
-  if (rest == "c" || (rest.ends_with(".c") && is_number(rest.substr(0, rest.size() - 2)))) return Kind::text;
+  if (rest == "c" || rest == "cu" || (rest.ends_with(".c") && is_number(rest.substr(0, rest.size() - 2))))
+    return Kind::text;
   return Kind::stray;  // KEY.PROCESS.N.c, .log, .o and .so of former versions, and unfinished entries
 }
 

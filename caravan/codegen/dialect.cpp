@@ -44,7 +44,20 @@ std::string Dialect::vector_at(RegisterType, const std::string&, bool) const {
   return "";
 }
 
+std::string Dialect::barrier(const loop::Grid&) const {
+  CARAVAN_CHECK(false, "a barrier in a language without lanes");
+  return "";
+}
+std::string Dialect::across_lanes(const loop::Grid&, DType, const std::string&, const std::string&) const {
+  CARAVAN_CHECK(false, "a total across lanes in a language without lanes");
+  return "";
+}
+
 // --- GNU C ---
+
+std::vector<std::string> GnuC::work_parameters(const loop::Kernel& kernel) const {
+  return parallel_loop(kernel) ? std::vector<std::string>{"int64_t from", "int64_t to"} : std::vector<std::string>{};
+}
 
 std::string GnuC::register_type(RegisterType type) const {
   if (type.width == 1) return c_type(type.dtype);

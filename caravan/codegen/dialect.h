@@ -22,8 +22,8 @@ class Dialect {
   // --- functions ---
   virtual std::string head(const std::string& function, const std::vector<std::string>& parameters) const;
   virtual std::string buffer_parameter(DType dtype, const std::string& name, bool written) const;
-  // Extra parameters of a kernel with a parallel loop.
-  virtual std::vector<std::string> parallel_parameters() const { return {}; }
+  // Parameters of a kernel after its buffers, symbols and streams: which part of the work a call does.
+  virtual std::vector<std::string> work_parameters(const loop::Kernel&) const { return {}; }
   virtual std::string function(std::string_view name, DType compute) const;  // a function in an op's spelling
   virtual std::string helper(std::string_view name) const;                   // a helper of the prelude: "to_u8"
 
@@ -35,6 +35,10 @@ class Dialect {
   virtual std::string loop(const loop::For& loop, const std::string& variable) const;
   // The vector that starts at `element` in memory.
   virtual std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const;
+  virtual std::string barrier(const loop::Grid& grid) const;
+  // `value`, combined across the lanes of a group. `combined` is the expression that combines `a` and `b`.
+  virtual std::string across_lanes(const loop::Grid& grid, DType dtype, const std::string& value,
+                                   const std::string& combined) const;
 };
 
 // GNU C for GCC and Clang, for the processor that runs the program: with vectors, pragmas and elementary functions of
@@ -42,7 +46,7 @@ class Dialect {
 class GnuC : public Dialect {
  public:
   std::string register_type(loop::RegisterType type) const override;
-  std::vector<std::string> parallel_parameters() const override { return {"int64_t from", "int64_t to"}; }
+  std::vector<std::string> work_parameters(const loop::Kernel& kernel) const override;
   std::string function(std::string_view name, DType compute) const override;
   std::string local(const loop::Local& local, const std::string& name) const override;
   std::vector<std::string> before_loop(const loop::For& loop) const override;

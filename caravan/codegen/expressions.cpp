@@ -120,6 +120,12 @@ Expression Expressions::of(Register to, const Interleave& v) {
               text_of(v.first).text + ", " + text_of(v.second).text);
 }
 
+Expression Expressions::of(Register to, const AcrossLanes& v) {
+  const Expression operands[3] = {{"a"}, {"b"}, {}};
+  return {dialect_.across_lanes(kernel_.grid, type(to), text_of(v.arg).text,
+                                applied(*row(v.accumulator).op, type(to), operands).text)};
+}
+
 // --- ops ---
 
 Expression Expressions::applied(Op op, DType compute, const Expression* operands) {

@@ -51,6 +51,7 @@ class Expressions : public loop::Printer {
   Expression of(loop::Register to, const loop::Apply& v);
   Expression of(loop::Register to, const loop::Cast& v);
   Expression of(loop::Register to, const loop::Interleave& v);
+  Expression of(loop::Register to, const loop::AcrossLanes& v);
 
   std::string index_register(loop::Register r) const override { return text_of(r).text; }
   Expression spelled(const Spelling& spelling, int entry, DType compute, const Expression* operands);

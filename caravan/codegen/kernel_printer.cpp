@@ -27,7 +27,7 @@ KernelPrinter::KernelPrinter(const Module& module, const Kernel& kernel, const D
     symbols_[uses_.symbols[n]] = add(module_.symbols[size_t(uses_.symbols[n])].name, "s", n);
   for (const Local& local : kernel_.locals) locals_.push_back(unique(taken, local.name));
   for_each_of<Combine>(statements(kernel_), [&](const Combine& c) {
-    if (!totals_.count(c.to)) totals_[c.to] = unique(taken, std::string(total_name(c.accumulator)));
+    if (!totals_.count(c.to)) totals_[c.to] = unique(taken, dialect_.free_name(std::string(total_name(c.accumulator))));
   });
   place_locals();
 }
@@ -66,8 +66,7 @@ std::string KernelPrinter::head(const std::string& function) const {
   for (int s : uses_.symbols) parameters.push_back("int64_t " + symbols_.at(s));
   if (!uses_.streams.empty()) parameters.push_back("uint64_t seed");
   for (size_t n = 0; n < uses_.streams.size(); ++n) parameters.push_back("uint64_t stream" + std::to_string(n));
-  if (parallel_loop(kernel_))
-    for (const std::string& parameter : dialect_.parallel_parameters()) parameters.push_back(parameter);
+  for (const std::string& parameter : dialect_.work_parameters(kernel_)) parameters.push_back(parameter);
   return dialect_.head(function, parameters);
 }
 
@@ -161,6 +160,8 @@ void KernelPrinter::print(const Store& s) {
   line(elements(s.buffer, s.offset, width(s.value), true).text + " = " + stored(s.value, type(s.buffer)).text + ";");
 }
 
+void KernelPrinter::print(const Barrier&) { line(dialect_.barrier(kernel_.grid)); }
+
 void KernelPrinter::print(const For& s) {
   for (const std::string& text : dialect_.before_loop(s)) line(text);
   if (s.unroll == Unroll::never) line(helper("keep_loop") + "()");
@@ -181,10 +182,13 @@ std::string KernelPrinter::not_negative(const Term& term) const {
   return plus.parts.empty() ? index(minus).text + " <= " + index(plus).text
                             : index(plus).text + " >= " + index(minus).text;
 }
+std::string KernelPrinter::condition(const If& s) const {
+  std::string out;
+  for (const Term& t : s.where) out += (out.empty() ? "" : " && ") + not_negative(t);
+  return out;
+}
 void KernelPrinter::print(const If& s) {
-  std::string condition;
-  for (const Term& t : s.where) condition += (condition.empty() ? "" : " && ") + not_negative(t);
-  line("if (" + condition + ") {");
+  line("if (" + condition(s) + ") {");
   print_inside(s.body);
   line("}");
 }

@@ -19,12 +19,12 @@ class KernelPrinter : public Expressions {
   std::string body();
   const Uses& uses() const { return uses_; }  // the arguments: its buffers, symbols and streams, in this order
 
- private:
+ protected:
   std::string memory_name(const loop::Memory& memory) const override;
   std::string variable_name(loop::Variable v) const override { return variables_[size_t(v)]; }
   std::string symbol_name(int s) const override { return symbols_.at(s); }
   std::string register_name(loop::Register r) const;
-  void place_locals();
+  std::string condition(const loop::If& s) const;
 
   void print_block(const loop::Block& block) override;
   void print(const loop::Define& s) override;
@@ -34,8 +34,12 @@ class KernelPrinter : public Expressions {
   void print(const loop::Store& s) override;
   void print(const loop::StoreCombine& s) override;
   void print(const loop::StoreFirst& s) override;
+  void print(const loop::Barrier& s) override;
   void print(const loop::For& s) override;
   void print(const loop::If& s) override;
+
+ private:
+  void place_locals();
   // `factor` is the register of a fused product's second factor, or -1.
   void print_combined(Accumulator accumulator, loop::RegisterType type, const Expression& total, loop::Register value,
                       loop::Register factor);

@@ -2,6 +2,8 @@
 //
 //     math.h                              elementary functions
 //     cpu.h                               what only the CPU has: vectors, and the pool that runs parallel loops
+//     cuda.cuh                            what only a GPU has: groups of threads
+//     product.cuh                         products of matrices on a GPU, in tiles
 //     timing.h                            the stopwatch of entries that time kernels
 //     keep_loop.h, convert.h, random.h    helpers; a paragraph is a function that calls no other, or a macro
 #pragma once
@@ -40,6 +42,8 @@ constexpr size_t paragraphs(std::string_view text) {
 
 inline constexpr std::string_view kMathPrelude = detail::prelude_text("math.h"),
                                   kCpuPrelude = detail::prelude_text("cpu.h"),
+                                  kCudaPrelude = detail::prelude_text("cuda.cuh"),
+                                  kProductPrelude = detail::prelude_text("product.cuh"),
                                   kTimingPrelude = detail::prelude_text("timing.h");
 
 struct Helper {

@@ -61,6 +61,7 @@ class Counter {
   void count(const Define& d) {
     loops_[size_t(d.to)] = loop_;
     if (auto* load = std::get_if<Load>(&d.value); load && is_written(load->buffer)) keep(d.to);
+    if (std::holds_alternative<AcrossLanes>(d.value)) keep(d.to);  // all lanes take part, once
     if (auto* constant = std::get_if<Constant>(&d.value); constant && constant->value == 0) zeros_.insert(d.to);
     std::visit([&](const auto& v) { count_value(v); }, d.value);
   }
@@ -81,6 +82,7 @@ class Counter {
   }
   void count_value(const Cast& v) { use(v.arg); }
   void count_value(const Interleave& v) { use(v.first), use(v.second); }
+  void count_value(const AcrossLanes& v) { use(v.arg); }
   void count(const Reset&) {}
   void count(const Combine& c) {
     use(c.value);
@@ -93,6 +95,7 @@ class Counter {
     if (s.factor >= 0) use(s.factor);
   }
   void count(const StoreFirst& s) { touch(s.positions), touch(s.best), use(s.offset), keep(s.value), use(s.term); }
+  void count(const Barrier&) {}
   void count(const For& f) {
     const int outside = std::exchange(loop_, ++last_loop_);
     count(f.body);

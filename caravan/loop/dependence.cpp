@@ -1,6 +1,7 @@
 #include "caravan/loop/dependence.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "caravan/loop/walk.h"
@@ -106,13 +107,27 @@ void accumulators(const Block& block, std::set<Register>& own, std::set<Register
     match(
         s, [&](const Reset& r) { own.insert(r.to); }, [&](const Combine& c) { changed.insert(c.to); },
         [&](const CombineFirst& c) { changed.insert(c.best), changed.insert(c.position); },
-        [](const OneOf<Define, Store, StoreCombine, StoreFirst, For, If> auto&) {});
+        [](const OneOf<Define, Store, StoreCombine, StoreFirst, Barrier, For, If> auto&) {});
   });
 }
 
-// Do different iterations of the loop touch different elements? Tries three proofs. In y[8*o + k], a loop over o around
+// In y[8*id + k], where k < 8 and nothing is known of id, different k have different remainders when divided by 8.
+bool residues_apart(Variable variable, int64_t extent, const std::vector<const Term*>& terms) {
+  const int64_t stride = std::abs(coefficient(*terms[0], variable));
+  int64_t unit = 0;  // divides everything else in the offsets
+  for (const Term* term : terms) {
+    if (coefficient(*term, variable) != coefficient(*terms[0], variable)) return false;
+    unit = std::gcd(unit, term->constant - terms[0]->constant);
+    for (const Part& part : term->parts)
+      if (part.kind != Part::Kind::iterator || part.which != variable) unit = std::gcd(unit, part.coefficient);
+  }
+  return stride > 0 && stride * (extent - 1) < unit;
+}
+
+// Do different iterations of the loop touch different elements? Tries four proofs. In y[8*o + k], a loop over o around
 // one over k < 8, the elements of one iteration are contiguous. In y[k + 3*o], a loop over k < 3 around one over o,
-// they are not, but k is a digit of all offsets, or all pairs of (k, o) give different elements.
+// they are not, but k is a digit of all offsets, or all pairs of (k, o) give different elements. The last is by
+// remainders.
 bool elements_apart(Variable variable, int64_t extent, const std::vector<const Term*>& terms,
                     const std::map<Variable, int64_t>& inside) {
   auto apart_over = [&](const std::vector<Variable>& variables, const std::vector<int64_t>& extents) {
@@ -122,7 +137,7 @@ bool elements_apart(Variable variable, int64_t extent, const std::vector<const T
   };
   std::vector<Variable> variables = {variable};
   std::vector<int64_t> extents = {extent};
-  if (apart_over(variables, extents)) return true;
+  if (apart_over(variables, extents) || residues_apart(variable, extent, terms)) return true;
   const Digit digit{variable, extent, coefficient(*terms[0], variable)};
   if (std::all_of(terms.begin(), terms.end(), [&](const Term* t) { return has_digit(*t, digit, inside); })) return true;
   for (const auto& [within, count] : inside)
@@ -132,6 +147,7 @@ bool elements_apart(Variable variable, int64_t extent, const std::vector<const T
 
 // Do different iterations touch different elements of every buffer that the loop writes?
 bool writes_apart(Variable variable, int64_t extent, const Block& body) {
+  if (extent <= 1) return true;
   const std::map<Variable, int64_t> inside = extents_of(body);
   std::map<ir::BufferId, std::vector<const Term*>> touched;
   std::set<ir::BufferId> written;
@@ -190,6 +206,26 @@ bool independent(Variable variable, int64_t extent, const Block& body) {
   return includes(own, changed) && writes_apart(variable, extent, body);
 }
 
+namespace {
+
+// Does the loop read a total while it still adds to it?
+bool reads_total(const Block& body, const std::set<Register>& own, const std::set<Register>& changed) {
+  bool out = false;
+  for (const Statement& s : body)
+    for_each_use(s, [&](Register r) { out = out || (changed.count(r) && !own.count(r)); });
+  return out;
+}
+
+}  // namespace
+
+bool shared_by_lanes(const For& loop) {
+  std::set<Register> own, changed;
+  accumulators(loop.body, own, changed);
+  bool keeps_first = false;  // a position of another lane may come first
+  for_each_of<CombineFirst>(loop.body, [&](const CombineFirst& c) { keeps_first = keeps_first || !own.count(c.best); });
+  return !keeps_first && !reads_total(loop.body, own, changed) && writes_apart(loop.variable, loop.extent, loop.body);
+}
+
 bool has_lanes(const For& loop) {
   bool all = true, any = false;
   for_each_inner_access(loop.body, [&](const Access& a) {
@@ -210,13 +246,10 @@ bool side_by_side(const For& loop) {
   for_each_statement(loop.body, [&](const Statement& s) {
     match(
         s, [&](const Combine& c) { adds(c.to); }, [&](const CombineFirst& c) { adds(c.best); },
-        [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, For, If> auto&) {});
+        [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, Barrier, For, If> auto&) {});
   });
   if (!added_once) return false;
-  bool reads_total = false;  // is a total read while the loop still adds to it?
-  for (const Statement& s : loop.body)
-    for_each_use(s, [&](Register r) { reads_total = reads_total || (changed.count(r) && !own.count(r)); });
-  return !reads_total && writes_apart(loop.variable, loop.extent, loop.body) &&
+  return !reads_total(loop.body, own, changed) && writes_apart(loop.variable, loop.extent, loop.body) &&
          inner_loops_agree(loop.body, loop.variable, own);
 }
 

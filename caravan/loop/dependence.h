@@ -50,6 +50,10 @@ bool overwrites_loads(const Block& block);
 // iterations must write different elements, and every accumulator must be reset within the iteration.
 bool independent(Variable variable, int64_t extent, const Block& body);
 
+// The same, but the loop may also add to accumulators that are reset outside of it, and that it does not read: a lane
+// that runs some of the iterations has a total of its own.
+bool shared_by_lanes(const For& loop);
+
 // Can inner loops use vectors along this loop? In every access within them, neighbouring iterations of this loop must
 // touch neighbouring elements or the same element, and in at least one access neighbouring elements.
 bool has_lanes(const For& loop);

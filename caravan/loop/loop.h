@@ -11,6 +11,12 @@
 //   itself, and nothing stands after it. Iterations of vector and unrolled loops run side by side, in lockstep: each
 //   statement is executed for all of them, in order, before the next statement, and an inner loop is entered once for
 //   all. All kinds compute the same bits.
+// * Groups of threads. On a GPU, groups of `Grid::lanes` threads, the lanes, run a kernel. The iterations of a nest of
+//   grid loops are shared by the groups, those of a nest of lane loops by the lanes of a group; every other statement
+//   is executed by all lanes, with the same values. `Barrier` makes what a lane has stored visible to the other lanes
+//   of its group. `AcrossLanes` is the total of a register over all lanes, in a fixed order.
+//   Loops over rows, columns and terms are those of a product of matrices that a block of threads computes in tiles
+//   (schedule/gpu_products.h); they mean the same as serial loops.
 // * Vectors. A register of width w holds w values. A load fills it from w neighbouring elements, an op is computed for
 //   each of them (a scalar operand is the same for all), an accumulator has a total for each of them, and a store or an
 //   accumulation in memory changes w neighbouring elements.
@@ -36,7 +42,7 @@ using Register = int;
 using Variable = int;
 using ir::Term;  // here: iterators are loop variables, symbols are the program's, loads are integer registers
 
-enum class LoopKind : uint8_t { serial, parallel, vector, unrolled };
+enum class LoopKind : uint8_t { serial, parallel, vector, unrolled, grid, lanes, rows, columns, terms };
 std::string_view name(LoopKind kind);
 std::string_view total_name(Accumulator accumulator);  // a name for the accumulated value: "sum", "max"
 
@@ -124,7 +130,12 @@ struct Interleave {
   bool high = false;
   bool operator==(const Interleave&) const = default;
 };
-using Value = std::variant<Constant, Load, IndexValue, RandomValue, Apply, Cast, Interleave>;
+struct AcrossLanes {  // the registers of all lanes, combined
+  Accumulator accumulator{};
+  Register arg = -1;
+  bool operator==(const AcrossLanes&) const = default;
+};
+using Value = std::variant<Constant, Load, IndexValue, RandomValue, Apply, Cast, Interleave, AcrossLanes>;
 
 struct Define {
   Register to = -1;
@@ -173,9 +184,13 @@ struct StoreFirst {  // CombineFirst in memory; -1 in `positions` means that the
   bool operator==(const StoreFirst&) const = default;
 };
 
+struct Barrier {  // waits for all lanes of the group
+  bool operator==(const Barrier&) const = default;
+};
+
 struct For;
 struct If;
-using Statement = std::variant<Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, For, If>;
+using Statement = std::variant<Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Barrier, For, If>;
 using Block = std::vector<Statement>;
 
 struct For {
@@ -183,7 +198,9 @@ struct For {
   int64_t extent = 0;
   LoopKind kind = LoopKind::serial;
   Block body;
-  int64_t chunk = 0;  // of a parallel loop: how many iterations a thread takes at a time
+  // Of a parallel loop: how many iterations a thread takes at a time. Of a grid or lane loop: how many iterations the
+  // loops of its kind directly inside of it have together, 1 if it is the innermost one.
+  int64_t chunk = 0;
   // The order of the sum that the loop adds to (ir::SumOrder): how many partial sums it has along this loop, and the
   // sizes of its blocks in iterations, each a multiple of the one before. The pass `split_loops` turns both into loops;
   // after it they are 0 and empty.
@@ -216,9 +233,24 @@ std::string_view name(LibraryCall::Function function);
 struct Contraction {
   int64_t batch = 1, rows = 1, columns = 1, terms = 1;  // `batch` products of rows x terms with terms x columns
   int64_t tile_rows = 1, tile_columns = 1;
+  // Of a GPU: a thread computes `own` x `own` elements of a tile, and terms are divided into `slices`.
+  int64_t own = 1, slices = 1;
+  bool tf32 = false;  // by tensor cores, with factors rounded to 10 bits of fraction
   bool operator==(const Contraction&) const = default;
 };
 std::string to_string(const Contraction& contraction);  // "8 x 48 of 1024 rows, 384 columns, 256 terms"
+
+// How threads of a GPU share a kernel (schedule/map_to_grid.h).
+struct Grid {
+  int lanes = 0;  // threads of a group; 0: the kernel is not for a GPU
+  // Neighbouring threads take neighbouring iterations of the grid loops. If not, they are lanes of one group.
+  bool spread = false;
+  int threads = 0;  // of a block: a multiple of `lanes`
+  // Kernels of one stage do not depend on each other and may run at the same time; stages run one after the other
+  // (schedule/order_stages.h).
+  int stage = -1;
+  bool operator==(const Grid&) const = default;
+};
 
 struct Kernel {
   std::string name;                    // that of its accumulation with the most operations
@@ -230,6 +262,7 @@ struct Kernel {
   std::vector<std::string> origins{};  // what each accumulation is in the user's program: "w1(x), moons.cpp:16"
   std::vector<Contraction> contractions{};
   std::vector<ir::BufferId> after{};  // must be computed before it runs, although it does not read them
+  Grid grid{};
   bool operator==(const Kernel&) const = default;
 };
 const Block& statements(const Kernel& kernel);  // empty if the kernel is a library call
@@ -237,6 +270,9 @@ Block& statements(Kernel& kernel);              // the kernel must not be a libr
 inline const LibraryCall* library_call(const Kernel& kernel) { return std::get_if<LibraryCall>(&kernel.body); }
 
 const For* parallel_loop(const Kernel& kernel);  // null if it has none
+// How many groups of threads of a GPU have work: the iterations of its grid loops together, or the tiles of its
+// product; 0 if it has no grid loops.
+int64_t grid_iterations(const Kernel& kernel);
 
 // A program whose accumulations have become kernels.
 struct Module {

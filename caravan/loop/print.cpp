@@ -21,6 +21,11 @@ std::string_view name(LoopKind kind) {
     case LoopKind::parallel: return "parallel";
     case LoopKind::vector: return "vector";
     case LoopKind::unrolled: return "unrolled";
+    case LoopKind::grid: return "grid";
+    case LoopKind::lanes: return "lanes";
+    case LoopKind::rows: return "rows";
+    case LoopKind::columns: return "columns";
+    case LoopKind::terms: return "terms";
   }
   return "?";
 }
@@ -57,6 +62,15 @@ const For* parallel_loop(const Kernel& kernel) {
   return loop && loop->kind == LoopKind::parallel ? loop : nullptr;
 }
 
+int64_t grid_iterations(const Kernel& kernel) {
+  const For* loop = find_of<For>(statements(kernel), [](const For& f) { return f.kind == LoopKind::grid; });
+  if (!loop) return 0;
+  int64_t tiles = 1;
+  for (const Contraction& c : kernel.contractions)
+    tiles = (c.rows + c.tile_rows - 1) / c.tile_rows * ((c.columns + c.tile_columns - 1) / c.tile_columns);
+  return loop->extent * loop->chunk * tiles;
+}
+
 namespace {
 
 // Must also print ill-formed kernels, for the verifier's messages.
@@ -74,6 +88,8 @@ class Dump : public Printer {
             : l.scope == Scope::thread  ? "memory"
                                         : "shared memory") +
            (l.alignment > 0 ? ", aligned to " + std::to_string(l.alignment) + " bytes" : ""));
+    if (kernel_.grid.lanes > 1)
+      line("groups of " + std::to_string(kernel_.grid.lanes) + " threads" + (kernel_.grid.spread ? ", spread" : ""));
     if (const LibraryCall* call = library_call(kernel_)) print(*call);
     print_block(statements(kernel_));
     return std::move(text_);
@@ -130,6 +146,9 @@ class Dump : public Printer {
   std::string text(const Interleave& v) const {
     return std::string("interleave ") + (v.high ? "high " : "low ") + reg(v.first) + ", " + reg(v.second);
   }
+  std::string text(const AcrossLanes& v) const {
+    return std::string(total_name(v.accumulator)) + " across lanes of " + reg(v.arg);
+  }
 
   void print(const Define& s) override {
     line(typed(s.to) + " = " + std::visit([&](const auto& v) { return text(v); }, s.value));
@@ -147,6 +166,7 @@ class Dump : public Printer {
   void print(const StoreFirst& s) override {
     line(element(s.positions, s.offset) + symbol(s.accumulator) + reg(s.value) + " at " + index(s.term).text);
   }
+  void print(const Barrier&) override { line("barrier"); }
   static std::string blocks(const For& s) {
     std::string out;
     for (int64_t size : s.blocks) out += (out.empty() ? " in blocks of " : ", ") + std::to_string(size);
@@ -164,7 +184,7 @@ class Dump : public Printer {
   void print(const For& s) override {
     line("for " + variable_name(s.variable) + " < " + std::to_string(s.extent) +
          (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
-         (s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
+         (s.kind == LoopKind::parallel && s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
          (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + hint(s.unroll) + ":");
     print_inside(s.body);
   }

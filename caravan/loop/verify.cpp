@@ -171,6 +171,11 @@ class Verifier {
             hold(kernel_.registers[size_t(r)] == kernel_.registers[size_t(to)] && width(r) > 1, reg(to),
                  " is interleaved from what is not a vector of its kind");
           }
+        },
+        [&](const AcrossLanes& across) {
+          use(across.arg), scalar(across.arg);
+          hold(kernel_.grid.lanes > 0 && type(across.arg) == type(to), reg(to),
+               " is combined across lanes of another precision, or without lanes");
         });
   }
 
@@ -225,6 +230,9 @@ class Verifier {
     hold(stored(s.best).dtype == type(s.value), reg(s.value), " is compared with another precision");
     term(s.offset), term(s.term);
   }
+  void statement(const Barrier&, std::vector<Register>&) const {
+    hold(kernel_.grid.lanes > 0, "a barrier stands in a kernel without lanes");
+  }
   void statement(const For& s, std::vector<Register>&) {
     hold(s.variable >= 0 && size_t(s.variable) < open_.size(), "loop variable ", s.variable, " does not exist");
     hold(!open_[size_t(s.variable)], "loop variable ", kernel_.variables[size_t(s.variable)], " is used twice");
@@ -240,6 +248,12 @@ class Verifier {
     }
     if (s.kind == LoopKind::vector || s.kind == LoopKind::unrolled)
       hold(side_by_side(s), "the loop over ", kernel_.variables[size_t(s.variable)], " cannot run side by side");
+    if (s.kind == LoopKind::grid)
+      hold(kernel_.grid.lanes > 0 && s.chunk >= 1 && independent(s.variable, s.extent, s.body), "the grid loop over ",
+           kernel_.variables[size_t(s.variable)], " may touch in one iteration what another writes");
+    if (s.kind == LoopKind::lanes)
+      hold(kernel_.grid.lanes > 0 && s.chunk >= 1 && shared_by_lanes(s), "the lane loop over ",
+           kernel_.variables[size_t(s.variable)], " may touch in one iteration what another writes");
     open_[size_t(s.variable)] = true;
     check(s.body);
     open_[size_t(s.variable)] = false;

@@ -31,6 +31,7 @@ struct Accesses {
   void operator()(const Reset&) const {}
   void operator()(const Combine&) const {}
   void operator()(const CombineFirst&) const {}
+  void operator()(const Barrier&) const {}
 };
 
 struct Renamer {
@@ -65,6 +66,7 @@ struct Renamer {
   }
   void operator()(Cast& v) const { reg(v.arg); }
   void operator()(Interleave& v) const { reg(v.first), reg(v.second); }
+  void operator()(AcrossLanes& v) const { reg(v.arg); }
 
   void operator()(Define& s) const { reg(s.to), std::visit(*this, s.value); }
   void operator()(Reset& s) const { reg(s.to); }
@@ -75,6 +77,7 @@ struct Renamer {
   void operator()(StoreFirst& s) const {
     buffer(s.positions), buffer(s.best), term(s.offset), reg(s.value), term(s.term);
   }
+  void operator()(Barrier&) const {}
   void operator()(For& s) const {
     if (with.variable) s.variable = with.variable(s.variable);
     rename(s.body, with);
@@ -104,6 +107,7 @@ struct Uses {
   }
   void operator()(const Cast& v) const { reg(v.arg); }
   void operator()(const Interleave& v) const { reg(v.first), reg(v.second); }
+  void operator()(const AcrossLanes& v) const { reg(v.arg); }
 
   void operator()(const Define& s) const { std::visit(*this, s.value); }
   void operator()(const Reset&) const {}
@@ -112,6 +116,7 @@ struct Uses {
   void operator()(const Store& s) const { term(s.offset), reg(s.value); }
   void operator()(const StoreCombine& s) const { term(s.offset), reg(s.value), reg(s.factor); }
   void operator()(const StoreFirst& s) const { term(s.offset), reg(s.value), term(s.term); }
+  void operator()(const Barrier&) const {}
   void operator()(const For& s) const { block(s.body); }
   void operator()(const If& s) const {
     for (const Term& t : s.where) term(t);
@@ -132,6 +137,7 @@ struct Changes {
   void operator()(const Store&) const {}
   void operator()(const StoreCombine&) const {}
   void operator()(const StoreFirst&) const {}
+  void operator()(const Barrier&) const {}
   void operator()(const For& s) const { block(s.body); }
   void operator()(const If& s) const { block(s.body); }
   void block(const Block& b) const {
@@ -208,7 +214,7 @@ Block copied(Kernel& kernel, const Block& block) {
         [&](const OneOf<Define, Reset> auto& made) {
           fresh[made.to] = add_register(kernel, kernel.registers[size_t(made.to)]);
         },
-        [](const OneOf<Combine, CombineFirst, Store, StoreCombine, StoreFirst, For, If> auto&) {});
+        [](const OneOf<Combine, CombineFirst, Store, StoreCombine, StoreFirst, Barrier, For, If> auto&) {});
   });
   Block out = block;
   rename(out, {[&](Register r) {
@@ -257,7 +263,7 @@ int64_t count_flops(const Block& block, const Kernel& kernel) {
         [&](const CombineFirst& c) { return on_floats(c.best); },
         [&](const StoreCombine& c) { return (c.factor >= 0 ? 2 : 1) * on_floats(c.value); },
         [&](const StoreFirst& c) { return on_floats(c.value); },
-        [](const OneOf<Reset, Store> auto&) -> int64_t { return 0; },
+        [](const OneOf<Reset, Store, Barrier> auto&) -> int64_t { return 0; },
         [&](const For& f) { return f.extent * count_flops(f.body, kernel); },
         [&](const If& i) { return count_flops(i.body, kernel); });
   return out;

@@ -19,7 +19,7 @@ template <class S, class... Kinds>
 concept OneOf = (std::same_as<S, Kinds> || ...);
 // The kinds without a block inside of them.
 template <class S>
-concept Simple = OneOf<S, Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst>;
+concept Simple = OneOf<S, Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Barrier>;
 
 // The block inside a statement, or null if it has none.
 const Block* inside(const Statement& statement);

@@ -91,6 +91,10 @@ SumOrder order(const ir::Program& program, Accumulation a, const Target& target)
   const ir::WriteForm form = ir::write_form(program, a);
   if (!form.injective) return {};
   a.order = {};
+  if (target.kind == Target::Kind::cuda) {  // its lanes are chosen with its loops (schedule/map_to_grid.h)
+    a.order.fused = target.fma && !extreme;
+    return a.order;
+  }
   if (is_contraction(program, a, tuning)) {
     a.order.blocks = tile_blocks(a, form, tuning.most_terms);
     a.order.fused = target.fma && target.kind == Target::Kind::cpu;

@@ -132,6 +132,14 @@ constexpr size_t kMostSorted = 4000;
 MemoryPlan plan_memory(const loop::Module& module, const Target& target,
                        const std::function<bool(const ir::Buffer&)>& is_placed) {
   const int end = int(module.kernels.size());
+  // Kernels of one stage run at the same time: what one of them uses is used by all of them.
+  std::vector<int> first(size_t(end), 0), last(size_t(end), 0);
+  for (int k = 0; k < end; ++k) {
+    const int stage = module.kernels[size_t(k)].grid.stage;
+    const bool joins = k > 0 && stage >= 0 && stage == module.kernels[size_t(k) - 1].grid.stage;
+    first[size_t(k)] = joins ? first[size_t(k) - 1] : k;
+    for (int j = first[size_t(k)]; j <= k; ++j) last[size_t(j)] = k;
+  }
   std::vector<int> at(module.buffers.size(), -1);  // by buffer: its index in `placements`, or -1
   MemoryPlan plan;
   for (int k = 0; k < end; ++k)
@@ -141,8 +149,8 @@ MemoryPlan plan_memory(const loop::Module& module, const Target& target,
       int& placement = at[size_t(a.buffer)];
       if (placement < 0)
         placement = int(plan.placements.size()),
-        plan.placements.push_back({a.buffer, 0, b.shape.elements() * bytes(b.dtype), k, k});
-      plan.placements[size_t(placement)].last = k;
+        plan.placements.push_back({a.buffer, 0, b.shape.elements() * bytes(b.dtype), first[size_t(k)], 0});
+      plan.placements[size_t(placement)].last = last[size_t(k)];
     });
   auto keep = [&](ir::BufferId id) {
     if (at[size_t(id)] >= 0) plan.placements[size_t(at[size_t(id)])].last = end;

@@ -21,6 +21,7 @@
 #include "caravan/optimize/run_forwards.h"
 #include "caravan/optimize/simplify.h"
 #include "caravan/optimize/solve_writes.h"
+#include "caravan/optimize/split_long_sums.h"
 #include "caravan/optimize/split_sums.h"
 #include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/expand_lanes.h"
@@ -31,8 +32,10 @@
 #include "caravan/schedule/keep_loops.h"
 #include "caravan/schedule/lanes_inside.h"
 #include "caravan/schedule/local_buffers.h"
+#include "caravan/schedule/map_to_grid.h"
 #include "caravan/schedule/merge_values.h"
 #include "caravan/schedule/narrow_updates.h"
+#include "caravan/schedule/order_stages.h"
 #include "caravan/schedule/parallelize.h"
 #include "caravan/schedule/split_loops.h"
 #include "caravan/schedule/tile_contractions.h"
@@ -44,9 +47,11 @@ namespace caravan::plan {
 
 namespace {
 
-// When a pass runs. `wished` and `on_cpu` passes are optimisations and can be switched off. `always` passes are not:
-// later passes rely on them, or they choose how sums round.
-enum class When : uint8_t { wished, always, on_cpu, on_c99 };
+// When a pass runs. `wished` passes are optimisations and can be switched off. `always` passes are not: later passes
+// rely on them, or they choose how sums round.
+enum class When : uint8_t { wished, always };
+// For which targets it runs.
+enum class On : uint8_t { all, cpu, c99, processors, cuda };
 
 template <class T>
 struct Pass {
@@ -54,14 +59,23 @@ struct Pass {
   T (*run)(const T&) = nullptr;
   T (*run_for)(const T&, const Target&) = nullptr;
   When when = When::wished;
+  On on = On::all;
 
-  constexpr Pass(const char* name, T (*run)(const T&), When when = When::wished) : name(name), run(run), when(when) {}
-  constexpr Pass(const char* name, T (*run)(const T&, const Target&), When when = When::wished)
-      : name(name), run_for(run), when(when) {}
+  constexpr Pass(const char* name, T (*run)(const T&), When when = When::wished, On on = On::all)
+      : name(name), run(run), when(when), on(on) {}
+  constexpr Pass(const char* name, T (*run)(const T&, const Target&), When when = When::wished, On on = On::all)
+      : name(name), run_for(run), when(when), on(on) {}
 
   T operator()(const T& what, const Target& target) const { return run ? run(what) : run_for(what, target); }
   bool is_for(Target::Kind kind) const {
-    return when == When::on_cpu ? kind == Target::Kind::cpu : when != When::on_c99 || kind == Target::Kind::c99;
+    switch (on) {
+      case On::all: return true;
+      case On::cpu: return kind == Target::Kind::cpu;
+      case On::c99: return kind == Target::Kind::c99;
+      case On::processors: return kind != Target::Kind::cuda;
+      case On::cuda: return kind == Target::Kind::cuda;
+    }
+    return false;
   }
 };
 
@@ -80,9 +94,13 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"simplify", optimize::simplify},                  // a factor of 1 that was a tensor of ones is seen now
     {"merge_equal", optimize::merge_equal},            // inlining can make different accumulations equal
     {"reuse_stored", optimize::reuse_stored},          // after inlining, which decides what is stored
-    {"pack_operands", optimize::pack_operands},        // after inlining, which would remove its copies
-    {"delay_updates", optimize::delay_updates},        // late: the order of accumulations is the order of kernels
-    {"free_early", optimize::free_early},              // after delay_updates, whose order it keeps where it can
+    {"pack_operands", optimize::pack_operands, When::wished,
+     On::processors},  // after inlining, which would remove its copies
+    {"split_long_sums", optimize::split_long_sums, When::always,
+     On::cuda},  // after inlining, which would compute the parts again for every reader
+    {"split_sums", optimize::split_sums, When::always, On::cuda},  // again, for the parts
+    {"delay_updates", optimize::delay_updates},  // late: the order of accumulations is the order of kernels
+    {"free_early", optimize::free_early},        // after delay_updates, whose order it keeps where it can
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
     {"fuse", schedule::fuse},                      // first: the others work within a kernel
@@ -91,20 +109,27 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
     {"update_in_place", schedule::update_in_place},  // after them, because they remove reads of the old state
     {"narrow_updates", schedule::narrow_updates},    // after update_in_place: only then is the rest of the state stored
-    {"group_kernels", schedule::group_kernels,
-     When::on_cpu},  // when kernels have their final statements, and before tiles, which are chosen for a group
-    {"tile_contractions", schedule::tile_contractions,
-     When::on_cpu},  // when sums have their epilogues, and before the order of their terms is turned into loops
-    {"tile_transposes", schedule::tile_transposes, When::on_cpu},
+    {"group_kernels", schedule::group_kernels, When::wished,
+     On::cpu},  // when kernels have their final statements, and before tiles, which are chosen for a group
+    {"tile_contractions", schedule::tile_contractions, When::wished,
+     On::cpu},  // when sums have their epilogues, and before the order of their terms is turned into loops
+    {"tile_transposes", schedule::tile_transposes, When::wished, On::cpu},
     {"split_loops", schedule::split_loops,
      When::always},  // turns the order that split_sums chose into loops; always, because it decides how sums round
-    {"vectorize", schedule::vectorize, When::on_cpu},        // when loops have their final bodies
-    {"lanes_inside", schedule::lanes_inside, When::on_c99},  // instead of vectorize, for C without vector types
-    {"parallelize", schedule::parallelize, When::on_cpu},    // late: no pass before it need know about threads
-    {"keep_loops", schedule::keep_loops, When::always},  // when all loops are final; without it GCC miscompiles sums
-    {"expand_lanes", schedule::expand_lanes, When::always},    // late: makes vectors explicit for the printers
-    {"local_buffers", schedule::local_buffers, When::on_cpu},  // when loops are final: others analyse buffers alone
-    {"copy_states", schedule::copy_states, When::always},      // last: no pass before it need know about library calls
+    {"vectorize", schedule::vectorize, When::wished, On::cpu},  // when loops have their final bodies
+    {"lanes_inside", schedule::lanes_inside, When::always,
+     On::c99},                                                      // instead of vectorize, for C without vector types
+    {"parallelize", schedule::parallelize, When::wished, On::cpu},  // late: no pass before it need know about threads
+    {"keep_loops", schedule::keep_loops, When::always,
+     On::processors},  // when all loops are final; without it GCC miscompiles sums
+    {"expand_lanes", schedule::expand_lanes, When::always,
+     On::processors},  // late: makes vectors explicit for the printers
+    {"local_buffers", schedule::local_buffers, When::wished,
+     On::cpu},  // when loops are final: others analyse buffers alone
+    {"map_to_grid", schedule::map_to_grid, When::always,
+     On::cuda},  // instead of all passes for vectors and threads of a processor
+    {"copy_states", schedule::copy_states, When::always},  // late: no pass before it need know about library calls
+    {"order_stages", schedule::order_stages, When::always, On::cuda},  // last: when all kernels are there
 };
 
 // Did a pass change nothing? Of buffers only the number is compared, because a pass that changes a buffer also changes
@@ -142,8 +167,8 @@ std::string bytes_text(int64_t bytes) {
 std::vector<std::string> pass_names() {
   std::vector<std::string> out;
   auto add = [&](const auto& pass) {
-    const bool on_wish = pass.when == When::wished || pass.when == When::on_cpu;
-    if (on_wish && std::find(out.begin(), out.end(), pass.name) == out.end()) out.push_back(pass.name);
+    if (pass.when == When::wished && std::find(out.begin(), out.end(), pass.name) == out.end())
+      out.push_back(pass.name);
   };
   for (const auto& pass : kProgramPasses) add(pass);
   for (const auto& pass : kLoopPasses) add(pass);

@@ -48,6 +48,9 @@ struct ContextOptions {
   // The most bytes for the buffers of one program, beside states and data; 0: no limit. If a program needs more, values
   // are computed again instead of kept. That takes longer, and changes no bit of the result.
   int64_t memory_limit = 0;
+  // On a GPU, products of f32 may round their factors to 10 bits of fraction, as TF32 of tensor cores does. They are
+  // several times faster then, and off by about 1 part in 2,000.
+  bool tf32 = false;
   std::vector<std::string> passes_off{};                 // names of optimisations to leave out
   std::function<void(int done, int total)> compiling{};  // called as the parts of a program are compiled
   // Makes a device of your own, used instead of one by name.

@@ -6,6 +6,7 @@
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/self_test.h"
+#include "caravan/backend/cuda/device.h"
 #include "caravan/backend/interp/device.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
@@ -14,7 +15,7 @@ namespace caravan {
 
 namespace {
 
-std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options) {
+std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int) {
   cc::DeviceOptions device;
   device.seed = options.seed;
   device.threads = options.threads;
@@ -24,22 +25,27 @@ std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options) {
                                options.compiler_flags.end());
   return cc::make_device(device);
 }
-std::unique_ptr<backend::Device> make_interp(const ContextOptions& options) {
+std::unique_ptr<backend::Device> make_cuda(const ContextOptions& options, int ordinal) {
+  return cuda::make_device({.seed = options.seed, .ordinal = ordinal, .cache = options.cache, .tf32 = options.tf32});
+}
+std::unique_ptr<backend::Device> make_interp(const ContextOptions& options, int) {
   return interp::make_device(options.seed);
 }
 
-// The one table of devices. A backend that is not built has no `make`.
+// The one table of devices.
 struct Kind {
   const char* name;
-  int count;  // of devices here, numbered from 0
-  std::unique_ptr<backend::Device> (*make)(const ContextOptions&);
-  const char* note;  // null: what is said of the compiler
+  int (*count)();  // of devices here, numbered from 0
+  std::unique_ptr<backend::Device> (*make)(const ContextOptions&, int ordinal);
+  std::string (*note)(const cc::CompilerFacts&);
 };
 constexpr Kind kKinds[] = {
-    {"cpu", 1, make_cpu,
-     nullptr},  // however many cores it has, a machine is one device that runs a step on all of them
-    {"interp", 1, make_interp, "the interpreter, in double precision, one thread"},
-    {"cuda", 0, nullptr, "not built into this version"},
+    // However many cores it has, a machine is one device that runs a step on all of them.
+    {"cpu", [] { return 1; }, make_cpu, [](const cc::CompilerFacts& compiler) { return cc::to_string(compiler); }},
+    {"interp", [] { return 1; }, make_interp,
+     [](const cc::CompilerFacts&) { return std::string("the interpreter, in double precision, one thread"); }},
+    {"cuda", [] { return cuda::facts().count; }, make_cuda,
+     [](const cc::CompilerFacts&) { return cuda::facts().note; }},
 };
 
 [[noreturn]] void refuse_kind(const std::string& kind) {
@@ -49,7 +55,7 @@ constexpr Kind kKinds[] = {
 [[noreturn]] void refuse_ordinal(const std::string& device) {
   std::vector<std::string> there;
   for (const Kind& k : kKinds)
-    for (int n = 0; n < k.count; ++n) there.push_back(std::string(k.name) + ":" + std::to_string(n));
+    for (int n = 0; n < k.count(); ++n) there.push_back(std::string(k.name) + ":" + std::to_string(n));
   throw ConfigError("there is no `" + device + "`; this machine has " + joined(there) + ".");
 }
 
@@ -58,14 +64,12 @@ constexpr Kind kKinds[] = {
 std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler) {
   std::vector<DeviceKind> out;
   for (const Kind& k : kKinds)
-    out.push_back({k.name, k.make != nullptr, k.count > 0 && (k.note || compiler.works()),
-                   k.note ? k.note : cc::to_string(compiler)});
+    out.push_back({k.name, true, k.count() > 0 && (k.make != make_cpu || compiler.works()), k.note(compiler)});
   return out;
 }
 std::vector<std::string> device_names() {
   std::vector<std::string> out;
-  for (const Kind& k : kKinds)
-    if (k.make) out.emplace_back(k.name);
+  for (const Kind& k : kKinds) out.emplace_back(k.name);
   return out;
 }
 
@@ -100,7 +104,11 @@ std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
                         ":0`.");
   }
   for (const Kind& k : kKinds)
-    if (k.make && kind == k.name) return ordinal < k.count ? k.make(options) : (refuse_ordinal(name), nullptr);
+    if (kind == k.name) {
+      if (k.make == make_cuda && k.count() == 0)
+        throw ConfigError("the device `" + name + "` cannot be used: " + cuda::facts().note + ".");
+      return ordinal < k.count() ? k.make(options, ordinal) : (refuse_ordinal(name), nullptr);
+    }
   refuse_kind(kind);
 }
 

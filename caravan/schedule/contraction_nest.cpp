@@ -51,7 +51,7 @@ std::optional<Sum> sum_in(const Block& block) {
           return true;
         },
         [&](const Store&) { return out.loop ? (out.after.push_back(s), true) : false; },
-        [](const OneOf<Combine, CombineFirst, StoreCombine, StoreFirst, If> auto&) { return false; });
+        [](const OneOf<Combine, CombineFirst, StoreCombine, StoreFirst, Barrier, If> auto&) { return false; });
     if (!fits) return std::nullopt;
   }
   return out.loop ? std::optional(std::move(out)) : std::nullopt;
@@ -69,7 +69,8 @@ std::map<Register, std::set<Variable>> dependence_of(const Block& definitions) {
     };
     match(
         define.value, [&](const Load& v) { add(v.offset); }, [&](const IndexValue& v) { add(v.term); },
-        [&](const RandomValue& v) { add(v.element); }, [](const OneOf<Constant, Apply, Cast, Interleave> auto&) {});
+        [&](const RandomValue& v) { add(v.element); },
+        [](const OneOf<Constant, Apply, Cast, Interleave, AcrossLanes> auto&) {});
     for_each_use(s, [&](Register r) {
       if (auto at = out.find(r); at != out.end()) variables.insert(at->second.begin(), at->second.end());
     });
@@ -86,7 +87,8 @@ void for_each_term(const Block& block, const Visit& visit) {
     if (!define) continue;
     match(
         define->value, [&](const Load& v) { visit(v.offset); }, [&](const IndexValue& v) { visit(v.term); },
-        [&](const RandomValue& v) { visit(v.element); }, [](const OneOf<Constant, Apply, Cast, Interleave> auto&) {});
+        [&](const RandomValue& v) { visit(v.element); },
+        [](const OneOf<Constant, Apply, Cast, Interleave, AcrossLanes> auto&) {});
   }
 }
 

@@ -57,7 +57,9 @@ class Forwarder {
             if (kernel_.registers[size_t(value)] == module_.buffers[size_t(store.buffer)].dtype)
               known[store.buffer] = {now(store.offset), value};
           },
-          [&](OneOf<Reset, Combine, CombineFirst, StoreCombine, StoreFirst> auto&) { forget_changed(known, s); });
+          [&](OneOf<Reset, Combine, CombineFirst, StoreCombine, StoreFirst, Barrier> auto&) {
+            forget_changed(known, s);
+          });
       out.push_back(std::move(s));
     });
   }
@@ -141,7 +143,7 @@ class Liveness {
             serve(of(d.to));
             if (auto* load = std::get_if<Load>(&d.value)) of(d.to).needs.buffers.push_back(load->buffer);
           },
-          [](const Reset&) {}, [&](const Combine& c) { serve(of(c.to)); },
+          [](const OneOf<Reset, Barrier> auto&) {}, [&](const Combine& c) { serve(of(c.to)); },
           [&](const CombineFirst& c) {  // position and best value need each other
             serve(of(c.position)), serve(of(c.best));
             of(c.position).needs.registers.push_back({kernel, c.best});
@@ -174,7 +176,7 @@ void sweep(Block& block, size_t kernel, const Liveness& live) {
         s, [&](OneOf<Define, Reset, Combine> auto& made) { return !live.needs(kernel, made.to); },
         [&](CombineFirst& c) { return !live.needs(kernel, c.position); },
         [&](OneOf<Store, StoreCombine> auto& store) { return !live.needs(store.buffer); },
-        [&](StoreFirst& store) { return !live.needs(store.positions); },
+        [&](StoreFirst& store) { return !live.needs(store.positions); }, [](Barrier&) { return false; },
         [&](OneOf<For, If> auto& around) { return sweep(around.body, kernel, live), around.body.empty(); });
   });
 }

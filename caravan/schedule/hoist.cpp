@@ -22,7 +22,7 @@ bool names(const Value& value, Variable variable) {
       value, [&](const Load& load) { return names(load.offset, variable); },
       [&](const IndexValue& index) { return names(index.term, variable); },
       [&](const RandomValue& random) { return names(random.element, variable); },
-      [](const OneOf<Constant, Apply, Cast, Interleave> auto&) { return false; });
+      [](const OneOf<Constant, Apply, Cast, Interleave, AcrossLanes> auto&) { return false; });
 }
 
 // The registers that a loop defines or accumulates, and the buffers that it stores to.

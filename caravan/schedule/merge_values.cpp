@@ -79,7 +79,8 @@ class Merger {
           for (Register r : apply.args) reg(r);
         },
         [&](const Cast& cast) { key.push_back(int64_t(cast.to)), reg(cast.arg); },
-        [&](const Interleave& pair) { key.push_back(pair.high), reg(pair.first), reg(pair.second); });
+        [&](const Interleave& pair) { key.push_back(pair.high), reg(pair.first), reg(pair.second); },
+        [&](const AcrossLanes& v) { key.push_back(int64_t(v.accumulator)), reg(v.arg); });
     return key;
   }
 

@@ -4,6 +4,7 @@
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
+#include "caravan/schedule/outer_loops.h"
 
 namespace caravan::schedule {
 
@@ -36,52 +37,14 @@ bool try_parallel(For& loop, const Target& target) {
   return true;
 }
 
-// Definitions, loops and guards can be told apart into kernels. What else stands at the top of a kernel, such as an
-// accumulator and its store, must stay together.
-bool can_split(const Statement& s) {
-  return match(
-      s, [](const OneOf<Define, For, If> auto&) { return true; },
-      [](const OneOf<Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst> auto&) { return false; });
-}
-
-// Splits a kernel into one kernel for each parallel loop and one for the statements between two of them. Each repeats
-// the definitions that come before it.
-void split(const Kernel& kernel, const Target& target, std::vector<Kernel>& out) {
-  std::vector<Kernel> parts;
-  Block definitions;
-  bool after_parallel = true, any = false;
-  for (const Statement& s : statements(kernel)) {
-    if (std::holds_alternative<Define>(s)) {
-      definitions.push_back(s);
-      if (!after_parallel) statements(parts.back()).push_back(s);
-      continue;
-    }
-    Statement statement = s;
-    For* loop = std::get_if<For>(&statement);
-    const bool parallel = loop && try_parallel(*loop, target);
-    if (parallel || after_parallel) {
-      parts.push_back(kernel);
-      parts.back().body = definitions;
-    }
-    statements(parts.back()).push_back(std::move(statement));
-    after_parallel = parallel, any = any || parallel;
-  }
-  if (!any) parts = {kernel};
-  out.insert(out.end(), std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
-}
-
 }  // namespace
 
 Module parallelize(const Module& module, const Target& target) {
   Module out = module;
   out.kernels.clear();
-  for (const Kernel& kernel : module.kernels) {
-    const Block& block = statements(kernel);
-    if (std::all_of(block.begin(), block.end(), can_split) && !overwrites_loads(block))
-      split(kernel, target, out.kernels);
-    else
-      out.kernels.push_back(kernel);
-  }
+  auto parallel = [&](For& loop) { return try_parallel(loop, target); };
+  for (const Kernel& kernel : module.kernels)
+    for (Kernel& part : outer_loops(kernel, parallel)) out.kernels.push_back(std::move(part));
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
+#include "caravan/ops/table.h"
 #include "caravan/schedule/contraction_nest.h"
 #include "caravan/schedule/tile_choice.h"
 #include "caravan/schedule/tile_loops.h"

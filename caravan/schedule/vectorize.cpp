@@ -15,10 +15,11 @@ namespace {
 bool sums(const Block& block) {
   bool found = false;
   for_each_statement(block, [&](const Statement& s) {
-    found =
-        found || match(
-                     s, [](const OneOf<Combine, CombineFirst> auto&) { return true; },
-                     [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, For, If> auto&) { return false; });
+    found = found || match(
+                         s, [](const OneOf<Combine, CombineFirst> auto&) { return true; },
+                         [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, Barrier, For, If> auto&) {
+                           return false;
+                         });
     return !found;
   });
   return found;

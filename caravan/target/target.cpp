@@ -60,7 +60,23 @@ Target plain_c() {
   return out;
 }
 
+Target gpu_target(const Gpu& gpu, const std::string& name) {
+  Target out;
+  out.kind = Target::Kind::cuda;
+  out.processor = name.empty() ? "a GPU of compute capability " + std::to_string(gpu.compute / 10) + "." +
+                                     std::to_string(gpu.compute % 10)
+                               : name;
+  out.vector_bytes = out.tuning.vector_bytes = kShortestVector / 4;  // a thread has no vectors
+  out.tuning.alignment = 256;                                        // as memory that the driver gives
+  out.fma = true;
+  out.gpu = gpu;
+  return out;
+}
+
 std::string to_string(const Target& t) {
+  if (t.kind == Target::Kind::cuda)
+    return t.processor + ", " + std::to_string(t.gpu.multiprocessors) + " multiprocessors" +
+           (t.gpu.memory > 0 ? ", " + std::to_string(t.gpu.memory >> 30) + " GiB" : "");
   auto kilobytes = [](int64_t bytes) { return bytes > 0 ? std::to_string(bytes / 1024) + " KiB" : std::string("?"); };
   return t.processor + ", " + std::to_string(t.threads) + (t.threads == 1 ? " thread" : " threads") + ", vectors of " +
          std::to_string(8 * t.vector_bytes) + " bits" + (t.fma ? ", fma" : "") + ", caches " + kilobytes(t.l1) + ", " +

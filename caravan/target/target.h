@@ -57,8 +57,8 @@ struct Tuning {
   // Bytes. Rows whose distance is a multiple of this have the same places in the nearest cache; terms whose distance is
   // at least `far_bytes` take a cache line each. Such rows are packed.
   int64_t same_places = 4096, far_bytes = 512;
-  // Bytes. A program that needs less memory is not put into another order to need even less: its buffers stay in a cache
-  // anyway.
+  // Bytes. A program that needs less memory is not put into another order to need even less: its buffers stay in a
+  // cache anyway.
   int64_t least_ordered = 1024 * 1024;
   int64_t stack_elements = 128 * 1024;  // of a local array of a kernel: half a megabyte of f32
   // Terms. A sum of more is cut into blocks of at most half as many, each added up by one tile: it decides how sums
@@ -74,10 +74,37 @@ constexpr Tuning built_in_tuning(int64_t vector_bytes) {
   return out;
 }
 
+// What the compiler knows of a GPU. The defaults are those of an H200.
+struct Gpu {
+  int compute = 90;                  // its compute capability: 90 is 9.0
+  int64_t multiprocessors = 132;     // each runs many threads at once
+  int64_t threads_in_flight = 1024;  // of a multiprocessor: enough to hide the latency of memory
+  int64_t warp = 32;                 // threads that run in lockstep
+  int64_t most_threads = 1024;       // of a block
+  int64_t threads = 256;             // of a block, if a kernel does not need another number
+  int64_t least_shared = 24;         // iterations; a shorter loop is not shared by lanes
+  // A product of fewer rows, columns or terms, or of fewer multiplications, is not computed in tiles.
+  int64_t least_tile = 8, least_tiled = 32'768;
+  // Fewer sums than `least_sums` of at least `many_terms` terms are not computed in tiles either.
+  int64_t least_sums = 2048, many_terms = 4096;
+  // A sum of at least `long_sum` terms into at most `few_sums` elements is computed in parts
+  // (optimize/split_long_sums.h): `least_parts` to `most_parts` of at least `least_part` terms each.
+  int64_t long_sum = 2048, few_sums = 32'768, least_parts = 4, most_parts = 64, least_part = 64;
+  int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
+  int64_t memory = 0;        // bytes; 0: not known
+  // Comparisons. Sums into a table are gathered (schedule/gpu_scatters.h) if it takes no more of them.
+  int64_t most_matched = 4'000'000'000;
+  // In operations. One block of threads runs all kernels of a program that has no more than this, many steps a launch.
+  int64_t one_block_work = 400'000;
+  bool tf32 = false;  // may products of f32 round their factors to 10 bits of fraction (ContextOptions::tf32)?
+  bool operator==(const Gpu&) const = default;
+};
+
 struct Target {
   enum class Kind : uint8_t {
-    cpu,  // this processor, through GNU C with vectors and threads
-    c99,  // any processor, through plain C99 with one thread
+    cpu,   // this processor, through GNU C with vectors and threads
+    c99,   // any processor, through plain C99 with one thread
+    cuda,  // a GPU, through CUDA C++
   };
   Kind kind = Kind::cpu;
   std::string processor;      // the model name in /proc/cpuinfo
@@ -88,6 +115,7 @@ struct Target {
   bool fma = false;
   int64_t l1 = 0, l2 = 0, l3 = 0;  // bytes of data caches; 0: not known. No pass reads them so far.
   Tuning tuning{};
+  Gpu gpu{};
 
   // How many numbers of this precision a vector of accumulators holds, and how many the widest register. Without
   // vectors it is 1.
@@ -105,6 +133,7 @@ constexpr bool is_large_contraction(int64_t batch, int64_t rows, int64_t other_c
 
 Target host(int threads = 0);  // this machine, with its tuning file; threads = 0: all that the process may use
 Target plain_c();              // a C99 compiler for an unknown processor
-std::string to_string(const Target& target);  // a line
+Target gpu_target(const Gpu& gpu = {}, const std::string& name = "");  // a GPU of NVIDIA
+std::string to_string(const Target& target);                           // a line
 
 }  // namespace caravan

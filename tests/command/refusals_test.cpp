@@ -52,7 +52,6 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"--frobnicate"}, "no option `--frobnicate`"},
       {{"gradcheck", "nosuchcase"}, "no gradient check matches `nosuchcase`"},
       {{"ops", "nosuchop"}, "no op or accumulator `nosuchop`"},
-      {{"inspect", "moons", "--stage", "cuda"}, "this build has no stage `cuda`"},
       {{"inspect", "moons", "--stage", "c", "--pass-off", "magic"},
        "no pass `magic`; there are: solve_writes, join_parts, simplify, merge_equal"},
       {{"inspect", "moons", "--dump", "/dev/null/stages"}, "--dump `/dev/null/stages` is not a folder"},

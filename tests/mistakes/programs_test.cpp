@@ -226,7 +226,7 @@ TEST(Mistakes, States) {
   expect("a Context cannot have -1 threads; 0 takes one for each processor. ([threads])", [&](Context&) {
     Context none({.threads = -1});  // [threads]
   });
-  expect("device kind `gpu` is not built into this library; it has: cpu, interp. ([device])", [&](Context&) {
+  expect("device kind `gpu` is not built into this library; it has: cpu, interp, cuda. ([device])", [&](Context&) {
     Context gpu({.device = "gpu"});  // [device]
   });
   expect("an undefined Tensor was used ([undefined]); assign it before (Tensor x = param(\"x\"), ...).",

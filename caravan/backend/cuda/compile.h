@@ -1,0 +1,23 @@
+// Compiles CUDA C++ to code for one kind of GPU, by NVRTC in this process. What was compiled is kept in the cache of
+// compiled kernels. It needs no GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caravan/base/error.h"
+
+namespace caravan::cuda {
+
+struct Compiled {
+  std::vector<std::string> codes;    // a cubin for each text
+  bool from_cache = false;           // true iff nothing had to be compiled
+  std::vector<std::string> sources;  // paths of the texts that are kept
+};
+
+// Compiles the texts in parallel, on the processors that this process may use. `compute` is the compute capability: 90
+// for 9.0. `cache` is a folder; empty: the user's. Throws NoGpuError if there is no compiler, and BackendError if the
+// compiler refuses a text.
+Compiled compile(const std::vector<std::string>& texts, int compute, const std::string& cache = "");
+
+}  // namespace caravan::cuda

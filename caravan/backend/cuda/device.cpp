@@ -1,0 +1,383 @@
+#include "caravan/backend/cuda/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "caravan/backend/cuda/compile.h"
+#include "caravan/backend/cuda/gpu.h"
+#include "caravan/backend/states.h"
+#include "caravan/base/list_text.h"
+#include "caravan/codegen/cuda.h"
+#include "caravan/loop/walk.h"
+
+namespace caravan::cuda {
+
+using codegen::CudaForm;
+using codegen::CudaText;
+using ir::BufferId;
+
+namespace {
+
+using State = backend::States<Memory>::State;
+
+struct Shared {  // by the device and its executables
+  DeviceOptions options;
+  std::shared_ptr<Gpu> gpu;
+  backend::States<Memory> states;
+  std::map<const void*, std::pair<Array, Memory>> data;  // data that is on the GPU, by its address on the host
+
+  Memory allocate(int64_t bytes) { return Memory(gpu, bytes); }
+  // Equal data of several programs is on the GPU once. The array is kept, so that its address stays its own.
+  Address on_gpu(const Array& array) {
+    auto [at, fresh] = data.try_emplace(array.data());
+    if (fresh) {
+      const int64_t bytes = array.size() * caravan::bytes(array.dtype());
+      at->second = {array, allocate(bytes)};
+      gpu->upload(at->second.second.address(), array.data(), bytes);
+    }
+    return at->second.second.address();
+  }
+};
+
+Array to_array(const Gpu& gpu, const Shape& shape, DType dtype, Address from) {
+  Array out(shape, dtype);
+  gpu.download(out.mutable_data(), from, shape.elements() * bytes(dtype));
+  return out;
+}
+
+// Is the program so small that one block of threads runs it faster than many launches of kernels?
+bool fits_in_a_block(const loop::Module& module, const Target& target) {
+  int64_t work = 0;
+  for (const loop::Kernel& kernel : module.kernels) {
+    work += loop::count_flops(kernel);
+    if (const loop::LibraryCall* call = loop::library_call(kernel)) work += call->numbers[0];
+  }
+  return work <= target.gpu.one_block_work && module.buffers.size() <= codegen::kMostBuffers;
+}
+
+class CudaExecutable : public backend::Executable {
+ public:
+  CudaExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)), gpu_(*shared_->gpu), plan_(std::move(plan)), module_(plan_->scheduled) {
+    check_memory();
+    form_ = fits_in_a_block(module_, gpu_.target()) ? CudaForm::one_block : CudaForm::launches;
+    step_ = load(form_);
+    arena_ = shared_->allocate(plan_->memory.bytes);
+    symbols_ = shared_->allocate(2 * symbol_bytes());
+    staged_ = HostMemory(*shared_->gpu, 2 * symbol_bytes());
+    buffers_.assign(module_.buffers.size(), 0);
+    for (const plan::Placement& place : plan_->memory.placements)
+      buffers_[size_t(place.buffer)] = arena_.address() + Address(place.offset);
+
+    std::vector<bool> read(module_.buffers.size(), false);
+    for (const loop::Kernel& kernel : module_.kernels)
+      loop::for_each_access(kernel, [&](const loop::Access& a) {
+        if (!a.write) read[size_t(a.buffer)] = true;
+      });
+    std::set<std::string> assigned;
+    for (const auto& a : plan_->program.assignments) assigned.insert(plan_->program.buffers[size_t(a.state)].name);
+    auto allocate = [&](int64_t bytes) { return shared_->allocate(bytes); };
+    for (size_t b = 0; b < module_.buffers.size(); ++b) {
+      const ir::Buffer& buffer = module_.buffers[b];
+      if (auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) buffers_[b] = shared_->on_gpu(data->array);
+      if (std::holds_alternative<ir::StateLeaf>(buffer.kind))
+        states_.push_back({BufferId(b), &shared_->states.declare(buffer.name, buffer.shape, buffer.dtype, allocate),
+                           bool(read[b]), assigned.count(buffer.name) > 0});
+    }
+  }
+  ~CudaExecutable() override {
+    try {
+      gpu_.wait();
+      forget_graphs();
+      for (const Code* code : {&step_, &timed_})
+        for (ModuleHandle* part : code->modules) gpu_.driver().module_unload(part);
+      for (EventHandle* event : events_) gpu_.driver().event_destroy(event);
+    } catch (const BackendError&) {  // after an error of the GPU nothing can be freed
+    }
+  }
+  CudaExecutable(const CudaExecutable&) = delete;
+  CudaExecutable& operator=(const CudaExecutable&) = delete;
+
+  void run(const std::vector<int64_t>& symbols) override {
+    make_ready(symbols);
+    if (form_ == CudaForm::one_block)
+      launch_block(1);
+    else
+      launch_graph(once_, false);
+    gpu_.wait();
+    note_assigned();
+  }
+  void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
+    make_ready(symbols, ranges);
+    constexpr int64_t kMostInALaunch = 4096;  // a launch cannot be interrupted
+    if (form_ == CudaForm::one_block)
+      for (int64_t left = steps; left > 0; left -= kMostInALaunch) launch_block(std::min(left, kMostInALaunch));
+    else
+      for (int64_t s = 0; s < steps; ++s) launch_graph(and_next_, true);
+    for (size_t k = 0; k < symbols.size(); ++k)  // a range of 0 has no end
+      symbols[k] = ranges[k] > 0 ? (symbols[k] + steps) % ranges[k] : symbols[k] + steps;
+    gpu_.wait();
+    note_assigned();
+  }
+  std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
+                                               const std::vector<int64_t>& ranges) override {
+    if (timed_.modules.empty()) timed_ = load(CudaForm::separate);
+    while (events_.size() <= timed_.text.launches.size()) {
+      EventHandle* event = nullptr;
+      check(gpu_.driver().event_create(&event, 0), "the GPU gives no event");
+      events_.push_back(event);
+    }
+    std::vector<double> out(timed_.text.launches.size(), 0);
+    for (int64_t s = 0; s < steps; ++s) {
+      make_ready(symbols);
+      check(gpu_.driver().event_record(events_[0], gpu_.stream()), "the GPU does not tell the time");
+      for (size_t k = 0; k < timed_.text.launches.size(); ++k) {
+        launch(timed_, k);
+        check(gpu_.driver().event_record(events_[k + 1], gpu_.stream()), "the GPU does not tell the time");
+      }
+      gpu_.wait();
+      for (size_t k = 0; k < out.size(); ++k) {
+        float milliseconds = 0;
+        check(gpu_.driver().event_elapsed(&milliseconds, events_[k], events_[k + 1]), "the GPU does not tell the time");
+        out[k] += 1e6 * double(milliseconds);
+      }
+      backend::next(symbols, ranges);
+    }
+    note_assigned();
+    return out;
+  }
+
+  Array observed(size_t which) const override {
+    const BufferId id = module_.observed[which];
+    const ir::Buffer& b = module_.buffers[size_t(id)];
+    return to_array(gpu_, b.shape, b.dtype, buffers_[size_t(id)]);
+  }
+  backend::Report report() const override {
+    return {plan_->memory.bytes, int(module_.kernels.size()), step_.compiled.sources, step_.compiled.from_cache};
+  }
+
+ private:
+  struct StateSlot {
+    BufferId buffer;
+    State* state;
+    bool read, assigned;
+  };
+
+  // Before anything is allocated: is there room for the buffers, and for the states that are not there yet?
+  void check_memory() const {
+    const int64_t arena = plan_->memory.bytes;
+    const int64_t free = gpu_.free_bytes();
+    if (arena > free)
+      throw StateError("the program `" + module_.name + "` needs " + std::to_string(arena) +
+                       " bytes for its buffers; the GPU has " + std::to_string(free) + " bytes free of " +
+                       std::to_string(gpu_.target().gpu.memory) + ".");
+  }
+  int64_t symbol_bytes() const { return int64_t(std::max<size_t>(module_.symbols.size(), 1) * sizeof(int64_t)); }
+
+  // Compiled kernels on the GPU.
+  struct Code {
+    CudaText text;
+    Compiled compiled;
+    std::vector<ModuleHandle*> modules;      // by text
+    std::vector<FunctionHandle*> functions;  // by launch
+    FunctionHandle *steps = nullptr, *next = nullptr;
+  };
+  Code load(CudaForm form) const {
+    Code out;
+    out.text = codegen::to_cuda(module_, form);
+    out.compiled = compile(out.text.texts, gpu_.target().gpu.compute, shared_->options.cache);
+    gpu_.use();
+    for (const std::string& code : out.compiled.codes) {
+      out.modules.push_back(nullptr);
+      check(gpu_.driver().module_load(&out.modules.back(), code.data()),
+            "the GPU does not load the kernels of `" + module_.name + "`");
+    }
+    if (form == CudaForm::one_block) {
+      out.steps = function(out.modules[0], codegen::kCudaSteps);
+      return out;
+    }
+    out.next = function(out.modules.back(), codegen::kCudaNext);
+    for (const CudaText::Launch& launch : out.text.launches)
+      out.functions.push_back(launch.function.empty() ? nullptr : function(out.modules[launch.text], launch.function));
+    return out;
+  }
+  FunctionHandle* function(ModuleHandle* code, const std::string& name) const {
+    FunctionHandle* out = nullptr;
+    check(gpu_.driver().module_function(&out, code, name.c_str()), "the GPU does not find the kernel " + name);
+    return out;
+  }
+  // --- one step ---
+
+  void launch(const Code& code, size_t k) {
+    const CudaText::Launch& l = code.text.launches[k];
+    std::vector<uint64_t> values;  // all arguments have 8 bytes
+    for (const CudaText::Launch::Argument& a : l.arguments)
+      values.push_back(a.buffer >= 0 ? buffers_[size_t(a.buffer)]
+                                     : symbols_.address() + size_t(a.symbol) * sizeof(int64_t));
+    const std::string& name = module_.kernels[l.kernels[0]].name;
+    if (l.function.empty())
+      return check(gpu_.driver().copy_on_device(values[0], values[1], size_t(l.copied_bytes), gpu_.stream()),
+                   "the GPU does not copy `" + name + "`");
+    if (l.has_seed) values.push_back(shared_->options.seed);
+    std::vector<void*> arguments;
+    for (uint64_t& value : values) arguments.push_back(&value);
+    launch(code.functions[k], l.blocks, l.threads, arguments, name);
+  }
+  void launch(FunctionHandle* function, int64_t blocks, int threads, std::vector<void*>& arguments,
+              const std::string& name) const {
+    check(gpu_.driver().launch(function, unsigned(blocks), 1, 1, unsigned(threads), 1, 1, 0, gpu_.stream(),
+                               arguments.data(), nullptr),
+          "the GPU does not run the kernel `" + name + "`");
+  }
+  void launch_next() const {
+    Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
+    int64_t count = int64_t(module_.symbols.size());
+    std::vector<void*> arguments = {&symbols, &ranges, &count};
+    launch(step_.next, 1, 1, arguments, "next");
+  }
+  void launch_block(int64_t steps) {
+    Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
+    uint64_t seed = shared_->options.seed;
+    std::vector<void*> arguments = {buffers_.data(), &symbols, &ranges, &steps, &seed};
+    launch(step_.steps, 1, codegen::kOneBlockThreads, arguments, module_.name);
+  }
+  // All kernels of a step as one launch. With `next`, the symbols are incremented at the end.
+  void launch_graph(GraphExecHandle*& graph, bool next) {
+    const Driver& driver = gpu_.driver();
+    if (!graph) {
+      constexpr int kThisThread = 1;  // only calls of this thread are recorded
+      check(driver.capture_begin(gpu_.stream(), kThisThread), "the GPU does not record a step");
+      for (size_t k = 0; k < step_.text.launches.size(); ++k) launch(step_, k);
+      if (next && !module_.symbols.empty()) launch_next();
+      GraphHandle* recorded = nullptr;
+      check(driver.capture_end(gpu_.stream(), &recorded), "the GPU does not record a step");
+      const Result made = driver.graph_instantiate(&graph, recorded, 0);
+      driver.graph_destroy(recorded);
+      check(made, "the GPU does not take a recorded step");
+    }
+    check(driver.graph_launch(graph, gpu_.stream()), "the GPU does not run a recorded step");
+  }
+  void forget_graphs() {
+    for (GraphExecHandle** graph : {&once_, &and_next_})
+      if (*graph) gpu_.driver().graph_exec_destroy(*graph), *graph = nullptr;
+  }
+
+  // All checks come before the first change, so that a failure leaves the state as it was.
+  void make_ready(const std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges = {}) {
+    backend::check_symbols(module_.symbols, symbols);
+    bool moved = false;
+    for (const StateSlot& s : states_) {
+      backend::check_state(module_.buffers[size_t(s.buffer)], s.state->type, s.state->filled || !s.read, module_.name);
+      Address& address = buffers_[size_t(s.buffer)];
+      moved = moved || address != s.state->memory.address();
+      address = s.state->memory.address();
+    }
+    gpu_.use();
+    if (moved) {
+      gpu_.wait();
+      forget_graphs();
+    }
+    if (!symbols.empty()) {  // without waiting: nothing else runs while they are copied
+      std::copy(symbols.begin(), symbols.end(), staged_.get());
+      std::copy(ranges.begin(), ranges.end(), staged_.get() + symbols.size());
+      check(gpu_.driver().copy_to_device(symbols_.address(), staged_.get(), size_t(2 * symbol_bytes()), gpu_.stream()),
+            "data cannot be copied to the GPU");
+    }
+  }
+  void note_assigned() {
+    for (const StateSlot& s : states_)
+      if (s.assigned) s.state->filled = true;
+  }
+
+  std::shared_ptr<Shared> shared_;
+  Gpu& gpu_;
+  std::shared_ptr<const plan::Plan> plan_;
+  const loop::Module& module_;  // the scheduled module of the plan
+  CudaForm form_{};
+  Code step_, timed_;  // `timed_` is compiled when it is first needed
+  GraphExecHandle *once_ = nullptr, *and_next_ = nullptr;
+  std::vector<EventHandle*> events_;
+  HostMemory staged_;
+  Memory arena_, symbols_;  // `symbols_` has the values of symbols and then their ranges
+  std::vector<Address> buffers_;
+  std::vector<StateSlot> states_;
+};
+
+class CudaDevice : public backend::Device {
+ public:
+  explicit CudaDevice(const DeviceOptions& options) {
+    nvrtc();  // without a compiler there is no device
+    shared_->options = options;
+    shared_->gpu = std::make_shared<Gpu>(options.ordinal);
+  }
+
+  std::string name() const override {
+    return shared_->options.ordinal == 0 ? "cuda" : "cuda:" + std::to_string(shared_->options.ordinal);
+  }
+  std::optional<Target> target() const override {
+    Target out = shared_->gpu->target();
+    out.gpu.tf32 = shared_->options.tf32;
+    return out;
+  }
+  std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
+    return std::make_unique<CudaExecutable>(std::move(plan), shared_);
+  }
+  std::optional<Peaks> peaks() override { return shared_->gpu->peaks(); }
+  bool has(const std::string& state) const override { return shared_->states.has(state); }
+  Array read(const std::string& state) const override {
+    const State& s = shared_->states.at(state);
+    return to_array(*shared_->gpu, s.type.shape, s.type.dtype, s.memory.address());
+  }
+  void write(const std::string& state, const Array& value, DType dtype) override {
+    State& s =
+        shared_->states.declare(state, value.shape(), dtype, [&](int64_t bytes) { return shared_->allocate(bytes); });
+    const Array elements = value.cast(dtype);
+    shared_->gpu->upload(s.memory.address(), elements.data(), elements.size() * bytes(dtype));
+    s.filled = true;
+  }
+  std::vector<std::string> names() const override { return shared_->states.names(); }
+
+ private:
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+Facts find_facts() {
+  Facts out;
+  try {
+    const Driver& d = driver();
+    int count = 0;
+    check(d.device_count(&count), "the GPUs cannot be counted");
+    if (count == 0) throw NoGpuError("there is no GPU on this machine.");
+    const Nvrtc& compiler = nvrtc();
+    std::vector<std::string> names;
+    for (int k = 0; k < count; ++k) {
+      DeviceNumber device = 0;
+      char name[256] = "";
+      if (d.device_get(&device, k) == 0 && d.device_name(name, sizeof name, device) == 0) names.emplace_back(name);
+    }
+    out.count = count;
+    out.note = joined(names) + "; driver for CUDA " + std::to_string(d.version / 1000) + "." +
+               std::to_string(d.version % 1000 / 10) + ", run-time compiler " + std::to_string(compiler.major) + "." +
+               std::to_string(compiler.minor);
+  } catch (const BackendError& error) {
+    out.count = 0;
+    out.note = error.what();
+    if (out.note.ends_with('.')) out.note.pop_back();
+  }
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<backend::Device> make_device(const DeviceOptions& options) {
+  return std::make_unique<CudaDevice>(options);
+}
+const Facts& facts() {
+  static const Facts found = find_facts();
+  return found;
+}
+
+}  // namespace caravan::cuda

@@ -1,0 +1,535 @@
+#include "caravan/codegen/cuda.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "caravan/base/error.h"
+#include "caravan/base/random.h"
+#include "caravan/codegen/functions.h"
+#include "caravan/codegen/kernel_printer.h"
+#include "caravan/codegen/prelude.h"
+#include "caravan/codegen/words.h"
+#include "caravan/loop/dependence.h"
+#include "caravan/loop/walk.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+
+namespace {
+
+// The largest absolute value that a term can have; the largest number if it contains values that are not known.
+int64_t bound(const Term& term, const std::map<Variable, int64_t>& extents, const Module& module) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  int64_t out = std::abs(term.constant);
+  for (const Term::Part& part : term.parts) {
+    int64_t most = 0;
+    if (part.kind == Term::Part::Kind::load) continue;  // an index in range; the sum is bounded by the buffer's size
+    if (part.kind == Term::Part::Kind::symbol)
+      most = module.symbols[size_t(part.which)].range;
+    else if (auto at = extents.find(part.which); at != extents.end())
+      most = at->second;
+    if (__builtin_mul_overflow(most, std::abs(part.coefficient), &most) || __builtin_add_overflow(out, most, &out))
+      return kMost;
+  }
+  return out;
+}
+
+// Do all indices of the kernel fit into 32 bits?
+bool is_narrow(const Module& module, const Kernel& kernel) {
+  constexpr int64_t kMost = 1 << 30;
+  bool out = grid_iterations(kernel) < kMost;
+  const std::map<Variable, int64_t> extents = extents_of(statements(kernel));
+  auto fits = [&](const Term& term) { out = out && bound(term, extents, module) < kMost; };
+  for_each_access(kernel, [&](const Access& a) {
+    out = out && module.buffers[size_t(a.buffer)].shape.elements() < kMost;
+    fits(*a.offset);
+  });
+  for_each_statement(statements(kernel), [&](const Statement& s) {
+    if (auto* define = std::get_if<Define>(&s)) {
+      if (auto* index = std::get_if<IndexValue>(&define->value)) fits(index->term);
+      if (auto* random = std::get_if<RandomValue>(&define->value)) fits(random->element);
+    }
+    if (auto* guard = std::get_if<If>(&s)) std::for_each(guard->where.begin(), guard->where.end(), fits);
+    if (auto* first = std::get_if<CombineFirst>(&s)) fits(first->term);
+    if (auto* loop = std::get_if<For>(&s)) out = out && loop->extent < kMost && loop->chunk < kMost;
+  });
+  return out;
+}
+
+// CUDA C++, in which a kernel is a function that is told the number of its block and how many blocks there are.
+class Cuda : public Dialect {
+ public:
+  Cuda(const Module& module, const Kernel& kernel)
+      : grid_(kernel.grid), index_(is_narrow(module, kernel) ? "int" : "int64_t") {
+    for_each_with_path(statements(kernel), [&](const Statement& s, const Path& path) {
+      auto* loop = std::get_if<For>(&s);
+      const bool inner = loop && std::any_of(path.begin(), path.end(), [&](const Statement* around) {
+                           auto* outer = std::get_if<For>(around);
+                           return outer && outer->kind == loop->kind;
+                         });
+      if (loop && !inner) outermost_.insert(loop);
+    });
+  }
+
+  std::string free_name(const std::string& identifier) const override {
+    static const std::set<std::string> kTaken = {
+        "and",     "bool",      "catch",   "class",    "delete",    "explicit",  "export",   "false",    "friend",
+        "min",     "max",       "abs",     "mutable",  "namespace", "new",       "not",      "operator", "or",
+        "private", "protected", "public",  "template", "this",      "throw",     "true",     "try",      "typename",
+        "using",   "virtual",   "wchar_t", "xor",      "dim3",      "threadIdx", "blockIdx", "blockDim", "gridDim"};
+    return kTaken.count(identifier) ? identifier + "_" : identifier;
+  }
+  std::string head(const std::string& function, const std::vector<std::string>& parameters) const override {
+    return "static " + Dialect::head(function, parameters);
+  }
+  std::string buffer_parameter(DType dtype, const std::string& name, bool written) const override {
+    return (written ? "" : "const ") + element_type(dtype) + "* CARAVAN_RESTRICT " + name;
+  }
+  std::vector<std::string> work_parameters(const Kernel&) const override {
+    return {"int caravan_block", "int caravan_blocks"};
+  }
+  std::string function(std::string_view name, DType compute) const override {
+    if (!in_prelude(name)) return Dialect::function(name, compute);
+    return "caravan_" + std::string(name) + (compute == DType::f32 ? "_f32" : "_f64");
+  }
+  std::string local(const Local& local, const std::string& name) const override {
+    return (local.scope == Scope::shared ? "__shared__ " : "") + Dialect::local(local, name);
+  }
+  std::vector<std::string> before_loop(const For& loop) const override {
+    if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full) return {"#pragma unroll"};
+    return {};
+  }
+  std::string loop(const For& loop, const std::string& variable) const override {
+    const std::string extent = std::to_string(loop.extent);
+    if (loop.kind != LoopKind::grid && loop.kind != LoopKind::lanes)
+      return "for (" + index_ + " " + variable + " = 0; " + variable + " < " + extent + "; ++" + variable + ") {";
+    const bool grid = loop.kind == LoopKind::grid, outermost = outermost_.count(&loop) > 0;
+    std::string digit = grid ? "caravan_at" : "caravan_turn";
+    if (loop.chunk > 1) digit += " / " + std::to_string(loop.chunk);
+    if (!outermost) digit += " % " + extent;
+    const std::string first =
+        (loop.extent == 1 ? "[[maybe_unused]] const " : "const ") + index_ + " " + variable + " = " + digit + ";";
+    if (!outermost) return "{ " + first;
+    const std::string all = std::to_string(loop.extent * loop.chunk), lanes = std::to_string(grid_.lanes);
+    if (!grid)
+      return "for (" + index_ + " caravan_turn = caravan_lane; caravan_turn < " + all + "; caravan_turn += " + lanes +
+             ") { " + first;
+    const std::string groups = grid_.lanes > 1 ? "int(blockDim.x) / " + lanes : "int(blockDim.x)";
+    if (grid_.spread)
+      return "for (" + index_ + " caravan_from = " + index_ + "(caravan_block) * (" + groups + "); caravan_from < " +
+             all + "; caravan_from += " + index_ + "(caravan_blocks) * (" + groups + ")) { const " + index_ +
+             " caravan_own = caravan_from + int(threadIdx.x) % (" + groups + "), caravan_at = caravan_own < " + all +
+             " ? caravan_own : " + all + " - 1; const int caravan_lane = caravan_own < " + all +
+             " ? int(threadIdx.x) / (" + groups + ") : INT32_MAX; " + first;
+    const std::string group = grid_.lanes > 1 ? "int(threadIdx.x) / " + lanes : "int(threadIdx.x)";
+    return "for (" + index_ + " caravan_at = " + index_ + "(caravan_block) * (" + groups + ") + " + group +
+           "; caravan_at < " + all + "; caravan_at += " + index_ + "(caravan_blocks) * (" + groups + ")) { " +
+           (grid_.lanes > 1 ? "const int caravan_lane = int(threadIdx.x) % " + lanes + "; " : "") + first;
+  }
+  std::string barrier(const Grid& grid) const override { return "caravan_wait<" + lanes_of(grid) + ">();"; }
+  std::string across_lanes(const Grid& grid, DType dtype, const std::string& value,
+                           const std::string& combined) const override {
+    const std::string type = element_type(dtype);
+    return "caravan_across<" + lanes_of(grid) + ", " + type + ">(" + value + ", [](" + type + " a, " + type +
+           " b) { return " + type + "(" + combined + "); })";
+  }
+
+ private:
+  static std::string lanes_of(const Grid& grid) {
+    return std::to_string(grid.lanes) + ", " + (grid.spread ? "true" : "false");
+  }
+
+  const Grid grid_;
+  const std::string index_;
+  std::set<const For*> outermost_;  // loops that are not inside of a loop of their kind
+};
+
+// How many terms of a product are in a panel.
+int64_t depth_of(const Contraction& c) { return c.tile_rows == 128 ? 8 : 16; }
+
+// Prints a kernel; a product of matrices as a call of caravan_product (prelude/product.cuh) with functions for its
+// factors and for what follows a sum.
+class CudaPrinter : public KernelPrinter {
+ public:
+  using KernelPrinter::KernelPrinter;
+
+ private:
+  using KernelPrinter::print;
+  void print(const For& s) override {
+    if (s.kind == LoopKind::grid && !kernel_.contractions.empty())
+      print_product(s);
+    else
+      KernelPrinter::print(s);
+  }
+
+  // The loops of a product, and the statements of its innermost body.
+  struct Nest {
+    std::vector<const For*> batch, rows, columns, terms;
+    Block before, after;
+    const Combine* combine = nullptr;
+    const If* guard = nullptr;  // around the product
+  };
+  static void take(const Block& block, Nest& out) {
+    for (const Statement& s : block)
+      match(
+          s,
+          [&](const For& f) {
+            (f.kind == LoopKind::grid      ? out.batch
+             : f.kind == LoopKind::rows    ? out.rows
+             : f.kind == LoopKind::columns ? out.columns
+                                           : out.terms)
+                .push_back(&f);
+            take(f.body, out);
+          },
+          [&](const Define& d) { (out.combine ? out.after : out.before).push_back(d); }, [](const Reset&) {},
+          [&](const Combine& c) { out.combine = &c; },
+          [&](const If& guard) {
+            if (out.combine) return out.after.push_back(guard);
+            out.guard = &guard;
+            take(guard.body, out);
+          },
+          [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Barrier> auto& other) {
+            out.after.push_back(other);
+          });
+  }
+  // The value of each variable of these loops, from the number of an iteration of all of them.
+  void print_digits(const std::vector<const For*>& loops, const std::string& number) {
+    for (size_t k = 0; k < loops.size(); ++k) {
+      std::string digit = number;
+      if (loops[k]->chunk > 1) digit += " / " + std::to_string(loops[k]->chunk);
+      if (k > 0) digit += " % " + std::to_string(loops[k]->extent);
+      line("[[maybe_unused]] const int " + variable_name(loops[k]->variable) + " = " + digit + ";");
+    }
+  }
+  // Those definitions of the block that the registers need.
+  static Block needed(const Block& definitions, std::set<Register> wanted) {
+    Block out;
+    for (size_t k = definitions.size(); k-- > 0;) {
+      const Define& d = std::get<Define>(definitions[k]);
+      if (!wanted.count(d.to)) continue;
+      for_each_use(definitions[k], [&](Register r) { wanted.insert(r); });
+      out.insert(out.begin(), definitions[k]);
+    }
+    return out;
+  }
+  void print_factor(const Nest& nest, Register factor, const char* parameters, const std::vector<const For*>& one,
+                    const char* one_name, const std::string& type) {
+    line("[&](" + std::string(parameters) + ") -> " + type + " {");
+    ++depth_;
+    print_digits(nest.batch, "caravan_at"), print_digits(one, one_name), print_digits(nest.terms, "caravan_term");
+    if (nest.guard && guards(nest, factor)) line("if (!(" + condition(*nest.guard) + ")) return 0;");
+    print_block(needed(nest.before, {factor}));
+    line("return " + as(factor, this->type(nest.combine->to)).text + ";");
+    --depth_;
+    line("},");
+  }
+  // Does the guard belong to this factor? If it names no column, it belongs to the first one.
+  static bool guards(const Nest& nest, Register factor) {
+    bool of_columns = false;
+    for (const Term& term : nest.guard->where)
+      for (const For* f : nest.columns) of_columns = of_columns || coefficient(term, f->variable) != 0;
+    return of_columns == (factor == nest.combine->factor);
+  }
+  // Do neighbouring terms of the factor lie side by side in memory?
+  static bool along_terms(const Nest& nest, Register factor) {
+    bool out = false;
+    for (const Statement& s : needed(nest.before, {factor}))
+      if (auto* load = std::get_if<Load>(&std::get<Define>(s).value))
+        out = out || coefficient(load->offset, nest.terms.back()->variable) == 1;
+    return out;
+  }
+  void print_product(const For& outermost) {
+    Nest nest;
+    nest.batch.push_back(&outermost);
+    take(outermost.body, nest);
+    const Contraction& c = kernel_.contractions[0];
+    const std::string type = dialect_.element_type(this->type(nest.combine->to));
+    auto number = [](int64_t n) { return std::to_string(n); };
+    auto flag = [](bool b) { return std::string(b ? "true" : "false"); };
+    line("caravan_product<" + type + ", " + number(c.tile_rows) + ", " + number(c.tile_columns) + ", " +
+         number(depth_of(c)) + ", " + number(c.own) + ", " + number(c.own) + ", " + number(c.slices) + ", " +
+         flag(c.tf32) + ", " + flag(along_terms(nest, nest.combine->value)) + ", " +
+         flag(along_terms(nest, nest.combine->factor)) + ">(");
+    ++depth_;
+    line("caravan_block, caravan_blocks, " + number(c.batch) + ", " + number(c.rows) + ", " + number(c.columns) + ", " +
+         number(c.terms) + ",");
+    print_factor(nest, nest.combine->value, "int caravan_at, int caravan_row, int caravan_term", nest.rows,
+                 "caravan_row", type);
+    print_factor(nest, nest.combine->factor, "int caravan_at, int caravan_term, int caravan_column", nest.columns,
+                 "caravan_column", type);
+    const std::string total = register_name(nest.combine->to);
+    line("[&](int caravan_at, int caravan_row, int caravan_column, " + type + " " + total + ") {");
+    ++depth_;
+    texts_[size_t(nest.combine->to)] = {total};
+    print_digits(nest.batch, "caravan_at"), print_digits(nest.rows, "caravan_row");
+    print_digits(nest.columns, "caravan_column");
+    std::set<Register> wanted;
+    for (const Statement& s : nest.after) for_each_use(s, [&](Register r) { wanted.insert(r); });
+    print_block(needed(nest.before, wanted));
+    print_block(nest.after);
+    --depth_;
+    line("});");
+    --depth_;
+  }
+};
+
+// A kernel as text.
+struct Printed {
+  size_t kernel = 0;  // its number in the module
+  std::string function;
+  size_t text = 0;  // the number of its function
+  Uses uses;
+};
+
+int64_t blocks_of(const Kernel& kernel, int threads) {
+  const int64_t groups = kernel.contractions.empty() ? threads / kernel.grid.lanes : 1;
+  return std::max<int64_t>(1, (grid_iterations(kernel) + groups - 1) / groups);
+}
+
+// Bytes of shared memory by which a product holds its panels (prelude/product.cuh).
+int64_t panel_bytes(const Contraction& c, int64_t element) {
+  const int64_t gap = (c.tf32 ? 32 : 16) / element,
+                panels = c.slices * depth_of(c) * (c.tile_rows + c.tile_columns + 2 * gap) * element;
+  return std::max(panels, c.slices > 1 ? c.tile_rows * c.tile_columns * element : 0);
+}
+
+// Which kernels are launched together: those of one stage that leave a part of the GPU idle, as long as their arguments
+// and their shared memory fit into a launch.
+class Together {
+ public:
+  Together(const Module& module, CudaForm form) : module_(&module), form_(form) {}
+
+  bool can_join(const Printed& next) const {
+    if (form_ != CudaForm::launches || members_.empty()) return false;
+    const Kernel& kernel = module_->kernels[next.kernel];
+    return kernel.grid.stage == module_->kernels[members_[0].kernel].grid.stage && is_small(next) &&
+           is_small(members_[0]) && arguments_ + count(next) <= kMostArguments && shared_with(kernel) <= kMostShared;
+  }
+  void add(const Printed& next) {
+    const Kernel& kernel = module_->kernels[next.kernel];
+    arguments_ += count(next), panels_ = with(kernel);
+    threads_ = std::max(threads_, kernel.grid.threads);
+    members_.push_back(next);
+  }
+  const std::vector<Printed>& members() const { return members_; }
+  int threads() const { return threads_; }
+
+ private:
+  static constexpr size_t kMostArguments = 256;  // of 8 bytes: half of what a launch takes
+  static constexpr int64_t kMostShared = 40 * 1024, kMostBlocks = 1024;
+  static size_t count(const Printed& p) { return p.uses.buffers.size() + p.uses.symbols.size(); }
+  bool is_small(const Printed& p) const {
+    const Kernel& kernel = module_->kernels[p.kernel];
+    return blocks_of(kernel, kernel.grid.threads) <= kMostBlocks;
+  }
+  std::set<int64_t> with(const Kernel& kernel) const {  // functions that need as many bytes share them
+    std::set<int64_t> out = panels_;
+    for (const Contraction& c : kernel.contractions) out.insert(panel_bytes(c, 4));
+    return out;
+  }
+  int64_t shared_with(const Kernel& kernel) const {
+    int64_t out = 8192;  // for totals across lanes
+    for (const int64_t bytes : with(kernel)) out += bytes;
+    return out;
+  }
+
+  const Module* module_;
+  CudaForm form_;
+  std::vector<Printed> members_;
+  std::set<int64_t> panels_;
+  size_t arguments_ = 0;
+  int threads_ = 0;
+};
+
+// The function that a GPU is told to run: its blocks are divided among the kernels.
+std::string global_function(const Module& module, const Together& group, const std::string& name) {
+  std::vector<std::string> parameters;
+  std::string body;
+  bool has_seed = false;
+  for (size_t m = 0; m < group.members().size(); ++m) {
+    const Printed& member = group.members()[m];
+    const Uses& uses = member.uses;
+    std::vector<std::string> arguments;
+    auto add = [&](const std::string& type, const std::string& kind, const char* before) {
+      const std::string parameter = kind + std::to_string(parameters.size());
+      parameters.push_back(type + parameter);
+      arguments.push_back(before + parameter);
+    };
+    for (const ir::BufferId id : uses.buffers) {
+      const std::string type = c_type(module.buffers[size_t(id)].dtype);
+      // A buffer that two kernels read is named twice, and so is not restricted here; it is in each kernel.
+      add((uses.written.count(id) ? "" : "const ") + type + "* ", "b", "");
+    }
+    for (size_t n = 0; n < uses.symbols.size(); ++n) add("const int64_t* ", "s", "*");
+    if (!uses.streams.empty()) arguments.push_back("seed"), has_seed = true;
+    for (const std::string& stream : uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+    const std::string blocks = std::to_string(blocks_of(module.kernels[member.kernel], group.threads()));
+    const bool last = m + 1 == group.members().size();
+    const std::string call =
+        member.function + "(" + joined(arguments) + (arguments.empty() ? "" : ", ") + "block, " + blocks + ");\n";
+    body += last ? "  " + call : "  if (block < " + blocks + ") return " + call + "  block -= " + blocks + ";\n";
+  }
+  if (has_seed) parameters.push_back("uint64_t seed");
+  return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(group.threads()) + ") " + name + "(" +
+         joined(parameters) + ") {\n  int block = blockIdx.x;\n" + body + "}\n";
+}
+
+CudaText::Launch launch_of(const Module& module, const Together& group) {
+  CudaText::Launch out;
+  out.threads = group.threads();
+  for (const Printed& member : group.members()) {
+    out.kernels.push_back(member.kernel);
+    for (const ir::BufferId id : member.uses.buffers) out.arguments.push_back({.buffer = id});
+    for (const int s : member.uses.symbols) out.arguments.push_back({.symbol = s});
+    out.has_seed = out.has_seed || !member.uses.streams.empty();
+    out.blocks += blocks_of(module.kernels[member.kernel], group.threads());
+  }
+  return out;
+}
+
+// A call of the kernel from the function that runs all kernels in one block.
+std::string call_in_block(const Module& module, const Printed& printed) {
+  std::vector<std::string> arguments;
+  for (const ir::BufferId id : printed.uses.buffers) {
+    const std::string type = c_type(module.buffers[size_t(id)].dtype);
+    arguments.push_back("(" + type + "*)buffers.at[" + std::to_string(id) + "]");
+  }
+  for (const int s : printed.uses.symbols) arguments.push_back("symbols[" + std::to_string(s) + "]");
+  if (!printed.uses.streams.empty()) arguments.push_back("seed");
+  for (const std::string& stream : printed.uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+  arguments.push_back("0"), arguments.push_back("1");
+  return "    " + printed.function + "(" + joined(arguments) + ");\n";
+}
+std::string copy_in_block(const LibraryCall& call) {
+  return "    for (int64_t i = threadIdx.x; i < " + std::to_string(call.numbers[0]) +
+         "; i += blockDim.x)\n      ((char*)buffers.at[" + std::to_string(call.writes[0]) +
+         "])[i] = ((const char*)buffers.at[" + std::to_string(call.reads[0]) + "])[i];\n";
+}
+
+std::string cuda_prelude(bool restrict) {
+  std::string out =
+      std::string("/* Generated by Caravan. */\n#define CARAVAN_RESTRICT ") + (restrict ? "__restrict__" : "") + "\n";
+  out.append(kCudaPrelude).append("\n").append(kProductPrelude).append("\n").append(kMathPrelude);
+  for (const Helper& helper : kHelpers)
+    if (helper.name != "caravan_keep_loop") out.append("\n").append(helper.text);
+  return out;
+}
+
+constexpr const char* kNextText =
+    "\nextern \"C\" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count) {\n"
+    "  for (int64_t k = 0; k < count; ++k)\n    if (++symbols[k] == ranges[k]) symbols[k] = 0;\n}\n";
+
+// Prints the kernels of a module. Kernels that differ only in their buffers share one function.
+class Functions {
+ public:
+  explicit Functions(const Module& module) : module_(module) {}
+
+  Printed print(size_t k) {
+    const Kernel& kernel = module_.kernels[k];
+    CARAVAN_CHECK(kernel.grid.lanes > 0, "`" + kernel.name + "` is not mapped to threads");
+    const Cuda dialect(module_, kernel);
+    CudaPrinter printer(module_, kernel, dialect, KernelPrinter::Names::own);
+    CudaPrinter numbered(module_, kernel, dialect, KernelPrinter::Names::numbered);
+    auto [at, fresh] = known_.emplace(numbered.head("") + numbered.body(), texts_.size());
+    if (fresh) {
+      names_.push_back("k" + std::to_string(k) + "_" + identifier(kernel.name));
+      std::string text = "\n";
+      for (const std::string& line : kernel.comments) text += comment(line) + "\n";
+      texts_.push_back(text + printer.head(names_.back()) + printer.body());
+    }
+    return {k, names_[at->second], at->second, printer.uses()};
+  }
+  const std::string& text(size_t function) const { return texts_[function]; }
+  size_t size() const { return texts_.size(); }
+
+ private:
+  const Module& module_;
+  std::map<std::string, size_t> known_;  // by the text of the kernel with numbered names
+  std::vector<std::string> names_, texts_;
+};
+
+// The launches of a step, and texts with their functions. Equal launches share one function.
+CudaText in_launches(const Module& module, CudaForm form) {
+  constexpr size_t kTextLength = 24'000;  // characters without the prelude: about half a second of compilation
+  CudaText out;
+  Functions functions(module);
+  const std::string prelude = cuda_prelude(true);
+  std::map<std::string, std::pair<std::string, size_t>> known;  // name and text of a launch, by what it calls
+  std::set<size_t> there;                                       // functions in the last text
+  auto end = [&](const Together& group) {
+    if (group.members().empty()) return;
+    CudaText::Launch launch = launch_of(module, group);
+    const std::string key = global_function(module, group, "");
+    auto at = known.find(key);
+    if (at == known.end()) {
+      if (out.texts.empty() || out.texts.back().size() > prelude.size() + kTextLength)
+        out.texts.push_back(prelude), there.clear();
+      for (const Printed& member : group.members())
+        if (there.insert(member.text).second) out.texts.back() += functions.text(member.text);
+      const std::string name = group.members()[0].function + "_launch" + std::to_string(known.size());
+      out.texts.back() += global_function(module, group, name);
+      at = known.emplace(key, std::pair(name, out.texts.size() - 1)).first;
+    }
+    launch.function = at->second.first, launch.text = at->second.second;
+    out.launches.push_back(std::move(launch));
+  };
+  Together group(module, form);
+  for (size_t k = 0; k < module.kernels.size(); ++k) {
+    if (const LibraryCall* call = library_call(module.kernels[k])) {
+      end(std::exchange(group, Together(module, form)));
+      CARAVAN_CHECK(call->function == LibraryCall::Function::copy, "`" + module.kernels[k].name + "` calls a library");
+      CudaText::Launch copy;
+      copy.kernels = {k}, copy.arguments = {{.buffer = call->writes[0]}, {.buffer = call->reads[0]}};
+      copy.copied_bytes = call->numbers[0];
+      out.launches.push_back(std::move(copy));
+      continue;
+    }
+    const Printed printed = functions.print(k);
+    if (!group.can_join(printed)) end(std::exchange(group, Together(module, form)));
+    group.add(printed);
+  }
+  end(group);
+  if (out.texts.empty()) out.texts.push_back(prelude);
+  out.texts.back() += kNextText;
+  return out;
+}
+
+// All kernels in one function that a single block runs. The block waits after each stage, and around kernels whose
+// lanes wait for each other: they may use the same barriers and the same shared memory.
+CudaText in_one_block(const Module& module) {
+  Functions functions(module);
+  std::string calls;
+  int stage = -1;
+  bool alone = true;
+  for (size_t k = 0; k < module.kernels.size(); ++k) {
+    const Kernel& kernel = module.kernels[k];
+    const bool waits = kernel.grid.lanes > 1;
+    if (alone || waits || kernel.grid.stage < 0 || kernel.grid.stage != stage) calls += "    __syncthreads();\n";
+    stage = kernel.grid.stage, alone = waits;
+    const LibraryCall* copy = library_call(kernel);
+    calls += copy ? copy_in_block(*copy) : call_in_block(module, functions.print(k));
+  }
+  std::string text = cuda_prelude(false);
+  for (size_t f = 0; f < functions.size(); ++f) text += functions.text(f);
+  text += "\nstruct caravan_buffers {\n  void* at[" + std::to_string(std::max<size_t>(module.buffers.size(), 1)) +
+          "];\n};\nextern \"C\" __global__ void __launch_bounds__(" + std::to_string(kOneBlockThreads) + ") " +
+          kCudaSteps +
+          "(caravan_buffers buffers, int64_t* symbols, const int64_t* ranges, int64_t steps, uint64_t seed) {\n"
+          "  for (int64_t step = 0; step < steps; ++step) {\n" +
+          calls + "    __syncthreads();\n    if (threadIdx.x == 0)\n      for (int k = 0; k < " +
+          std::to_string(module.symbols.size()) +
+          "; ++k)\n        if (++symbols[k] == ranges[k]) symbols[k] = 0;\n  }\n}\n";
+  return {{std::move(text)}, {}};
+}
+
+}  // namespace
+
+CudaText to_cuda(const Module& module, CudaForm form) {
+  return form == CudaForm::one_block ? in_one_block(module) : in_launches(module, form);
+}
+
+}  // namespace caravan::codegen

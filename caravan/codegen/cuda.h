@@ -1,0 +1,53 @@
+// The kernels of a module as CUDA C++, which the run-time compiler of CUDA (NVRTC) turns into code for a GPU. The
+// kernels must be mapped to groups of threads (schedule/map_to_grid.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caravan/loop/loop.h"
+
+namespace caravan::codegen {
+
+// How a step is run.
+enum class CudaForm : uint8_t {
+  launches,   // a launch for the kernels of a stage together
+  separate,   // a launch for each kernel, so that it can be measured
+  one_block,  // one launch of one block of threads runs all kernels, one after the other, for many steps
+};
+
+struct CudaText {
+  // One launch of a step. Its arguments are pointers to buffers and to the values of symbols, in the order in which its
+  // kernels use them, each kernel's buffers first, and at the end the seed, if the kernels have streams of random bits.
+  struct Launch {
+    std::vector<size_t> kernels;  // which ones of the module
+    std::string function;         // empty: a copy of so many bytes from the second buffer to the first
+    size_t text = 0;              // which of the texts has the function
+    struct Argument {
+      ir::BufferId buffer = -1;
+      int symbol = -1;  // if it is not a buffer
+    };
+    std::vector<Argument> arguments{};
+    bool has_seed = false;
+    int threads = 0;  // of a block
+    int64_t blocks = 0;
+    int64_t copied_bytes = 0;
+  };
+  std::vector<std::string> texts;  // to be compiled separately; the last one has the functions below
+  std::vector<Launch> launches;    // in order; of the form `one_block` there are none
+};
+CudaText to_cuda(const loop::Module& module, CudaForm form = CudaForm::launches);
+
+// extern "C" __global__ void caravan_steps(caravan_buffers buffers, int64_t* symbols, const int64_t* ranges,
+//                                          int64_t steps, uint64_t seed)
+// runs `steps` steps in one block. After each, every symbol is incremented, modulo its range. The first argument is the
+// addresses of all buffers of the module, of which there may be `kMostBuffers`.
+inline constexpr size_t kMostBuffers = 480;  // the arguments of a launch have 4 KiB
+inline constexpr const char* kCudaSteps = "caravan_steps";
+// extern "C" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count) increments the
+// symbols.
+inline constexpr const char* kCudaNext = "caravan_next";
+inline constexpr int kOneBlockThreads = 1024;  // as many as a group may have lanes
+
+}  // namespace caravan::codegen

@@ -1,0 +1,62 @@
+#pragma once
+
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT64_MAX 9223372036854775807LL
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+
+/* Waits for the other lanes of the group. A group of more than a warp has a barrier of its own; number 0 is the block's. */
+template <int lanes, bool spread>
+static inline void caravan_wait() {
+  if (spread)
+    __syncthreads();
+  else if (lanes <= 32)
+    __syncwarp(lanes == 32 ? ~0u : ((1u << lanes) - 1) << (threadIdx.x & 31 & ~(lanes - 1)));
+  else
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + int(threadIdx.x) / lanes), "n"(lanes) : "memory");
+}
+
+/* Shared memory of a block. Functions that ask for the same number of bytes get the same memory. */
+template <int bytes>
+static inline void* caravan_shared() {
+  __shared__ __align__(16) char memory[bytes];
+  return memory;
+}
+
+/* The values of all lanes of a group, combined; every lane gets the same. The order of combining is fixed: neighbours
+   first, then neighbouring pairs. */
+template <int lanes, bool spread, class T, class Combine>
+static inline T caravan_across(T x, Combine combine) {
+  T* slots = (T*)caravan_shared<8192>();
+  if (spread) {
+    const int groups = blockDim.x / lanes, group = threadIdx.x % groups, lane = threadIdx.x / groups;
+    slots[threadIdx.x] = x;
+    for (int step = 1; step < lanes; step *= 2) {
+      __syncthreads();
+      if (lane % (2 * step) == 0)
+        slots[threadIdx.x] = combine(slots[threadIdx.x], slots[threadIdx.x + step * groups]);
+    }
+    __syncthreads();
+    x = slots[group];
+    __syncthreads();
+    return x;
+  }
+  const unsigned within = lanes >= 32 ? ~0u : ((1u << (lanes & 31)) - 1) << (threadIdx.x & 31 & ~(lanes - 1));
+  for (int step = 1; step < (lanes < 32 ? lanes : 32); step *= 2) x = combine(x, __shfl_xor_sync(within, x, step));
+  if (lanes <= 32) return x;
+  if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = x;
+  caravan_wait<lanes, spread>();
+  const int first = int(threadIdx.x) / lanes * (lanes / 32);
+  x = slots[first + threadIdx.x % 32 % (lanes / 32)];
+  for (int step = 1; step < lanes / 32; step *= 2) x = combine(x, __shfl_xor_sync(~0u, x, step));
+  caravan_wait<lanes, spread>();
+  return x;
+}
