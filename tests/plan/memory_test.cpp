@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "caravan/plan/plan.h"
+#include "caravan/schedule/order_stages.h"
 #include "pass_table.h"
 
 namespace caravan::plan {
@@ -51,6 +52,23 @@ TEST(MemoryPlan, MeetsALimit) {
   EXPECT_LE(less.memory.bytes, needed * 3 / 4);
   EXPECT_EQ(make_plan(program, host(), {.memory_limit = needed}).memory.bytes, needed);
   EXPECT_THROW(make_plan(program, host(), {.memory_limit = 1}), StateError);
+}
+
+// On a GPU the kernels of a stage run at the same time: what one of them reads for the last time may not be
+// overwritten by another.
+TEST(MemoryPlan, BuffersOfOneStageDoNotOverlap) {
+  const Tensor p = exp(leaf("a", "64")).named("p"), q = sin(leaf("b", "64")).named("q");
+  const Tensor of_p = sum(p).named("of_p"), r = cos(q).named("r"), of_r = sum(r).named("of_r");
+  loop::Module module = schedule::order_stages(lowered(observe({of_p, of_r})));  // p q, of_p r, of_r
+  auto place = [](const loop::Module& of, const std::string& name) {
+    for (const Placement& placement : plan_memory(of, gpu_target()).placements)
+      if (of.buffers[size_t(placement.buffer)].name == name) return placement;
+    ADD_FAILURE() << "there is no buffer " << name;
+    return Placement{};
+  };
+  EXPECT_NE(place(module, "p").offset, place(module, "r").offset) << loops(module);
+  for (loop::Kernel& kernel : module.kernels) kernel.grid.stage = -1;  // one after the other, as on a processor
+  EXPECT_EQ(place(module, "p").offset, place(module, "r").offset) << loops(module);
 }
 
 }  // namespace

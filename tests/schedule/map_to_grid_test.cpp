@@ -1,0 +1,244 @@
+// Loops shared by the threads of a GPU.
+#include "caravan/schedule/map_to_grid.h"
+
+#include <gtest/gtest.h>
+
+#include "caravan/lower/lower.h"
+#include "caravan/optimize/split_sums.h"
+#include "pass_table.h"
+
+namespace caravan::schedule {
+namespace {
+
+// As the pass meets a program: a kernel for each accumulation, products fused with their sums.
+loop::Module lowered_for_gpu(const Program& program, const Target& target = gpu_target()) {
+  return lower::lower(optimize::split_sums(prepared(program), target));
+}
+loop::Module mapped(const Program& program, const Gpu& gpu = {}) {
+  const loop::Module out = map_to_grid(lowered_for_gpu(program, gpu_target(gpu)), gpu_target(gpu));
+  loop::verify(out);
+  return out;
+}
+Tensor indices(int64_t count) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(double(i % 7));
+  return tensor(Array(parse_shape(std::to_string(count) + "|"), values, DType::i32));
+}
+Program table_gradient() { return observe(scatter_add(leaf("g", "1024|64"), indices(1024), 28).named("y")); }
+Program product(const std::string& left, const std::string& right) {
+  return observe(einsum("i,k; k,o => i,o", leaf("x", left), leaf("w", right)).named("y"));
+}
+bool in_tiles(const loop::Module& module) {
+  return std::any_of(module.kernels.begin(), module.kernels.end(),
+                     [](const loop::Kernel& k) { return !k.contractions.empty(); });
+}
+
+std::string last_kernel(const loop::Module& module) {
+  return joined(lines_of(loop::to_string(module, module.kernels.back())));
+}
+
+TEST(MapToGrid, BeforeAndAfter) {
+  struct Row {
+    const char* name;
+    std::function<Program()> program;
+    const char* after;
+  };
+  const Row rows[] = {
+      {"a thread for each element", [] { return observe(exp(leaf("a", "64,1024")).named("y")); }, R"(
+kernel y
+  for o0 < 64 grid:
+    for o1 < 1024 grid:
+      r0:f32 = a[1024*o0 + o1]
+      r1:f32 = exp(r0)
+      y[1024*o0 + o1] = r1
+)"},
+      {"the lanes of a group add a row", [] { return observe(einsum("i,j => i", leaf("a", "4096,65")).named("y")); },
+       R"(
+kernel y
+  groups of 32 threads
+  for i < 4096 grid:
+    r1:f32 := 0
+    r2:f32 := 0
+    for j < 65 lanes:
+      r0:f32 = a[65*i + j]
+      r2 += r0
+    r3:f32 = sum across lanes of r2
+    r1 += r3
+    for lane < 1 lanes:
+      y[i] = r1
+)"},
+      {"neighbouring threads add neighbouring columns",
+       [] { return observe(einsum("i,j => j", leaf("a", "1024,64")).named("y")); }, R"(
+kernel y
+  groups of 32 threads, spread
+  for j < 64 grid:
+    r1:f32 := 0
+    r2:f32 := 0
+    for i < 1024 lanes:
+      r0:f32 = a[j + 64*i]
+      r2 += r0
+    r3:f32 = sum across lanes of r2
+    r1 += r3
+    for lane < 1 lanes:
+      y[j] = r1
+)"},
+      {"two outer loops are two kernels: only the end of a kernel is a barrier for all groups",
+       [] { return observe(einsum("i^1,j => 1^i,j", leaf("a", "8,16")).named("y")); }, R"(
+kernel y
+  for e < 128 grid:
+    r0:f32 = 0
+    y[e] = r0
+kernel y
+  for i < 7 grid:
+    for j < 16 grid:
+      r1:f32 = a[16*i + j]
+      y[16*i + j + 16] = r1
+)"},
+      {"a table looks for its indices", table_gradient, R"(
+kernel y
+  for e < 1792 grid:
+    r0:f32 = 0
+    y[e] = r0
+kernel y
+  groups of 64 threads
+  for v < 28 grid:
+    for d0 < 64 grid:
+      r4:f32 := 0
+      r5:f32 := 0
+      for b0 < 1024 lanes:
+        r1:i32 = data[b0]
+        r2:i64 = cast r1 to i64
+        if r2 - v >= 0 and v - r2 >= 0:
+          r3:f32 = g[64*b0 + d0]
+          r5 += r3
+      r6:f32 = sum across lanes of r5
+      r4 += r6
+      for lane < 1 lanes:
+        y[28*d0 + v] += r4
+)"},
+      {"a product", [] { return product("256,64", "64,384"); }, R"(
+kernel y
+  groups of 128 threads
+  for once < 1 grid:
+    for i < 256 rows:
+      for o < 384 columns:
+        r3:f32 := 0
+        for k < 64 terms:
+          r0:f32 = x[64*i + k]
+          r1:f32 = w[o + 384*k]
+          r3 += r0 * r1 fused
+        y[384*i + o] = r3
+)"},
+      {"a product whose border is padded",
+       [] {
+         return observe(einsum("b,i<1+k,c; k,c,o => b,i,o", leaf("x", "4,40,16"), leaf("w", "3,16,32")).named("y"));
+       },
+       R"(
+kernel y
+  groups of 64 threads
+  for once < 1 grid:
+    for b < 4 rows:
+      for i < 40 rows:
+        for o < 32 columns:
+          r3:f32 := 0
+          for k < 3 terms:
+            for c < 16 terms:
+              if i + k - 1 >= 0 and 40 - i - k >= 0:
+                r0:f32 = x[640*b + 16*i + 16*k + c - 16]
+                r1:f32 = w[o + 512*k + 32*c]
+                r3 += r0 * r1 fused
+          y[1280*b + 32*i + o] = r3
+)"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(loops(mapped(row.program())), trimmed(row.after));
+  }
+}
+
+TEST(MapToGrid, WhatCannotBeSharedIsRunByOneThread) {
+  const loop::Module module =
+      mapped(observe(scatter_add(leaf("g", "1024|"), indices(1024), 28).named("y")), {.most_matched = 1000});
+  EXPECT_EQ(last_kernel(module), trimmed(R"(
+kernel y
+  for once < 1 grid:
+    for b0 < 1024:
+      r1:i32 = data[b0]
+      r2:i64 = cast r1 to i64
+      if r2 >= 0 and 27 - r2 >= 0:
+        r3:f32 = g[b0]
+        y[r2] += r3
+)"));
+}
+
+TEST(MapToGrid, NoLanes) {
+  const Refusal rows[] = {
+      {"a short sum", [] { return observe(einsum("i,j => i", leaf("a", "64,15"))); }},
+      {"the first of the largest: one thread must see all",
+       [] { return observe(argmax("i,j => i", leaf("a", "8,640"))); }},
+  };
+  for (const Refusal& row : rows)
+    for (const loop::Kernel& kernel : mapped(row.program()).kernels) EXPECT_EQ(kernel.grid.lanes, 1) << row.reason;
+}
+
+TEST(MapToGrid, NotInTiles) {
+  ASSERT_TRUE(in_tiles(mapped(product("256,64", "64,384"))));
+  const Refusal rows[] = {
+      {"too few rows", [] { return product("7,64", "64,1024"); }},
+      {"too few columns", [] { return product("1024,64", "64,7"); }},
+      {"too few terms", [] { return product("256,7", "7,256"); }},
+      {"too few multiplications", [] { return product("16,16", "16,16"); }},
+      {"few sums of many terms, which lanes share", [] { return product("16,8192", "8192,16"); }},
+      {"a maximum", [] { return observe(einmax("i,k; k,o => i,o", leaf("x", "256,64"), leaf("w", "64,256"))); }},
+      {"integers",
+       [] {
+         return observe(
+             einsum("i,k; k,o => i,o", cast(leaf("x", "256,64"), DType::i32), cast(leaf("w", "64,256"), DType::i32)));
+       }},
+      {"the border belongs to both factors",
+       [] {
+         return observe(einsum("i<1+k; o<1+k => i,o", leaf("x", "64"), leaf("w", "64"), {{"k", 32}}));
+       }},
+  };
+  for (const Refusal& row : rows) {
+    const loop::Module module = mapped(row.program());
+    EXPECT_FALSE(in_tiles(module)) << row.reason << '\n' << loops(module);
+  }
+}
+
+TEST(MapToGrid, TilesAreAsLargeAsThereAreEnoughOf) {
+  struct Row {
+    const char *left, *right;
+    int64_t tile, slices;
+  };
+  for (const Row& row : {Row{"4096,256", "256,4096", 128, 1}, Row{"512,512", "512,1024", 64, 2},
+                         Row{"64,1024", "1024,64", 32, 8}, Row{"64,64", "64,64", 32, 2}}) {
+    const loop::Module module = mapped(product(row.left, row.right));
+    ASSERT_EQ(module.kernels.back().contractions.size(), 1u);
+    const loop::Contraction& c = module.kernels.back().contractions[0];
+    EXPECT_EQ(c.tile_rows, row.tile) << row.left;
+    EXPECT_EQ(c.tile_columns, row.tile) << row.left;
+    EXPECT_EQ(c.slices, row.slices) << row.left;
+    const int64_t threads = row.tile * row.tile / (c.own * c.own) * c.slices;
+    EXPECT_EQ(module.kernels.back().grid.threads, threads) << row.left;
+    EXPECT_LE(threads, Gpu{}.most_threads) << row.left;
+  }
+}
+
+// Every thread count is one that a GPU can run, whatever the sizes.
+TEST(MapToGrid, BlocksHaveWholeGroups) {
+  for (const char* shape : {"1,17", "3,5000", "200,33", "5000,129", "100000,64", "2,1000000"})
+    for (const char* spec : {"i,j => i", "i,j => j", "i,j => "}) {
+      const loop::Module module =
+          mapped(observe(einsum(caravan::spec(spec, Source::here()), leaf("a", shape)).named("y")));
+      for (const loop::Kernel& kernel : module.kernels) {
+        const loop::Grid& grid = kernel.grid;
+        EXPECT_GE(grid.lanes, 1) << spec << ' ' << shape;
+        EXPECT_EQ(grid.threads % grid.lanes, 0) << spec << ' ' << shape;
+        EXPECT_LE(grid.threads, Gpu{}.most_threads) << spec << ' ' << shape;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace caravan::schedule

@@ -1,0 +1,72 @@
+// Which kernels of a GPU are launched together.
+#include "caravan/schedule/order_stages.h"
+
+#include <gtest/gtest.h>
+
+#include "caravan/loop/walk.h"
+#include "caravan/lower/lower.h"
+#include "pass_table.h"
+
+namespace caravan::schedule {
+namespace {
+
+// "0 y, 1 z": each kernel with its stage.
+std::string staged(const loop::Module& module) {
+  std::string out;
+  for (const loop::Kernel& kernel : module.kernels)
+    out += (out.empty() ? "" : ", ") + std::to_string(kernel.grid.stage) + " " + kernel.name;
+  return out;
+}
+
+TEST(OrderStages, AKernelComesOneStageAfterWhatItDependsOn) {
+  const Tensor a = leaf("a", "4"), b = leaf("b", "4");
+  const Tensor p = exp(a).named("p"), q = sin(b).named("q");
+  const Tensor sum_p = sum(p).named("sum_p"), sum_q = sum(q).named("sum_q");
+  struct Row {
+    const char* name;
+    Program program;
+    std::vector<std::string> before;
+    const char* after;
+  };
+  const Row rows[] = {
+      {"independent kernels share a stage", observe({p, q}), {"p", "q"}, "0 p, 0 q"},
+      {"dependent ones do not", observe(sum_p), {"p", "sum_p"}, "0 p, 1 sum_p"},
+      {"independent chains go side by side",
+       observe({sum_p, sum_q}),
+       {"p", "sum_p", "q", "sum_q"},
+       "0 p, 0 q, 1 sum_p, 1 sum_q"},
+      {"the longest chain counts",
+       observe({(sum_p * q).named("r"), sum_q}),
+       {"p", "q", "sum_p", "r", "sum_q"},
+       "0 p, 0 q, 1 sum_p, 1 sum_q, 2 r"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const loop::Module before = lower::lower(in_order(row.program, row.before)), after = order_stages(before);
+    loop::verify(after);
+    EXPECT_EQ(staged(after), row.after);
+    EXPECT_EQ(staged(order_stages(after)), row.after) << "a second time";
+  }
+}
+
+TEST(OrderStages, AStateIsWrittenAfterItsReaders) {
+  const Tensor w = param("w", Array(parse_shape("4")));
+  const Tensor seen = sum(w * w).named("seen");
+  const loop::Module after = order_stages(lowered(assign(w, exp(w)) & observe(seen)));
+  loop::verify(after);
+  std::map<std::string, int> last_read;
+  for (const loop::Kernel& kernel : after.kernels)
+    loop::for_each_access(kernel, [&](const loop::Access& access) {
+      const std::string& name = after.buffers[size_t(access.buffer)].name;
+      if (name != "w") return;
+      if (access.write) {
+        EXPECT_GT(kernel.grid.stage, last_read["w"]) << loops(after);
+      } else {
+        last_read[name] = std::max(last_read[name], kernel.grid.stage);
+      }
+    });
+  EXPECT_EQ(last_read.count("w"), 1u) << loops(after);
+}
+
+}  // namespace
+}  // namespace caravan::schedule
