@@ -172,8 +172,10 @@ class Mapper {
       while (lanes < gpu.most_spread && 4 * lanes <= inner.iterations && groups * lanes * 2 <= threads) lanes *= 2;
       return lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(gpu.warp * lanes)};
     }
+    // A block has 15 barriers for groups of several warps, so that groups of two warps would be too many.
     int64_t lanes = gpu.warp;
-    while (lanes < gpu.most_threads && 4 * lanes <= inner.iterations && groups * lanes * 2 <= threads) lanes *= 2;
+    while (lanes < gpu.most_threads && 4 * lanes <= inner.iterations && groups * lanes * 2 <= threads)
+      lanes *= lanes == gpu.warp ? 4 : 2;
     return in_blocks(lanes, groups);
   }
   // Blocks of threads, smaller ones if there are few, so that all multiprocessors have some.

@@ -100,7 +100,7 @@ kernel y
     r0:f32 = 0
     y[e] = r0
 kernel y
-  groups of 64 threads
+  groups of 128 threads
   for v < 28 grid:
     for d0 < 64 grid:
       r4:f32 := 0
@@ -135,7 +135,7 @@ kernel y
        },
        R"(
 kernel y
-  groups of 64 threads
+  groups of 128 threads
   for once < 1 grid:
     for b < 4 rows:
       for i < 40 rows:
