@@ -11,9 +11,8 @@
 
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/interp/device.h"
-#include "caravan/check/draw.h"
-#include "caravan/check/gradcheck.h"
 #include "compiled_device.h"
+#include "gradient_programs.h"
 #include "programs.h"
 
 namespace caravan {
@@ -57,51 +56,17 @@ void expect_near(const Array& actual, const Array& expected, double tolerance, c
 
 // ---------------------------------------------------------------- every gradient case
 
-struct Case {
-  std::string name;
-  GradientCase::Built built;
-  int order;
-};
-// Each case once, with the highest order that it has.
-std::vector<Case> cases() {
-  std::vector<Case> out;
-  for (const GradientCase& c : gradient_cases()) {
-    const std::string name = c.family + ": " + c.name;
-    if (out.empty() || out.back().name != name) out.push_back({name, c.build(), c.order});
-    out.back().order = std::max(out.back().order, c.order);
-  }
-  return out;
-}
-// Fixed weights, in f64 as the cases are.
-Tensor weighted(const Tensor& y, const std::string& name) {
-  return dot(y, tensor(drawn(name, to_string(context("interp").shape(y)))));
-}
-
-// The value, and the gradients of dot(value, weights) and of dot(those, directions).
-Program value_and_gradients(const Case& c) {
-  const std::vector<Tensor> by = parameters(c.built.result);
-  std::vector<Tensor> seen = {c.built.result};
-  const std::vector<Tensor> first = grad(weighted(c.built.result, "weights"), by, {.allow_unused = true});
-  seen.insert(seen.end(), first.begin(), first.end());
-  if (c.order == 2) {
-    Tensor total = number(0, DType::f64);
-    for (size_t k = 0; k < by.size(); ++k) total = total + weighted(first[k], "direction " + std::to_string(k));
-    for (const Tensor& t : grad(total, by, {.allow_unused = true})) seen.push_back(t);
-  }
-  return observe(seen);
-}
-
 // Each case is compiled as users compile it, at -O3, in one of the two precisions, and at -O0 in the other:
 // random_program_test holds the bits of the two together.
 void compare_cases(bool in_single, double tolerance) {
-  const std::vector<Case> all = cases();
+  const std::vector<GradientProgram> all = gradient_programs();
   ASSERT_GT(all.size(), 100u);
   constexpr size_t kTogether = 24;  // in one compilation
   for (size_t from = 0; from < all.size(); from += kTogether) {
     std::vector<Task> tasks;
     std::vector<std::string> names;
     for (size_t k = from; k < std::min(all.size(), from + kTogether); ++k) {
-      Task task = task_of(value_and_gradients(all[k]), all[k].built.indices);
+      Task task = task_of(all[k].program, all[k].indices);
       for (size_t o = 0; o < task.program.observed.size(); ++o)
         names.push_back(all[k].name + ", observed " + std::to_string(o));
       tasks.push_back(in_single ? in_f32(std::move(task)) : std::move(task));

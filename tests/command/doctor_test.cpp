@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "caravan/backend/cuda/device.h"
 #include "command.h"
 
 namespace {
@@ -33,6 +34,20 @@ TEST_F(Command, DoctorFindsTheCompilerAndMeasuresTheCache) {
   const Outcome without = run({"doctor"}, {"PATH=/nowhere"});
   EXPECT_EQ(without.code, 0);
   EXPECT_CONTAINS(without.out, "cpu      no     there is no `cc` on the PATH");
+}
+
+TEST_F(Command, DoctorSaysWhyThereIsNoGpu) {
+  const caravan::cuda::Facts& facts = caravan::cuda::facts();
+  if (facts.count > 0) GTEST_SKIP() << "there is a GPU here";
+  const Outcome doctor = run({"doctor", "--json"});
+  EXPECT_EQ(doctor.code, 0);
+  EXPECT_CONTAINS(doctor.out, R"({"name":"cuda","built":true,"works":false,"note":")" + facts.note + "\"}");
+  const Outcome train = run({"train", "linear", "--steps", "1", "--quiet", "--device", "cuda"});
+  EXPECT_EQ(train.code, 2);
+  EXPECT_EQ(train.out, "");
+  EXPECT_EQ(train.err, "caravan: the device `cuda` cannot be used: " + facts.note + ".\n");
+  const Outcome automatic = run({"train", "linear", "--steps", "1", "--quiet", "--device", "auto"});
+  EXPECT_EQ(automatic.code, 0) << automatic.err;
 }
 
 TEST_F(Command, CacheShowsWhatIsKeptAndEmptiesIt) {

@@ -1,0 +1,218 @@
+// Generated CUDA C++ is read by NVIDIA's run-time compiler, which needs no GPU: every gradient case and some models,
+// for two kinds of GPU, in both forms of a step; what is compiled is kept; and what one is told without a driver.
+#include <gtest/gtest.h>
+
+#include "caravan/backend/cuda/compile.h"
+#include "caravan/backend/cuda/device.h"
+#include "caravan/backend/cuda/driver.h"
+#include "caravan/codegen/cuda.h"
+#include "caravan/loop/walk.h"
+#include "caravan/plan/plan.h"
+#include "contains.h"
+#include "gradient_programs.h"
+
+namespace caravan {
+namespace {
+
+using codegen::CudaForm;
+
+constexpr int kAmpere = 80, kHopper = 90;  // compute capabilities
+
+class CudaText : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      cuda::nvrtc();
+    } catch (const cuda::NoGpuError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  static std::vector<std::string> texts(const ir::Program& program, int compute, CudaForm form) {
+    return codegen::to_cuda(plan::make_plan(program, gpu_target({.compute = compute})).scheduled, form).texts;
+  }
+  cuda::Compiled compile(const std::vector<std::string>& texts, int compute) const {
+    return cuda::compile(texts, compute, cache_.path);
+  }
+  void expect_compiled(const ir::Program& program, int compute, CudaForm form) const {
+    const std::vector<std::string> given = texts(program, compute, form);
+    const cuda::Compiled made = compile(given, compute);
+    ASSERT_EQ(made.codes.size(), given.size());
+    for (const std::string& code : made.codes)
+      EXPECT_TRUE(
+          code.starts_with("\x7f"
+                           "ELF"));
+  }
+  const TemporaryFolder cache_;
+};
+
+// ---------------------------------------------------------------- every gradient case
+
+// All cases together, in f32 or as they are, in f64.
+ir::Program all_cases(bool in_single, size_t every, size_t first) {
+  const std::vector<GradientProgram> all = gradient_programs();
+  EXPECT_GT(all.size(), 100u);
+  std::vector<Task> tasks;
+  for (size_t k = first; k < all.size(); k += every) {
+    Task task = task_of(all[k].program, all[k].indices);
+    tasks.push_back(in_single ? in_f32(std::move(task)) : std::move(task));
+  }
+  return joined(tasks).program;
+}
+
+TEST_F(CudaText, EveryGradientCaseIsCompiled) { expect_compiled(all_cases(true, 1, 0), kHopper, CudaForm::launches); }
+TEST_F(CudaText, GradientCasesInDouble) { expect_compiled(all_cases(false, 6, 0), kHopper, CudaForm::launches); }
+TEST_F(CudaText, GradientCasesForAnOlderGpu) { expect_compiled(all_cases(true, 6, 1), kAmpere, CudaForm::launches); }
+TEST_F(CudaText, GradientCasesInOneBlock) { expect_compiled(all_cases(true, 24, 2), kHopper, CudaForm::one_block); }
+
+// ---------------------------------------------------------------- models
+
+Array numbers(const std::string& shape) { return Array(parse_shape(shape)); }
+Tensor ids(const std::string& shape) { return tensor(Array(parse_shape(shape), DType::i32)); }
+
+struct Model {
+  const char* name;
+  Program (*step)();
+};
+const Model kModels[] = {
+    {"an MLP with dropout",
+     [] {
+       const nn::Sequential net({nn::Linear("in", {.output = {64}}), nn::Tanh(), nn::Dropout("drop", 0.1),
+                                 nn::Linear("out", {.output = {10}})});
+       const Index step("step");
+       return train_step(nn::cross_entropy(net(numbers("32|20"), nn::training({.step = step})), ids("32|")),
+                         sgd({.lr = 0.1}));
+     }},
+    {"a convolutional net",
+     [] {
+       const nn::Sequential net({nn::Conv2d("conv", {.channels = 16, .kernel = 3, .padding = nn::same}), nn::Relu(),
+                                 nn::MaxPool2d(), nn::Rearrange{"... | h, w, c => ... | h&w&c"},
+                                 nn::Linear("out", {.output = {10}})});
+       return train_step(nn::cross_entropy(net(numbers("16|12,12,3")), ids("16|")), adam({.lr = 0.1}));
+     }},
+    {"a GPT",
+     [] {
+       const nn::Gpt model({.vocab = 28, .ctx = 16, .dim = 32, .heads = 4, .layers = 2});
+       return train_step(nn::cross_entropy(model(ids("8,16|")), ids("8,16|")), adam({.lr = 0.1}));
+     }},
+};
+
+TEST_F(CudaText, ModelsAreCompiledInBothForms) {
+  for (const Model& model : kModels) {
+    SCOPED_TRACE(model.name);
+    const ir::Program step = to_ir(model.step());
+    for (const int compute : {kAmpere, kHopper}) expect_compiled(step, compute, CudaForm::launches);
+    expect_compiled(step, kHopper, CudaForm::one_block);
+    expect_compiled(step, kHopper, CudaForm::separate);
+  }
+}
+
+// A block has 48 KiB of shared memory, also for numbers of 8 bytes and for tiles of several slices.
+TEST_F(CudaText, ProductsOfAllTilesFitIntoSharedMemory) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    std::vector<Tensor> products;
+    for (const auto& [left, right] : {std::pair("2048,64", "64,2048"), std::pair("512,256", "256,1024"),
+                                      std::pair("64,1024", "1024,64"), std::pair("64,128", "128,64")})
+      products.push_back(einsum("i,k; k,o => i,o", cast(param(std::string("x") + left, numbers(left)), dtype),
+                                cast(param(std::string("w") + left, numbers(right)), dtype)));
+    expect_compiled(to_ir(observe(products)), kHopper, CudaForm::launches);
+  }
+}
+TEST_F(CudaText, ProductsOfOneBlockTakeTurnsWithItsSharedMemory) {
+  std::vector<Tensor> products;
+  for (const auto& [left, right] :
+       {std::pair("8,512", "512,8"), std::pair("16,128", "128,16"), std::pair("32,64", "64,32")})
+    products.push_back(einsum("i,k; k,o => i,o", param(std::string("x") + left, numbers(left)),
+                              param(std::string("w") + left, numbers(right))));
+  expect_compiled(to_ir(observe(products)), kHopper, CudaForm::one_block);
+}
+
+// Each kernel has one place in the launches of a step, and stages come in order.
+TEST(CudaLaunches, EveryKernelIsLaunchedOnce) {
+  for (const Model& model : kModels) {
+    SCOPED_TRACE(model.name);
+    const loop::Module module = plan::make_plan(to_ir(model.step()), gpu_target()).scheduled;
+    const codegen::CudaText together = codegen::to_cuda(module),
+                            separate = codegen::to_cuda(module, CudaForm::separate);
+    for (const codegen::CudaText* text : {&together, &separate}) {
+      std::vector<int> launched(module.kernels.size(), 0);
+      int stage = -1;
+      for (const auto& launch : text->launches) {
+        for (const size_t k : launch.kernels) {
+          ++launched[k];
+          EXPECT_GE(module.kernels[k].grid.stage, stage);
+          EXPECT_EQ(module.kernels[k].grid.stage, module.kernels[launch.kernels[0]].grid.stage);
+        }
+        stage = module.kernels[launch.kernels[0]].grid.stage;
+      }
+      EXPECT_EQ(launched, std::vector<int>(module.kernels.size(), 1));
+    }
+    EXPECT_EQ(separate.launches.size(), module.kernels.size());
+    EXPECT_LT(together.launches.size(), separate.launches.size());
+  }
+}
+
+// The lanes of spread groups are in all warps of a block, so their barrier is that of the block. No thread may miss it,
+// as it would in a guard that depends on the group.
+TEST(CudaLaunches, NoBarrierOfABlockIsInAGuard) {
+  const loop::Module module = plan::make_plan(all_cases(true, 1, 0), gpu_target()).scheduled;
+  size_t spread = 0;
+  for (const loop::Kernel& kernel : module.kernels) {
+    if (!kernel.grid.spread) continue;
+    ++spread;
+    loop::for_each_of<loop::If>(loop::statements(kernel), [&](const loop::If& guard) {
+      bool waits = false;
+      loop::for_each_of<loop::Barrier>(guard.body, [&](const loop::Barrier&) { waits = true; });
+      loop::for_each_of<loop::Define>(guard.body, [&](const loop::Define& d) {
+        waits = waits || std::holds_alternative<loop::AcrossLanes>(d.value);
+      });
+      EXPECT_FALSE(waits) << loop::to_string(module, kernel);
+    });
+  }
+  EXPECT_GT(spread, 0u);
+}
+
+// ---------------------------------------------------------------- the compiler
+
+TEST_F(CudaText, WhatWasCompiledIsKeptForThisKindOfGpu) {
+  const std::vector<std::string> given =
+      texts(to_ir(observe(exp(param("x", numbers("100"))))), kHopper, CudaForm::launches);
+  const cuda::Compiled first = compile(given, kHopper), second = compile(given, kHopper);
+  EXPECT_FALSE(first.from_cache);
+  EXPECT_TRUE(second.from_cache);
+  EXPECT_EQ(second.codes, first.codes);
+  EXPECT_EQ(second.sources, first.sources);
+  ASSERT_EQ(first.sources.size(), given.size());
+  for (const std::string& source : first.sources) EXPECT_TRUE(std::filesystem::exists(source)) << source;
+  EXPECT_FALSE(compile(given, kAmpere).from_cache);
+}
+
+TEST_F(CudaText, TextThatIsRefusedIsNamedWithWhatTheCompilerSays) {
+  try {
+    compile({"__global__ void f() { frobnicate(); }"}, kHopper);
+    FAIL() << "it was compiled";
+  } catch (const BackendError& error) {
+    EXPECT_CONTAINS(std::string(error.what()), "CUDA's run-time compiler refuses generated text (" + cache_.path);
+    EXPECT_CONTAINS(std::string(error.what()), "frobnicate");
+  }
+}
+
+// ---------------------------------------------------------------- without a driver
+
+TEST(CudaDevice, IsRefusedInOneSentenceWithoutADriver) {
+  if (cuda::facts().count > 0) GTEST_SKIP() << "there is a GPU here";
+  const std::string& why = cuda::facts().note;
+  EXPECT_FALSE(why.empty());
+  EXPECT_FALSE(why.ends_with('.')) << why;
+  for (const std::string device : {"cuda", "cuda:0", "cuda:1"}) {
+    try {
+      Context ctx({.device = device});
+      FAIL() << device << " was made";
+    } catch (const ConfigError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("the device `" + device + "` cannot be used: " + why + "."))
+          << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace caravan
