@@ -328,7 +328,9 @@ class Together {
   }
   std::set<int64_t> with(const Kernel& kernel) const {  // functions that need as many bytes share them
     std::set<int64_t> out = panels_;
-    for (const Contraction& c : kernel.contractions) out.insert(panel_bytes(c, 4));
+    const bool wide = std::any_of(kernel.registers.begin(), kernel.registers.end(),
+                                  [](const RegisterType& r) { return r.dtype == DType::f64; });
+    for (const Contraction& c : kernel.contractions) out.insert(panel_bytes(c, wide ? 8 : 4));
     return out;
   }
   int64_t shared_with(const Kernel& kernel) const {
@@ -513,7 +515,7 @@ CudaText in_one_block(const Module& module) {
     const LibraryCall* copy = library_call(kernel);
     calls += copy ? copy_in_block(*copy) : call_in_block(module, functions.print(k));
   }
-  std::string text = cuda_prelude(false);
+  std::string text = "#define CARAVAN_ONE_BLOCK\n" + cuda_prelude(false);
   for (size_t f = 0; f < functions.size(); ++f) text += functions.text(f);
   text += "\nstruct caravan_buffers {\n  void* at[" + std::to_string(std::max<size_t>(module.buffers.size(), 1)) +
           "];\n};\nextern \"C\" __global__ void __launch_bounds__(" + std::to_string(kOneBlockThreads) + ") " +

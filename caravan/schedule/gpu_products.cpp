@@ -109,7 +109,7 @@ bool guards_one_factor(const ProductSum& sum, const std::vector<For>& rows, cons
 
 // The largest tile of which there are enough for all multiprocessors, else the smallest. Few tiles of many terms are
 // computed in slices.
-Contraction tiled(Contraction c, const Gpu& gpu) {
+Contraction tiled(Contraction c, DType dtype, const Gpu& gpu) {
   auto tiles = [&](int64_t rows, int64_t columns) {
     return c.batch * ((c.rows + rows - 1) / rows) * ((c.columns + columns - 1) / columns);
   };
@@ -117,7 +117,8 @@ Contraction tiled(Contraction c, const Gpu& gpu) {
     c.tile_rows = c.tile_columns = size, c.own = size == 128 ? 8 : 4;
     if (tiles(size, size) * (size == 64 ? 2 : 1) >= gpu.multiprocessors) break;
   }
-  const int64_t most = c.tile_rows == 32 ? 8 : c.tile_rows == 64 ? 2 : 1;
+  // Slices have shared memory of their own, twice as much for numbers of 8 bytes.
+  const int64_t most = (c.tile_rows == 32 ? 8 : c.tile_rows == 64 ? 2 : 1) / (bytes(dtype) == 8 ? 2 : 1);
   while (c.slices < most && c.terms >= 64 * c.slices &&
          tiles(c.tile_rows, c.tile_columns) * c.slices < 2 * gpu.multiprocessors)
     c.slices *= 2;
@@ -175,7 +176,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
   if (shape.rows < gpu.least_tile || shape.columns < gpu.least_tile || shape.terms < gpu.least_tile ||
       shape.batch * shape.rows * shape.columns * shape.terms < gpu.least_tiled)
     return false;
-  shape = tiled(shape, gpu);
+  shape = tiled(shape, dtype, gpu);
   shape.tf32 = gpu.tf32 && dtype == DType::f32;
   // Few sums of many terms: the lanes of groups share the terms of each.
   if (shape.batch * shape.rows * shape.columns < gpu.least_sums && shape.terms >= gpu.many_terms) return false;
