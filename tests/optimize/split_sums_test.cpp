@@ -25,7 +25,8 @@ TEST(SplitSums, Choice) {
       {"a sum of everything", [] { return einsum("i,j => ", leaf("a", "4,64")); }, "j"},
       {"a sum over columns: every second element", [] { return einsum("i,j => j", leaf("a", "64,4")); }, ""},
       {"too short to be worth it", [] { return einsum("i,j => ", leaf("a", "64,31")); }, ""},
-      {"a maximum has no order", [] { return einmax("i,j => i", leaf("a", "4,64")); }, ""},
+      {"a long maximum", [] { return einmax("i,j => i", leaf("a", "4,64")); }, "j"},
+      {"a product of elements has no order", [] { return einprod("i,j => i", leaf("a", "4,64")); }, ""},
       {"integers", [] { return einsum("i,j => i", cast(leaf("a", "4,64"), DType::i32)); }, ""},
       {"written through an index tensor",
        [] {
