@@ -1,18 +1,16 @@
 #include "caravan/codegen/cuda.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
-#include "caravan/codegen/functions.h"
-#include "caravan/codegen/kernel_printer.h"
+#include "caravan/codegen/cuda_dialect.h"
+#include "caravan/codegen/cuda_printer.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/words.h"
-#include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::codegen {
@@ -20,262 +18,6 @@ namespace caravan::codegen {
 using namespace loop;
 
 namespace {
-
-// The largest absolute value that a term can have; the largest number if it contains values that are not known.
-int64_t bound(const Term& term, const std::map<Variable, int64_t>& extents, const Module& module) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  int64_t out = std::abs(term.constant);
-  for (const Term::Part& part : term.parts) {
-    int64_t most = 0;
-    if (part.kind == Term::Part::Kind::load) continue;  // an index in range; the sum is bounded by the buffer's size
-    if (part.kind == Term::Part::Kind::symbol)
-      most = module.symbols[size_t(part.which)].range;
-    else if (auto at = extents.find(part.which); at != extents.end())
-      most = at->second;
-    if (__builtin_mul_overflow(most, std::abs(part.coefficient), &most) || __builtin_add_overflow(out, most, &out))
-      return kMost;
-  }
-  return out;
-}
-
-// Do all indices of the kernel fit into 32 bits?
-bool is_narrow(const Module& module, const Kernel& kernel) {
-  constexpr int64_t kMost = 1 << 30;
-  bool out = grid_iterations(kernel) < kMost;
-  const std::map<Variable, int64_t> extents = extents_of(statements(kernel));
-  auto fits = [&](const Term& term) { out = out && bound(term, extents, module) < kMost; };
-  for_each_access(kernel, [&](const Access& a) {
-    out = out && module.buffers[size_t(a.buffer)].shape.elements() < kMost;
-    fits(*a.offset);
-  });
-  for_each_statement(statements(kernel), [&](const Statement& s) {
-    if (auto* define = std::get_if<Define>(&s)) {
-      if (auto* index = std::get_if<IndexValue>(&define->value)) fits(index->term);
-      if (auto* random = std::get_if<RandomValue>(&define->value)) fits(random->element);
-    }
-    if (auto* guard = std::get_if<If>(&s)) std::for_each(guard->where.begin(), guard->where.end(), fits);
-    if (auto* first = std::get_if<CombineFirst>(&s)) fits(first->term);
-    if (auto* loop = std::get_if<For>(&s)) out = out && loop->extent < kMost && loop->chunk < kMost;
-  });
-  return out;
-}
-
-// CUDA C++, in which a kernel is a function that is told the number of its block and how many blocks there are.
-class Cuda : public Dialect {
- public:
-  Cuda(const Module& module, const Kernel& kernel)
-      : grid_(kernel.grid), index_(is_narrow(module, kernel) ? "int" : "int64_t") {
-    for_each_with_path(statements(kernel), [&](const Statement& s, const Path& path) {
-      auto* loop = std::get_if<For>(&s);
-      const bool inner = loop && std::any_of(path.begin(), path.end(), [&](const Statement* around) {
-                           auto* outer = std::get_if<For>(around);
-                           return outer && outer->kind == loop->kind;
-                         });
-      if (loop && !inner) outermost_.insert(loop);
-    });
-  }
-
-  std::string free_name(const std::string& identifier) const override {
-    static const std::set<std::string> kTaken = {
-        "and",     "bool",      "catch",   "class",    "delete",    "explicit",  "export",   "false",    "friend",
-        "min",     "max",       "abs",     "mutable",  "namespace", "new",       "not",      "operator", "or",
-        "private", "protected", "public",  "template", "this",      "throw",     "true",     "try",      "typename",
-        "using",   "virtual",   "wchar_t", "xor",      "dim3",      "threadIdx", "blockIdx", "blockDim", "gridDim"};
-    return kTaken.count(identifier) ? identifier + "_" : identifier;
-  }
-  std::string head(const std::string& function, const std::vector<std::string>& parameters) const override {
-    return "static " + Dialect::head(function, parameters);
-  }
-  std::string buffer_parameter(DType dtype, const std::string& name, bool written) const override {
-    return (written ? "" : "const ") + element_type(dtype) + "* CARAVAN_RESTRICT " + name;
-  }
-  std::vector<std::string> work_parameters(const Kernel&) const override {
-    return {"int caravan_block", "int caravan_blocks"};
-  }
-  std::string function(std::string_view name, DType compute) const override {
-    if (!in_prelude(name)) return Dialect::function(name, compute);
-    return "caravan_" + std::string(name) + (compute == DType::f32 ? "_f32" : "_f64");
-  }
-  std::string local(const Local& local, const std::string& name) const override {
-    return (local.scope == Scope::shared ? "__shared__ " : "") + Dialect::local(local, name);
-  }
-  std::vector<std::string> before_loop(const For& loop) const override {
-    if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full) return {"#pragma unroll"};
-    return {};
-  }
-  std::string loop(const For& loop, const std::string& variable) const override {
-    const std::string extent = std::to_string(loop.extent);
-    if (loop.kind != LoopKind::grid && loop.kind != LoopKind::lanes)
-      return "for (" + index_ + " " + variable + " = 0; " + variable + " < " + extent + "; ++" + variable + ") {";
-    const bool grid = loop.kind == LoopKind::grid, outermost = outermost_.count(&loop) > 0;
-    std::string digit = grid ? "caravan_at" : "caravan_turn";
-    if (loop.chunk > 1) digit += " / " + std::to_string(loop.chunk);
-    if (!outermost) digit += " % " + extent;
-    const std::string first =
-        (loop.extent == 1 ? "[[maybe_unused]] const " : "const ") + index_ + " " + variable + " = " + digit + ";";
-    if (!outermost) return "{ " + first;
-    const std::string all = std::to_string(loop.extent * loop.chunk), lanes = std::to_string(grid_.lanes);
-    if (!grid)
-      return "for (" + index_ + " caravan_turn = caravan_lane; caravan_turn < " + all + "; caravan_turn += " + lanes +
-             ") { " + first;
-    const std::string groups = grid_.lanes > 1 ? "int(blockDim.x) / " + lanes : "int(blockDim.x)";
-    if (grid_.spread)
-      return "for (" + index_ + " caravan_from = " + index_ + "(caravan_block) * (" + groups + "); caravan_from < " +
-             all + "; caravan_from += " + index_ + "(caravan_blocks) * (" + groups + ")) { const " + index_ +
-             " caravan_own = caravan_from + int(threadIdx.x) % (" + groups + "), caravan_at = caravan_own < " + all +
-             " ? caravan_own : " + all + " - 1; const int caravan_lane = caravan_own < " + all +
-             " ? int(threadIdx.x) / (" + groups + ") : INT32_MAX; " + first;
-    const std::string group = grid_.lanes > 1 ? "int(threadIdx.x) / " + lanes : "int(threadIdx.x)";
-    return "for (" + index_ + " caravan_at = " + index_ + "(caravan_block) * (" + groups + ") + " + group +
-           "; caravan_at < " + all + "; caravan_at += " + index_ + "(caravan_blocks) * (" + groups + ")) { " +
-           (grid_.lanes > 1 ? "const int caravan_lane = int(threadIdx.x) % " + lanes + "; " : "") + first;
-  }
-  std::string barrier(const Grid& grid) const override { return "caravan_wait<" + lanes_of(grid) + ">();"; }
-  std::string across_lanes(const Grid& grid, DType dtype, const std::string& value,
-                           const std::string& combined) const override {
-    const std::string type = element_type(dtype);
-    return "caravan_across<" + lanes_of(grid) + ", " + type + ">(" + value + ", [](" + type + " a, " + type +
-           " b) { return " + type + "(" + combined + "); })";
-  }
-
- private:
-  static std::string lanes_of(const Grid& grid) {
-    return std::to_string(grid.lanes) + ", " + (grid.spread ? "true" : "false");
-  }
-
-  const Grid grid_;
-  const std::string index_;
-  std::set<const For*> outermost_;  // loops that are not inside of a loop of their kind
-};
-
-// How many terms of a product are in a panel.
-int64_t depth_of(const Contraction& c) { return c.tile_rows == 128 ? 8 : 16; }
-
-// Prints a kernel; a product of matrices as a call of caravan_product (prelude/product.cuh) with functions for its
-// factors and for what follows a sum.
-class CudaPrinter : public KernelPrinter {
- public:
-  using KernelPrinter::KernelPrinter;
-
- private:
-  using KernelPrinter::print;
-  void print(const For& s) override {
-    if (s.kind == LoopKind::grid && !kernel_.contractions.empty())
-      print_product(s);
-    else
-      KernelPrinter::print(s);
-  }
-
-  // The loops of a product, and the statements of its innermost body.
-  struct Nest {
-    std::vector<const For*> batch, rows, columns, terms;
-    Block before, after;
-    const Combine* combine = nullptr;
-    const If* guard = nullptr;  // around the product
-  };
-  static void take(const Block& block, Nest& out) {
-    for (const Statement& s : block)
-      match(
-          s,
-          [&](const For& f) {
-            (f.kind == LoopKind::grid      ? out.batch
-             : f.kind == LoopKind::rows    ? out.rows
-             : f.kind == LoopKind::columns ? out.columns
-                                           : out.terms)
-                .push_back(&f);
-            take(f.body, out);
-          },
-          [&](const Define& d) { (out.combine ? out.after : out.before).push_back(d); }, [](const Reset&) {},
-          [&](const Combine& c) { out.combine = &c; },
-          [&](const If& guard) {
-            if (out.combine) return out.after.push_back(guard);
-            out.guard = &guard;
-            take(guard.body, out);
-          },
-          [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Barrier> auto& other) {
-            out.after.push_back(other);
-          });
-  }
-  // The value of each variable of these loops, from the number of an iteration of all of them.
-  void print_digits(const std::vector<const For*>& loops, const std::string& number) {
-    for (size_t k = 0; k < loops.size(); ++k) {
-      std::string digit = number;
-      if (loops[k]->chunk > 1) digit += " / " + std::to_string(loops[k]->chunk);
-      if (k > 0) digit += " % " + std::to_string(loops[k]->extent);
-      line("[[maybe_unused]] const int " + variable_name(loops[k]->variable) + " = " + digit + ";");
-    }
-  }
-  // Those definitions of the block that the registers need.
-  static Block needed(const Block& definitions, std::set<Register> wanted) {
-    Block out;
-    for (size_t k = definitions.size(); k-- > 0;) {
-      const Define& d = std::get<Define>(definitions[k]);
-      if (!wanted.count(d.to)) continue;
-      for_each_use(definitions[k], [&](Register r) { wanted.insert(r); });
-      out.insert(out.begin(), definitions[k]);
-    }
-    return out;
-  }
-  void print_factor(const Nest& nest, Register factor, const char* parameters, const std::vector<const For*>& one,
-                    const char* one_name, const std::string& type) {
-    line("[&](" + std::string(parameters) + ") -> " + type + " {");
-    ++depth_;
-    print_digits(nest.batch, "caravan_at"), print_digits(one, one_name), print_digits(nest.terms, "caravan_term");
-    if (nest.guard && guards(nest, factor)) line("if (!(" + condition(*nest.guard) + ")) return 0;");
-    print_block(needed(nest.before, {factor}));
-    line("return " + as(factor, this->type(nest.combine->to)).text + ";");
-    --depth_;
-    line("},");
-  }
-  // Does the guard belong to this factor? If it names no column, it belongs to the first one.
-  static bool guards(const Nest& nest, Register factor) {
-    bool of_columns = false;
-    for (const Term& term : nest.guard->where)
-      for (const For* f : nest.columns) of_columns = of_columns || coefficient(term, f->variable) != 0;
-    return of_columns == (factor == nest.combine->factor);
-  }
-  // Do neighbouring terms of the factor lie side by side in memory?
-  static bool along_terms(const Nest& nest, Register factor) {
-    bool out = false;
-    for (const Statement& s : needed(nest.before, {factor}))
-      if (auto* load = std::get_if<Load>(&std::get<Define>(s).value))
-        out = out || coefficient(load->offset, nest.terms.back()->variable) == 1;
-    return out;
-  }
-  void print_product(const For& outermost) {
-    Nest nest;
-    nest.batch.push_back(&outermost);
-    take(outermost.body, nest);
-    const Contraction& c = kernel_.contractions[0];
-    const std::string type = dialect_.element_type(this->type(nest.combine->to));
-    auto number = [](int64_t n) { return std::to_string(n); };
-    auto flag = [](bool b) { return std::string(b ? "true" : "false"); };
-    line("caravan_product<" + type + ", " + number(c.tile_rows) + ", " + number(c.tile_columns) + ", " +
-         number(depth_of(c)) + ", " + number(c.own) + ", " + number(c.own) + ", " + number(c.slices) + ", " +
-         flag(c.tf32) + ", " + flag(along_terms(nest, nest.combine->value)) + ", " +
-         flag(along_terms(nest, nest.combine->factor)) + ">(");
-    ++depth_;
-    line("caravan_block, caravan_blocks, " + number(c.batch) + ", " + number(c.rows) + ", " + number(c.columns) + ", " +
-         number(c.terms) + ",");
-    print_factor(nest, nest.combine->value, "int caravan_at, int caravan_row, int caravan_term", nest.rows,
-                 "caravan_row", type);
-    print_factor(nest, nest.combine->factor, "int caravan_at, int caravan_term, int caravan_column", nest.columns,
-                 "caravan_column", type);
-    const std::string total = register_name(nest.combine->to);
-    line("[&](int caravan_at, int caravan_row, int caravan_column, " + type + " " + total + ") {");
-    ++depth_;
-    texts_[size_t(nest.combine->to)] = {total};
-    print_digits(nest.batch, "caravan_at"), print_digits(nest.rows, "caravan_row");
-    print_digits(nest.columns, "caravan_column");
-    std::set<Register> wanted;
-    for (const Statement& s : nest.after) for_each_use(s, [&](Register r) { wanted.insert(r); });
-    print_block(needed(nest.before, wanted));
-    print_block(nest.after);
-    --depth_;
-    line("});");
-    --depth_;
-  }
-};
 
 // A kernel as text.
 struct Printed {
@@ -293,7 +35,7 @@ int64_t blocks_of(const Kernel& kernel, int threads) {
 // Bytes of shared memory by which a product holds its panels (prelude/product.cuh).
 int64_t panel_bytes(const Contraction& c, int64_t element) {
   const int64_t gap = (c.tf32 ? 32 : 16) / element,
-                panels = c.slices * depth_of(c) * (c.tile_rows + c.tile_columns + 2 * gap) * element;
+                panels = c.slices * panel_terms(c) * (c.tile_rows + c.tile_columns + 2 * gap) * element;
   return std::max(panels, c.slices > 1 ? c.tile_rows * c.tile_columns * element : 0);
 }
 

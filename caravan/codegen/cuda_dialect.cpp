@@ -1,0 +1,137 @@
+#include "caravan/codegen/cuda_dialect.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "caravan/codegen/functions.h"
+#include "caravan/loop/dependence.h"
+#include "caravan/loop/walk.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+
+namespace {
+
+// The largest absolute value that a term can have; the largest number if it contains values that are not known.
+int64_t bound(const Term& term, const std::map<Variable, int64_t>& extents, const Module& module) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  int64_t out = std::abs(term.constant);
+  for (const Term::Part& part : term.parts) {
+    int64_t most = 0;
+    if (part.kind == Term::Part::Kind::load) continue;  // an index in range; the sum is bounded by the buffer's size
+    if (part.kind == Term::Part::Kind::symbol)
+      most = module.symbols[size_t(part.which)].range;
+    else if (auto at = extents.find(part.which); at != extents.end())
+      most = at->second;
+    if (__builtin_mul_overflow(most, std::abs(part.coefficient), &most) || __builtin_add_overflow(out, most, &out))
+      return kMost;
+  }
+  return out;
+}
+
+// Do all indices of the kernel fit into 32 bits?
+bool is_narrow(const Module& module, const Kernel& kernel) {
+  constexpr int64_t kMost = 1 << 30;
+  bool out = grid_iterations(kernel) < kMost;
+  const std::map<Variable, int64_t> extents = extents_of(statements(kernel));
+  auto fits = [&](const Term& term) { out = out && bound(term, extents, module) < kMost; };
+  for_each_access(kernel, [&](const Access& a) {
+    out = out && module.buffers[size_t(a.buffer)].shape.elements() < kMost;
+    fits(*a.offset);
+  });
+  for_each_statement(statements(kernel), [&](const Statement& s) {
+    if (auto* define = std::get_if<Define>(&s)) {
+      if (auto* index = std::get_if<IndexValue>(&define->value)) fits(index->term);
+      if (auto* random = std::get_if<RandomValue>(&define->value)) fits(random->element);
+    }
+    if (auto* guard = std::get_if<If>(&s)) std::for_each(guard->where.begin(), guard->where.end(), fits);
+    if (auto* first = std::get_if<CombineFirst>(&s)) fits(first->term);
+    if (auto* loop = std::get_if<For>(&s)) out = out && loop->extent < kMost && loop->chunk < kMost;
+  });
+  return out;
+}
+
+static std::string lanes_of(const Grid& grid) {
+  return std::to_string(grid.lanes) + ", " + (grid.spread ? "true" : "false");
+}
+
+}  // namespace
+
+Cuda::Cuda(const Module& module, const Kernel& kernel)
+    : grid_(kernel.grid), index_(is_narrow(module, kernel) ? "int" : "int64_t") {
+  for_each_with_path(statements(kernel), [&](const Statement& s, const Path& path) {
+    auto* loop = std::get_if<For>(&s);
+    const bool inner = loop && std::any_of(path.begin(), path.end(), [&](const Statement* around) {
+                         auto* outer = std::get_if<For>(around);
+                         return outer && outer->kind == loop->kind;
+                       });
+    if (loop && !inner) outermost_.insert(loop);
+  });
+}
+
+std::string Cuda::free_name(const std::string& identifier) const {
+  static const std::set<std::string> kTaken = {
+      "and",     "bool",      "catch",   "class",    "delete",    "explicit",  "export",   "false",    "friend",
+      "min",     "max",       "abs",     "mutable",  "namespace", "new",       "not",      "operator", "or",
+      "private", "protected", "public",  "template", "this",      "throw",     "true",     "try",      "typename",
+      "using",   "virtual",   "wchar_t", "xor",      "dim3",      "threadIdx", "blockIdx", "blockDim", "gridDim"};
+  return kTaken.count(identifier) ? identifier + "_" : identifier;
+}
+std::string Cuda::head(const std::string& function, const std::vector<std::string>& parameters) const {
+  return "static " + Dialect::head(function, parameters);
+}
+std::string Cuda::buffer_parameter(DType dtype, const std::string& name, bool written) const {
+  return (written ? "" : "const ") + element_type(dtype) + "* CARAVAN_RESTRICT " + name;
+}
+std::vector<std::string> Cuda::work_parameters(const Kernel&) const {
+  return {"int caravan_block", "int caravan_blocks"};
+}
+std::string Cuda::function(std::string_view name, DType compute) const {
+  if (!in_prelude(name)) return Dialect::function(name, compute);
+  return "caravan_" + std::string(name) + (compute == DType::f32 ? "_f32" : "_f64");
+}
+std::string Cuda::local(const Local& local, const std::string& name) const {
+  return (local.scope == Scope::shared ? "__shared__ " : "") + Dialect::local(local, name);
+}
+std::vector<std::string> Cuda::before_loop(const For& loop) const {
+  if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full) return {"#pragma unroll"};
+  return {};
+}
+std::string Cuda::loop(const For& loop, const std::string& variable) const {
+  const std::string extent = std::to_string(loop.extent);
+  if (loop.kind != LoopKind::grid && loop.kind != LoopKind::lanes)
+    return "for (" + index_ + " " + variable + " = 0; " + variable + " < " + extent + "; ++" + variable + ") {";
+  const bool grid = loop.kind == LoopKind::grid, outermost = outermost_.count(&loop) > 0;
+  std::string digit = grid ? "caravan_at" : "caravan_turn";
+  if (loop.chunk > 1) digit += " / " + std::to_string(loop.chunk);
+  if (!outermost) digit += " % " + extent;
+  const std::string first =
+      (loop.extent == 1 ? "[[maybe_unused]] const " : "const ") + index_ + " " + variable + " = " + digit + ";";
+  if (!outermost) return "{ " + first;
+  const std::string all = std::to_string(loop.extent * loop.chunk), lanes = std::to_string(grid_.lanes);
+  if (!grid)
+    return "for (" + index_ + " caravan_turn = caravan_lane; caravan_turn < " + all + "; caravan_turn += " + lanes +
+           ") { " + first;
+  const std::string groups = grid_.lanes > 1 ? "int(blockDim.x) / " + lanes : "int(blockDim.x)";
+  if (grid_.spread)
+    return "for (" + index_ + " caravan_from = " + index_ + "(caravan_block) * (" + groups + "); caravan_from < " +
+           all + "; caravan_from += " + index_ + "(caravan_blocks) * (" + groups + ")) { const " + index_ +
+           " caravan_own = caravan_from + int(threadIdx.x) % (" + groups + "), caravan_at = caravan_own < " + all +
+           " ? caravan_own : " + all + " - 1; const int caravan_lane = caravan_own < " + all +
+           " ? int(threadIdx.x) / (" + groups + ") : INT32_MAX; " + first;
+  const std::string group = grid_.lanes > 1 ? "int(threadIdx.x) / " + lanes : "int(threadIdx.x)";
+  return "for (" + index_ + " caravan_at = " + index_ + "(caravan_block) * (" + groups + ") + " + group +
+         "; caravan_at < " + all + "; caravan_at += " + index_ + "(caravan_blocks) * (" + groups + ")) { " +
+         (grid_.lanes > 1 ? "const int caravan_lane = int(threadIdx.x) % " + lanes + "; " : "") + first;
+}
+std::string Cuda::barrier(const Grid& grid) const { return "caravan_wait<" + lanes_of(grid) + ">();"; }
+std::string Cuda::across_lanes(const Grid& grid, DType dtype, const std::string& value,
+                               const std::string& combined) const {
+  const std::string type = element_type(dtype);
+  return "caravan_across<" + lanes_of(grid) + ", " + type + ">(" + value + ", [](" + type + " a, " + type +
+         " b) { return " + type + "(" + combined + "); })";
+}
+
+}  // namespace caravan::codegen

@@ -1,0 +1,122 @@
+#include "caravan/codegen/cuda_printer.h"
+
+#include "caravan/loop/dependence.h"
+#include "caravan/loop/walk.h"
+
+namespace caravan::codegen {
+
+using namespace loop;
+
+int64_t panel_terms(const Contraction& c) { return c.tile_rows == 128 ? 8 : 16; }
+
+void CudaPrinter::print(const For& s) {
+  if (s.kind == LoopKind::grid && !kernel_.contractions.empty())
+    print_product(s);
+  else
+    KernelPrinter::print(s);
+}
+
+void CudaPrinter::take(const Block& block, Nest& out) {
+  for (const Statement& s : block)
+    match(
+        s,
+        [&](const For& f) {
+          (f.kind == LoopKind::grid      ? out.batch
+           : f.kind == LoopKind::rows    ? out.rows
+           : f.kind == LoopKind::columns ? out.columns
+                                         : out.terms)
+              .push_back(&f);
+          take(f.body, out);
+        },
+        [&](const Define& d) { (out.combine ? out.after : out.before).push_back(d); }, [](const Reset&) {},
+        [&](const Combine& c) { out.combine = &c; },
+        [&](const If& guard) {
+          if (out.combine) return out.after.push_back(guard);
+          out.guard = &guard;
+          take(guard.body, out);
+        },
+        [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Barrier> auto& other) {
+          out.after.push_back(other);
+        });
+}
+// The value of each variable of these loops, from the number of an iteration of all of them.
+void CudaPrinter::print_digits(const std::vector<const For*>& loops, const std::string& number) {
+  for (size_t k = 0; k < loops.size(); ++k) {
+    std::string digit = number;
+    if (loops[k]->chunk > 1) digit += " / " + std::to_string(loops[k]->chunk);
+    if (k > 0) digit += " % " + std::to_string(loops[k]->extent);
+    line("[[maybe_unused]] const int " + variable_name(loops[k]->variable) + " = " + digit + ";");
+  }
+}
+// Those definitions of the block that the registers need.
+Block CudaPrinter::needed(const Block& definitions, std::set<Register> wanted) {
+  Block out;
+  for (size_t k = definitions.size(); k-- > 0;) {
+    const Define& d = std::get<Define>(definitions[k]);
+    if (!wanted.count(d.to)) continue;
+    for_each_use(definitions[k], [&](Register r) { wanted.insert(r); });
+    out.insert(out.begin(), definitions[k]);
+  }
+  return out;
+}
+void CudaPrinter::print_factor(const Nest& nest, Register factor, const char* parameters,
+                               const std::vector<const For*>& one, const char* one_name, const std::string& type) {
+  line("[&](" + std::string(parameters) + ") -> " + type + " {");
+  ++depth_;
+  print_digits(nest.batch, "caravan_at"), print_digits(one, one_name), print_digits(nest.terms, "caravan_term");
+  if (nest.guard && guards(nest, factor)) line("if (!(" + condition(*nest.guard) + ")) return 0;");
+  print_block(needed(nest.before, {factor}));
+  line("return " + as(factor, this->type(nest.combine->to)).text + ";");
+  --depth_;
+  line("},");
+}
+// Does the guard belong to this factor? If it names no column, it belongs to the first one.
+bool CudaPrinter::guards(const Nest& nest, Register factor) {
+  bool of_columns = false;
+  for (const Term& term : nest.guard->where)
+    for (const For* f : nest.columns) of_columns = of_columns || coefficient(term, f->variable) != 0;
+  return of_columns == (factor == nest.combine->factor);
+}
+// Do neighbouring terms of the factor lie side by side in memory?
+bool CudaPrinter::along_terms(const Nest& nest, Register factor) {
+  bool out = false;
+  for (const Statement& s : needed(nest.before, {factor}))
+    if (auto* load = std::get_if<Load>(&std::get<Define>(s).value))
+      out = out || coefficient(load->offset, nest.terms.back()->variable) == 1;
+  return out;
+}
+void CudaPrinter::print_product(const For& outermost) {
+  Nest nest;
+  nest.batch.push_back(&outermost);
+  take(outermost.body, nest);
+  const Contraction& c = kernel_.contractions[0];
+  const std::string type = dialect_.element_type(this->type(nest.combine->to));
+  auto number = [](int64_t n) { return std::to_string(n); };
+  auto flag = [](bool b) { return std::string(b ? "true" : "false"); };
+  line("caravan_product<" + type + ", " + number(c.tile_rows) + ", " + number(c.tile_columns) + ", " +
+       number(panel_terms(c)) + ", " + number(c.own) + ", " + number(c.own) + ", " + number(c.slices) + ", " +
+       flag(c.tf32) + ", " + flag(along_terms(nest, nest.combine->value)) + ", " +
+       flag(along_terms(nest, nest.combine->factor)) + ">(");
+  ++depth_;
+  line("caravan_block, caravan_blocks, " + number(c.batch) + ", " + number(c.rows) + ", " + number(c.columns) + ", " +
+       number(c.terms) + ",");
+  print_factor(nest, nest.combine->value, "int caravan_at, int caravan_row, int caravan_term", nest.rows, "caravan_row",
+               type);
+  print_factor(nest, nest.combine->factor, "int caravan_at, int caravan_term, int caravan_column", nest.columns,
+               "caravan_column", type);
+  const std::string total = register_name(nest.combine->to);
+  line("[&](int caravan_at, int caravan_row, int caravan_column, " + type + " " + total + ") {");
+  ++depth_;
+  texts_[size_t(nest.combine->to)] = {total};
+  print_digits(nest.batch, "caravan_at"), print_digits(nest.rows, "caravan_row");
+  print_digits(nest.columns, "caravan_column");
+  std::set<Register> wanted;
+  for (const Statement& s : nest.after) for_each_use(s, [&](Register r) { wanted.insert(r); });
+  print_block(needed(nest.before, wanted));
+  print_block(nest.after);
+  --depth_;
+  line("});");
+  --depth_;
+}
+
+}  // namespace caravan::codegen

@@ -1,0 +1,41 @@
+// Prints a kernel as CUDA C++.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "caravan/codegen/kernel_printer.h"
+
+namespace caravan::codegen {
+
+int64_t panel_terms(const loop::Contraction& c);  // how many terms of a product are in a panel
+
+// A product of matrices is printed as a call of caravan_product (prelude/product.cuh) with functions for its factors
+// and for what follows a sum.
+class CudaPrinter : public KernelPrinter {
+ public:
+  using KernelPrinter::KernelPrinter;
+
+ private:
+  // The loops of a product, and the statements of its innermost body.
+  struct Nest {
+    std::vector<const loop::For*> batch, rows, columns, terms;
+    loop::Block before, after;
+    const loop::Combine* combine = nullptr;
+    const loop::If* guard = nullptr;  // around the product
+  };
+
+  using KernelPrinter::print;
+  void print(const loop::For& s) override;
+  void print_product(const loop::For& outermost);
+  void print_factor(const Nest& nest, loop::Register factor, const char* parameters,
+                    const std::vector<const loop::For*>& one, const char* one_name, const std::string& type);
+  void print_digits(const std::vector<const loop::For*>& loops, const std::string& number);
+  static void take(const loop::Block& block, Nest& out);
+  static loop::Block needed(const loop::Block& definitions, std::set<loop::Register> wanted);
+  static bool guards(const Nest& nest, loop::Register factor);
+  static bool along_terms(const Nest& nest, loop::Register factor);
+};
+
+}  // namespace caravan::codegen
