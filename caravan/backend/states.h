@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "caravan/ir/program.h"
+#include "caravan/plan/plan.h"
 
 namespace caravan::backend {
 
@@ -59,6 +60,50 @@ class States {
 
  private:
   std::map<std::string, State> states_;
+};
+
+// How a plan uses a state.
+struct StateUse {
+  ir::BufferId buffer = -1;
+  bool read = false, assigned = false;
+};
+std::vector<StateUse> state_uses(const plan::Plan& plan);
+
+// The states of a device that a plan uses.
+template <class Memory>
+class UsedStates {
+ public:
+  UsedStates() = default;
+  template <class Allocate>
+  UsedStates(States<Memory>& states, const plan::Plan& plan, Allocate allocate) : module_(&plan.scheduled) {
+    for (const StateUse& use : state_uses(plan)) {
+      const ir::Buffer& buffer = module_->buffers[size_t(use.buffer)];
+      slots_.push_back({use, &states.declare(buffer.name, buffer.shape, buffer.dtype, allocate)});
+    }
+  }
+
+  // Before a run: checks the symbols and all states, and then calls place(buffer, memory) for each state. So a failure
+  // changes nothing.
+  template <class Place>
+  void make_ready(const std::vector<int64_t>& symbols, Place place) const {
+    check_symbols(module_->symbols, symbols);
+    for (const Slot& s : slots_)
+      check_state(module_->buffers[size_t(s.use.buffer)], s.state->type, s.state->filled || !s.use.read, module_->name);
+    for (const Slot& s : slots_) place(s.use.buffer, s.state->memory);
+  }
+  // After a run: the assigned states have values.
+  void note_assigned() {
+    for (const Slot& s : slots_)
+      if (s.use.assigned) s.state->filled = true;
+  }
+
+ private:
+  struct Slot {
+    StateUse use;
+    typename States<Memory>::State* state;
+  };
+  const loop::Module* module_ = nullptr;
+  std::vector<Slot> slots_;
 };
 
 }  // namespace caravan::backend

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <future>
 #include <optional>
-#include <set>
 
 #include "caravan/backend/cc/allowed_vectors.h"
 #include "caravan/backend/cc/memory.h"
@@ -75,20 +74,10 @@ class CcExecutable : public backend::Executable {
     buffers_.assign(module_.buffers.size(), nullptr);
     for (const plan::Placement& place : memory.placements) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
 
-    std::vector<bool> read(module_.buffers.size(), false);
-    for (const loop::Kernel& kernel : module_.kernels)
-      loop::for_each_access(kernel, [&](const loop::Access& a) {
-        if (!a.write) read[size_t(a.buffer)] = true;
-      });
-    std::set<std::string> assigned;
-    for (const auto& a : plan_->program.assignments) assigned.insert(plan_->program.buffers[size_t(a.state)].name);
-    for (size_t b = 0; b < module_.buffers.size(); ++b) {
-      const ir::Buffer& buffer = module_.buffers[b];
-      if (auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) buffers_[b] = const_cast<void*>(data->array.data());
-      if (std::holds_alternative<ir::StateLeaf>(buffer.kind))
-        states_.push_back({BufferId(b), &shared_->states.declare(buffer.name, buffer.shape, buffer.dtype, allocate),
-                           bool(read[b]), assigned.count(buffer.name) > 0});
-    }
+    for (size_t b = 0; b < module_.buffers.size(); ++b)
+      if (auto* data = std::get_if<ir::DataLeaf>(&module_.buffers[b].kind))
+        buffers_[b] = const_cast<void*>(data->array.data());
+    states_ = {shared_->states, *plan_, allocate};
     step_.buffers = buffers_.data();
     step_.seed = shared_->options.seed;
     const bool parallel = std::any_of(module_.kernels.begin(), module_.kernels.end(),
@@ -105,13 +94,13 @@ class CcExecutable : public backend::Executable {
     make_ready(symbols);
     step_.symbols = symbols.data();
     run_(&step_);
-    note_assigned();
+    states_.note_assigned();
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
     make_ready(symbols);
     step_.symbols = symbols.data();
     run_steps_(&step_, symbols.data(), ranges.data(), steps);
-    note_assigned();
+    states_.note_assigned();
   }
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
                                                const std::vector<int64_t>& ranges) override {
@@ -128,7 +117,7 @@ class CcExecutable : public backend::Executable {
       run_timed_(&step_, &laps);
       backend::next(symbols, ranges);
     }
-    note_assigned();
+    states_.note_assigned();
     const double reading = reading_the_clock();
     std::vector<double> out;
     for (const int64_t all : spent) out.push_back(std::max(0.0, double(all) - reading * double(steps)));
@@ -149,25 +138,10 @@ class CcExecutable : public backend::Executable {
   using Run = void (*)(const codegen::Step*);
   using RunTimed = void (*)(const codegen::Step*, codegen::Laps*);
   using RunSteps = void (*)(const codegen::Step*, int64_t*, const int64_t*, int64_t);
-  struct StateSlot {
-    BufferId buffer;
-    State* state;
-    bool read, assigned;
-  };
-
   // All checks come before the first change, so that a failure leaves the state as it was.
   void make_ready(const std::vector<int64_t>& symbols) {
-    backend::check_symbols(module_.symbols, symbols);
-    for (const StateSlot& s : states_) {
-      backend::check_state(module_.buffers[size_t(s.buffer)], s.state->type, s.state->filled || !s.read, module_.name);
-      buffers_[size_t(s.buffer)] = s.state->memory.get();
-    }
+    states_.make_ready(symbols, [&](BufferId id, const Memory& memory) { buffers_[size_t(id)] = memory.get(); });
   }
-  void note_assigned() {
-    for (const StateSlot& s : states_)
-      if (s.assigned) s.state->filled = true;
-  }
-
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<const plan::Plan> plan_;
   const loop::Module& module_;  // the scheduled module of the plan
@@ -179,7 +153,7 @@ class CcExecutable : public backend::Executable {
   Memory arena_;
   std::vector<void*> buffers_;
   codegen::Step step_;
-  std::vector<StateSlot> states_;
+  backend::UsedStates<Memory> states_;
 };
 
 class CcDevice : public backend::Device {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "caravan/backend/cuda/compile.h"
@@ -72,21 +71,10 @@ class CudaExecutable : public backend::Executable {
     for (const plan::Placement& place : plan_->memory.placements)
       buffers_[size_t(place.buffer)] = arena_.address() + Address(place.offset);
 
-    std::vector<bool> read(module_.buffers.size(), false);
-    for (const loop::Kernel& kernel : module_.kernels)
-      loop::for_each_access(kernel, [&](const loop::Access& a) {
-        if (!a.write) read[size_t(a.buffer)] = true;
-      });
-    std::set<std::string> assigned;
-    for (const auto& a : plan_->program.assignments) assigned.insert(plan_->program.buffers[size_t(a.state)].name);
     auto allocate = [&](int64_t bytes) { return shared_->allocate(bytes); };
-    for (size_t b = 0; b < module_.buffers.size(); ++b) {
-      const ir::Buffer& buffer = module_.buffers[b];
-      if (auto* data = std::get_if<ir::DataLeaf>(&buffer.kind)) buffers_[b] = shared_->on_gpu(data->array);
-      if (std::holds_alternative<ir::StateLeaf>(buffer.kind))
-        states_.push_back({BufferId(b), &shared_->states.declare(buffer.name, buffer.shape, buffer.dtype, allocate),
-                           bool(read[b]), assigned.count(buffer.name) > 0});
-    }
+    for (size_t b = 0; b < module_.buffers.size(); ++b)
+      if (auto* data = std::get_if<ir::DataLeaf>(&module_.buffers[b].kind)) buffers_[b] = shared_->on_gpu(data->array);
+    states_ = {shared_->states, *plan_, allocate};
   }
   ~CudaExecutable() override {
     try {
@@ -108,7 +96,7 @@ class CudaExecutable : public backend::Executable {
     else
       launch_graph(once_, false);
     gpu_.wait();
-    note_assigned();
+    states_.note_assigned();
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
     make_ready(symbols, ranges);
@@ -120,7 +108,7 @@ class CudaExecutable : public backend::Executable {
     for (size_t k = 0; k < symbols.size(); ++k)  // a range of 0 has no end
       symbols[k] = ranges[k] > 0 ? (symbols[k] + steps) % ranges[k] : symbols[k] + steps;
     gpu_.wait();
-    note_assigned();
+    states_.note_assigned();
   }
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
                                                const std::vector<int64_t>& ranges) override {
@@ -146,7 +134,7 @@ class CudaExecutable : public backend::Executable {
       }
       backend::next(symbols, ranges);
     }
-    note_assigned();
+    states_.note_assigned();
     return out;
   }
 
@@ -160,12 +148,6 @@ class CudaExecutable : public backend::Executable {
   }
 
  private:
-  struct StateSlot {
-    BufferId buffer;
-    State* state;
-    bool read, assigned;
-  };
-
   // Before anything is allocated: is there room for the buffers, and for the states that are not there yet?
   void check_memory() const {
     const int64_t arena = plan_->memory.bytes;
@@ -267,14 +249,12 @@ class CudaExecutable : public backend::Executable {
 
   // All checks come before the first change, so that a failure leaves the state as it was.
   void make_ready(const std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges = {}) {
-    backend::check_symbols(module_.symbols, symbols);
     bool moved = false;
-    for (const StateSlot& s : states_) {
-      backend::check_state(module_.buffers[size_t(s.buffer)], s.state->type, s.state->filled || !s.read, module_.name);
-      Address& address = buffers_[size_t(s.buffer)];
-      moved = moved || address != s.state->memory.address();
-      address = s.state->memory.address();
-    }
+    states_.make_ready(symbols, [&](BufferId id, const Memory& memory) {
+      Address& address = buffers_[size_t(id)];
+      moved = moved || address != memory.address();
+      address = memory.address();
+    });
     gpu_.use();
     if (moved) {
       gpu_.wait();
@@ -287,11 +267,6 @@ class CudaExecutable : public backend::Executable {
             "data cannot be copied to the GPU");
     }
   }
-  void note_assigned() {
-    for (const StateSlot& s : states_)
-      if (s.assigned) s.state->filled = true;
-  }
-
   std::shared_ptr<Shared> shared_;
   Gpu& gpu_;
   std::shared_ptr<const plan::Plan> plan_;
@@ -303,7 +278,7 @@ class CudaExecutable : public backend::Executable {
   HostMemory staged_;
   Memory arena_, symbols_;  // `symbols_` has the values of symbols and then their ranges
   std::vector<Address> buffers_;
-  std::vector<StateSlot> states_;
+  backend::UsedStates<Memory> states_;
 };
 
 class CudaDevice : public backend::Device {
