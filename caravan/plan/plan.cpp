@@ -40,6 +40,7 @@
 #include "caravan/schedule/split_loops.h"
 #include "caravan/schedule/tile_contractions.h"
 #include "caravan/schedule/tile_transposes.h"
+#include "caravan/schedule/transpose_rows.h"
 #include "caravan/schedule/update_in_place.h"
 #include "caravan/schedule/vectorize.h"
 
@@ -113,7 +114,10 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
      On::cpu},  // when kernels have their final statements, and before tiles, which are chosen for a group
     {"tile_contractions", schedule::tile_contractions, When::wished,
      On::cpu},  // when sums have their epilogues, and before the order of their terms is turned into loops
-    {"tile_transposes", schedule::tile_transposes, When::wished, On::cpu},
+    {"transpose_rows", schedule::transpose_rows, When::wished,
+     On::cpu},  // after tile_contractions, which may compute such a sum as a product
+    {"tile_transposes", schedule::tile_transposes, When::wished,
+     On::cpu},  // after both, whose packed and transposed operands are such copies
     {"split_loops", schedule::split_loops,
      When::always},  // turns the order that split_sums chose into loops; always, because it decides how sums round
     {"vectorize", schedule::vectorize, When::wished, On::cpu},  // when loops have their final bodies

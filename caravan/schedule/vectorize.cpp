@@ -144,7 +144,8 @@ class Vectorizer {
               run(f.body, rows_around);
               return out.push_back(std::move(f));
             }
-            if (has_vectors(f.body, kernel_)) return out.push_back(std::move(f));
+            const bool chosen = f.kind == LoopKind::vector && has_loop(f.body);  // by an earlier pass, or round
+            if (chosen || has_vectors(f.body, kernel_)) return out.push_back(std::move(f));
             sink_lanes(f, target_.tuning.least_lanes);
             around_.push_back(f.variable);
             run(f.body, f.kind == LoopKind::unrolled ? rows_around * f.extent : rows_around);
