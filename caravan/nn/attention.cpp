@@ -24,6 +24,7 @@ Tensor attend(Operand q, Operand k, Operand v, const AttendOptions& o, const Pha
   const Call call = Call::function("nn::attend", {{"q", q}, {"k", k}, {"v", v}}, have_heads);
   constexpr double kNever = -1e30;  // finite: a row of nothing else is uniform, not NaN
   Dim d, s, t;
+  for (Operand* x : {&q, &k, &v}) x->tensor = phase.in_precision(*x);
   Tensor products =
       einsum("..., s | h&g, d; ..., t | h, d => ..., s | t -> h, g", q, k, {{"d", d}, {"s", s}, {"t", t}});
   Tensor scores = at_least_f32(products) / sqrt(d);

@@ -28,8 +28,8 @@ Tensor bias_of(const std::string& name, const ConvOptions& o, Source where) {
   if (!o.bias) return {};
   return param(name + ".bias", {.output = {o.channels}, .init = zeros(), .dtype = o.dtype}, where);
 }
-Tensor finished(const Tensor& y, const Tensor& bias, const char* kind, const std::string& name) {
-  return (bias.defined() ? y + bias : y).named(kind + name);
+Tensor finished(const Tensor& y, const Tensor& bias, const Phase& phase, const char* kind, const std::string& name) {
+  return phase.in_precision(bias.defined() ? y + bias : y).named(kind + name);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ Conv2d::Conv2d(std::string n, const ConvOptions& o, Source where)
 Tensor Conv2d::operator()(Operand x, const Phase& phase) const {
   const Call call = Call::layer("conv2d " + name, {{"x", x}}, is_image);
   Operand in(phase.in_precision(x), x.where);
-  return finished(conv2d(in, phase.in_precision(weight), convolution(options)), bias, "conv2d ", name);
+  return finished(conv2d(in, phase.in_precision(weight), convolution(options)), bias, phase, "conv2d ", name);
 }
 
 Conv1d::Conv1d(std::string n, const ConvOptions& o, Source where)
@@ -71,7 +71,7 @@ Conv1d::Conv1d(std::string n, const ConvOptions& o, Source where)
 Tensor Conv1d::operator()(Operand x, const Phase& phase) const {
   const Call call = Call::layer("conv1d " + name, {{"x", x}}, is_channels_in_time);
   Operand in(phase.in_precision(x), x.where);
-  return finished(conv1d(in, phase.in_precision(weight), convolution(options)), bias, "conv1d ", name);
+  return finished(conv1d(in, phase.in_precision(weight), convolution(options)), bias, phase, "conv1d ", name);
 }
 
 TransposedConv2d::TransposedConv2d(std::string n, const ConvOptions& o, Source where)
@@ -82,8 +82,8 @@ TransposedConv2d::TransposedConv2d(std::string n, const ConvOptions& o, Source w
 Tensor TransposedConv2d::operator()(Operand x, const Phase& phase) const {
   const Call call = Call::layer("transposed_conv2d " + name, {{"x", x}}, is_image);
   Operand in(phase.in_precision(x), x.where);
-  return finished(transposed_conv2d(in, phase.in_precision(weight), convolution(options)), bias, "transposed_conv2d ",
-                  name);
+  return finished(transposed_conv2d(in, phase.in_precision(weight), convolution(options)), bias, phase,
+                  "transposed_conv2d ", name);
 }
 
 SeparableConv2d::SeparableConv2d(std::string n, const ConvOptions& o, Source where)
@@ -98,7 +98,7 @@ Tensor SeparableConv2d::operator()(Operand x, const Phase& phase) const {
       einsum(spec("... | " + windows(options.padding) + ", c; kh, kw -> c => ... | oh, ow, c", x.where),
              phase.in_precision(x), phase.in_precision(depthwise), window_bindings(sizes_of(convolution(options))));
   Tensor mixed = einsum("... | h, w, c; c -> oc => ... | h, w, oc", each, phase.in_precision(pointwise));
-  return finished(mixed, bias, "separable_conv2d ", name);
+  return finished(mixed, bias, phase, "separable_conv2d ", name);
 }
 
 CausalConv1d::CausalConv1d(const std::string& name, const ConvOptions& o, Source where) : conv(name, o, where) {

@@ -15,7 +15,7 @@ Linear::Linear(std::string name, const LinearOptions& o, Source where) : name(st
 Tensor Linear::operator()(Operand x, const Phase& phase) const {
   const Call call = Call::layer("linear " + name, {{"x", x}});
   Tensor y = phase.in_precision(weight)(Operand(phase.in_precision(x), x.where));
-  return (bias.defined() ? y + bias : y).named("linear " + name);
+  return phase.in_precision(bias.defined() ? y + bias : y).named("linear " + name);
 }
 
 Mlp::Mlp(const std::string& name, const MlpOptions& o, Source where) : activation(o.activation) {

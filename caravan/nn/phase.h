@@ -21,7 +21,7 @@ namespace caravan::nn {
 struct PhaseOptions {
   OptionalOperand step{};  // a scalar that changes from step to step; dropout needs one
   std::optional<DType>
-      precision{};         // of products in linear maps, convolutions and attention; as they come if not given
+      precision{};  // of the factors and results of linear maps, convolutions and attention; as they come if not given
   bool statistics = true;  // of batch norms follow in training; false: they stay as they are
 };
 

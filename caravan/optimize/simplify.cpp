@@ -40,7 +40,10 @@ class Simplifier {
       case Scalar::Kind::constant: return body_.constant(entry.constant, entry.dtype);
       case Scalar::Kind::load: return body_.load(entry.operand);
       case Scalar::Kind::position: return body_.position();
-      case Scalar::Kind::cast: return is_already(entry.args[0], type) ? entry.args[0] : cast(type, entry.args[0]);
+      case Scalar::Kind::cast:
+        if (is_already(entry.args[0], type)) return entry.args[0];
+        if (const int before = before_widening(entry.args[0], type); before >= 0) return before;
+        return cast(type, entry.args[0]);
       case Scalar::Kind::apply: break;
     }
     const std::span<const int> args(entry.args, size_t(row(entry.op).arity));
@@ -56,6 +59,12 @@ class Simplifier {
     const bool narrow = type.dtype == DType::f16 || type.dtype == DType::bf16;
     const Scalar::Kind kind = body_.entries()[size_t(e)].kind;
     return same(made_[size_t(e)], type) && (!narrow || kind == Scalar::Kind::load || kind == Scalar::Kind::cast);
+  }
+  // What the entry is a wider cast of, if that has this precision; otherwise -1.
+  int before_widening(int e, const EntryType& type) const {
+    const Scalar& entry = body_.entries()[size_t(e)];
+    const bool widens = entry.kind == Scalar::Kind::cast && holds_all(entry.dtype, type.dtype);
+    return widens && is_already(entry.args[0], type) ? entry.args[0] : -1;
   }
   std::optional<double> of_numbers(Op op, std::span<const int> args) const {
     double values[3] = {};

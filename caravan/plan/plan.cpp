@@ -23,6 +23,7 @@
 #include "caravan/optimize/solve_writes.h"
 #include "caravan/optimize/split_long_sums.h"
 #include "caravan/optimize/split_sums.h"
+#include "caravan/optimize/store_narrow.h"
 #include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/expand_lanes.h"
 #include "caravan/schedule/forward_stores.h"
@@ -95,6 +96,7 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"simplify", optimize::simplify},                  // a factor of 1 that was a tensor of ones is seen now
     {"merge_equal", optimize::merge_equal},            // inlining can make different accumulations equal
     {"reuse_stored", optimize::reuse_stored},          // after inlining, which decides what is stored
+    {"store_narrow", optimize::store_narrow},          // after inlining, which decides what is stored
     {"pack_operands", optimize::pack_operands, When::wished,
      On::processors},  // after inlining, which would remove its copies
     {"split_long_sums", optimize::split_long_sums, When::always,

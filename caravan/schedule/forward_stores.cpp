@@ -1,6 +1,7 @@
 #include "caravan/schedule/forward_stores.h"
 
 #include <map>
+#include <optional>
 
 #include "caravan/loop/walk.h"
 
@@ -26,6 +27,7 @@ class Forwarder {
   struct Stored {
     Term offset;
     Register value;
+    std::optional<DType> rounded{};  // to which the store rounds the value
   };
   using Known = std::map<BufferId, Stored>;  // by buffer: offset and value of its last store
 
@@ -42,7 +44,10 @@ class Forwarder {
     rewrite(block, [&](Statement& s, Block& out) {
       if (auto* define = std::get_if<Define>(&s); define && forwarded(*define, known)) return;
       match(
-          s, [](Define&) {},
+          s,
+          [&](Define& d) {
+            if (auto* cast = std::get_if<Cast>(&d.value)) rounded_[d.to] = cast->to;
+          },
           [&](For& f) {
             forget_changed(known, f.body);
             forward(f.body, known);
@@ -54,8 +59,12 @@ class Forwarder {
           [&](Store& store) {
             known.erase(store.buffer);
             const Register value = now(store.value);
-            if (kernel_.registers[size_t(value)] == module_.buffers[size_t(store.buffer)].dtype)
+            const DType from = kernel_.registers[size_t(value)], to = module_.buffers[size_t(store.buffer)].dtype;
+            const auto rounded = rounded_.find(value);
+            if (from == to || (rounded != rounded_.end() && rounded->second == to))
               known[store.buffer] = {now(store.offset), value};
+            else if (is_float(from) && is_float(to))
+              known[store.buffer] = {now(store.offset), value, to};
           },
           [&](OneOf<Reset, Combine, CombineFirst, StoreCombine, StoreFirst, Barrier> auto&) {
             forget_changed(known, s);
@@ -63,11 +72,16 @@ class Forwarder {
       out.push_back(std::move(s));
     });
   }
-  // Does the definition load an element whose value a register has? That register then takes its place.
-  bool forwarded(const Define& define, const Known& known) {
+  // Does the definition load an element whose value a register has? That register then takes its place. If the store
+  // rounded the value, the definition stays, and rounds it too.
+  bool forwarded(Define& define, const Known& known) {
     auto* load = std::get_if<Load>(&define.value);
     const auto at = load ? known.find(load->buffer) : known.end();
     if (at == known.end() || at->second.offset != now(load->offset)) return false;
+    if (at->second.rounded) {
+      define.value = Cast{at->second.value, *at->second.rounded};
+      return false;
+    }
     alias_[size_t(define.to)] = at->second.value;
     return aliases_ = true;
   }
@@ -86,6 +100,7 @@ class Forwarder {
   const Module& module_;
   Kernel& kernel_;
   std::vector<Register> alias_;
+  std::map<Register, DType> rounded_;  // casts
   bool aliases_ = false;
 };
 

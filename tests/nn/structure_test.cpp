@@ -140,7 +140,8 @@ TEST(Phase, PrecisionIsThatOfProducts) {
   Conv2d conv("conv", {.channels = 2, .kernel = 1});
   const Phase half = evaluation({.precision = DType::bf16});
   EXPECT_EQ(layer(drawn_tensor("x", "2|4")).dtype(), DType::f64);        // as the data come
-  EXPECT_EQ(layer(drawn_tensor("x", "2|4"), half).dtype(), DType::f32);  // the bias is not a product
+  EXPECT_EQ(layer(drawn_tensor("x", "2|4"), half).dtype(), DType::bf16);  // although the bias is f32
+  EXPECT_EQ(conv(drawn_tensor("image", "2|4,4,1"), half).dtype(), DType::bf16);
   EXPECT_EQ(Linear("fc", {.output = {3}, .bias = false})(drawn_tensor("x", "2|4"), half).dtype(), DType::bf16);
   EXPECT_EQ(LayerNorm("ln")(cast(drawn_tensor("x", "2|4"), DType::bf16)).dtype(), DType::f32);
   EXPECT_EQ(softmax(cast(drawn_tensor("x", "2|4"), DType::f16)).dtype(), DType::f32);
