@@ -237,6 +237,13 @@ void add_bench(CLI::App& app, Parsed& parsed) {
       .add_flag("--profile", o.profile, "Where the time of a step goes instead, kernel by kernel, as `caravan profile`")
       ->excludes(write);
   command.add_flag("--list", o.list, "Measure nothing; print the names, and what each of them is");
+  parsed.choices[command
+                     .add_option("--stage", o.stage,
+                                 "Measure nothing; print a stage of the step on its way to code, for the device, which "
+                                 "need not be there: " +
+                                     listed(plan_stage_names()))
+                     ->type_name("NAME")
+                     ->excludes(write)] = plan_stage_names();
   add_setting(command, parsed, "device", "NAME", joined(device_names()) + " [cpu]", device_choices());
   command.add_flag("--tf32", o.tf32, "On a GPU, products may round their factors to 10 bits of fraction");
   add_setting(command, parsed, "threads", "N", "How many threads may work on a step [all]");

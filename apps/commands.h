@@ -59,11 +59,12 @@ struct BenchOptions {
   std::vector<std::string> names;  // none: all
   double seconds = 1;              // for the steps of each
   bool warm = false;               // take compiled code from the cache
-  bool tf32 = false;  // on a GPU: ContextOptions::tf32
+  bool tf32 = false;               // on a GPU: ContextOptions::tf32
   int64_t memory_limit = 0;        // bytes; 0: no limit
   std::string write;               // a folder for records; empty: none
   bool list = false;               // their names and what they are, and nothing else
   bool profile = false;            // the time of each kernel instead
+  std::string stage;               // of a step on its way to code, instead; empty: none
   bool json = false;
 };
 int bench_command(const BenchOptions& options, const Settings& settings);

@@ -52,7 +52,7 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
                       : json_line({{"recipe", options.recipe}, {"stage", stage}, {"text", text}}));
   else
     std::cout << with_faint_remarks(text, output_screen());
-  if (settings.log() >= 1) std::cerr << stages.pass_log();
+  if (settings.log() >= 1) std::cerr << pass_log(step.plan());
   return kDone;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
@@ -25,25 +26,14 @@ std::string printed(Print print, const What& what) {
   return out.str();
 }
 
-}  // namespace
-
-std::vector<std::string> stage_names() {
-  return {"graph", "shapes", "constraints", "assignments", "loops", "optimized", "c", "cuda", "memory", "kernels"};
-}
-
-std::string Stages::graphviz() const {
-  Context ctx({.seed = recipe_.schedule.seed, .device = "interp"});
-  return caravan::graphviz(recipe_.loss, ctx, recipe_.at(0));
-}
-
 // The texts that the C compiler is given, byte for byte, each after a line with its name in the cache of kernels: the
 // hash of what is compiled.
-std::string Stages::c_text() const {
-  const std::vector<std::string> units = codegen::to_units(plan_.scheduled);
+std::string c_text(const plan::Plan& plan, const std::string& cache) {
+  const std::vector<std::string> units = codegen::to_units(plan.scheduled);
   std::vector<std::string> paths;
   try {
     cc::CompilerOptions options;
-    options.cache = cache_;
+    options.cache = cache;
     paths = cc::kept_texts(units, cc::tested(options));
   } catch (const BackendError&) {  // a compiler that nobody should use
   }
@@ -57,13 +47,37 @@ std::string Stages::c_text() const {
 
 // The CUDA C++ of the step, for the GPU that the plan is for, or for a common one if it is for the processor. It needs
 // no GPU.
-std::string Stages::cuda_text() const {
-  const bool for_gpu = plan_.target.kind == Target::Kind::cuda;
+std::string cuda_text(const plan::Plan& plan) {
+  const bool for_gpu = plan.target.kind == Target::Kind::cuda;
   const codegen::CudaText text =
-      codegen::to_cuda(for_gpu ? plan_.scheduled : plan::make_plan(plan_.program, gpu_target()).scheduled);
+      codegen::to_cuda(for_gpu ? plan.scheduled : plan::make_plan(plan.program, gpu_target()).scheduled);
   std::string out;
   for (const std::string& part : text.texts) out += part;
   return out;
+}
+
+}  // namespace
+
+std::vector<std::string> stage_names() {
+  std::vector<std::string> out = {"graph", "shapes", "constraints", "assignments"};
+  for (const std::string& name : plan_stage_names()) out.push_back(name);
+  return out;
+}
+std::vector<std::string> plan_stage_names() { return {"loops", "optimized", "c", "cuda", "memory", "kernels"}; }
+
+std::string Stages::graphviz() const {
+  Context ctx({.seed = recipe_.schedule.seed, .device = "interp"});
+  return caravan::graphviz(recipe_.loss, ctx, recipe_.at(0));
+}
+
+std::string stage_of(const plan::Plan& plan, const std::string& stage, const std::string& cache) {
+  if (stage == "loops") return loop::to_string(plan::unoptimized(plan));
+  if (stage == "optimized") return loop::to_string(plan.scheduled);
+  if (stage == "c") return c_text(plan, cache);
+  if (stage == "cuda") return cuda_text(plan);
+  if (stage == "memory") return memory_table(plan);
+  if (stage == "kernels") return kernel_table(plan);
+  throw ConfigError(unknown_name("stage", stage, plan_stage_names()));
 }
 
 std::string Stages::text(const std::string& stage) const {
@@ -72,18 +86,14 @@ std::string Stages::text(const std::string& stage) const {
   if (stage == "constraints")
     return printed([](std::ostream& out, const Routine& r) { print_constraints(out, r); }, step_);
   if (stage == "assignments") return step_.to_string();
-  if (stage == "loops") return loop::to_string(plan::unoptimized(plan_));
-  if (stage == "optimized") return loop::to_string(plan_.scheduled);
-  if (stage == "c") return c_text();
-  if (stage == "cuda") return cuda_text();
-  if (stage == "memory") return memory_table(plan_);
-  if (stage == "kernels") return kernel_table(plan_);
+  const std::vector<std::string> of_plans = plan_stage_names();
+  if (std::find(of_plans.begin(), of_plans.end(), stage) != of_plans.end()) return stage_of(plan_, stage, cache_);
   throw ConfigError(unknown_name("stage", stage, stage_names()));
 }
 
-std::string Stages::pass_log() const {
+std::string pass_log(const plan::Plan& plan) {
   std::string out;
-  for (const plan::LogEntry& entry : plan_.log)
+  for (const plan::LogEntry& entry : plan.log)
     out +=
         fmt::format("pass {:<18} {:9.3f} ms{}\n", entry.pass, entry.milliseconds, entry.changed ? "" : "  (unchanged)");
   return out;

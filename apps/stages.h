@@ -18,13 +18,9 @@ class Stages {
 
   std::string text(const std::string& stage) const;  // ConfigError naming those there are
   std::string graphviz() const;                      // with the values and gradients of the first step
-  std::string pass_log() const;                      // one line a pass: milliseconds, and whether it changed anything
   void dump(const OutputFolder& folder) const;       // every stage in a file
 
  private:
-  std::string c_text() const;
-  std::string cuda_text() const;
-
   const Recipe& recipe_;
   const Routine step_;
   const plan::Plan& plan_;  // of the step
@@ -32,6 +28,11 @@ class Stages {
 };
 
 std::vector<std::string> stage_names();
+
+// The stages that follow from a plan alone. ConfigError naming those there are.
+std::vector<std::string> plan_stage_names();
+std::string stage_of(const plan::Plan& plan, const std::string& stage, const std::string& cache);
+std::string pass_log(const plan::Plan& plan);  // one line a pass: milliseconds, and whether it changed anything
 
 // What `--trace` writes: the stages of a routine as one JSON text, with the values that a Context has at a step.
 std::string traced(const Recipe& recipe, Context& ctx, int64_t step, const Routine& routine);

@@ -10,7 +10,10 @@
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
 #include "apps/profile_json.h"
+#include "apps/stages.h"
 #include "caravan/backend/backend.h"
+#include "caravan/backend/cuda/device.h"
+#include "caravan/base/error.h"
 #include "caravan/runtime/compile_notice.h"
 #include "caravan/runtime/devices.h"
 #include "caravan/target/target.h"
@@ -96,6 +99,37 @@ int print_list(const std::vector<bench::Entry>& entries, bool json) {
 // The processor, if no device is named: peers run there too.
 std::string device_of(const Settings& settings) { return settings.device() == "auto" ? "cpu" : settings.device(); }
 
+// Those that are named, or all that the device is for.
+std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string& device) {
+  const bool on_gpu = device.starts_with("cuda");
+  const bool measured = !options.list && options.stage.empty();
+  std::vector<bench::Entry> out = options.names.empty() ? bench::entries() : bench::find_all(options.names);
+  if (options.names.empty() && !options.list) std::erase_if(out, [&](const auto& e) { return e.for_gpu && !on_gpu; });
+  for (const bench::Entry& entry : out)
+    if (measured && entry.for_gpu && !on_gpu)
+      throw ConfigError(
+          fmt::format("the workload `{}` is for a GPU, with --device cuda: a step of it takes {:.1f} "
+                      "TFLOP, which is far too much for a processor.",
+                      entry.name, entry.make({}).flops / 1e12));
+  return out;
+}
+
+// How the steps would run on the device. For a GPU that is not here, an H200.
+int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& options, const std::string& device,
+                const Settings& settings) {
+  const bool on_gpu = device.starts_with("cuda");
+  Target target = host(int(settings.threads()));
+  if (on_gpu) target = cuda::facts().count > 0 ? *make_device({.device = device})->target() : gpu_target();
+  target.gpu.tf32 = options.tf32;
+  for (const bench::Entry& entry : entries) {
+    const Context ctx({.device = "interp", .memory_limit = options.memory_limit});
+    const std::shared_ptr<const plan::Plan> plan = ctx.plan(entry.make({}).program, target);
+    std::cout << stage_of(*plan, options.stage, settings.cache()) << std::flush;
+    if (settings.log() >= 1) std::cerr << pass_log(*plan);
+  }
+  return kDone;
+}
+
 // The slowest kernels of each.
 int print_profiles(const std::vector<bench::Entry>& entries, const BenchOptions& options, const Settings& settings) {
   Json all = Json::array();
@@ -144,12 +178,13 @@ std::vector<std::string> bench_names() {
 }
 
 int bench_command(const BenchOptions& options, const Settings& settings) {
-  const std::vector<bench::Entry> entries = options.names.empty() ? bench::entries() : bench::find_all(options.names);
+  const std::string device = device_of(settings);
+  const std::vector<bench::Entry> entries = chosen(options, device);
   if (options.list) return print_list(entries, options.json);
+  if (!options.stage.empty()) return print_stage(entries, options, device, settings);
   if (options.profile) return print_profiles(entries, options, settings);
   if (!options.write.empty()) return write_records(entries, options, settings);
   const int threads = int(settings.threads());
-  const std::string device = device_of(settings);
   const bool on_cpu = device == "cpu";
   const Target target = on_cpu ? host(threads) : make_device({.device = device})->target().value_or(host(threads));
   const double peak = bench::peak_flops(device, threads, settings.cache());

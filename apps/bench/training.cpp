@@ -36,11 +36,14 @@ struct Training {
   std::function<Tensor(const Tensor& output, const Tensor& y)> loss;
   std::string optimizer;
   double flops;
+  DType precision = DType::f32;
 };
 
 Workload workload(const Training& t) {
   const Index batch("batch", kBatches);
-  const nn::Phase phase = nn::training();
+  nn::PhaseOptions options;
+  if (t.precision != DType::f32) options.precision = t.precision;
+  const nn::Phase phase = nn::training(options);
   const Tensor output = t.model(t.x[batch].named("x"), phase);
   const Tensor loss = t.loss(output, t.y[batch].named("y")).named("loss");
   return {.program = train_step(loss, parity::parse_optimizer(t.optimizer)) & phase.updates(),
@@ -48,7 +51,8 @@ Workload workload(const Training& t) {
           .flops = t.flops,
           .batch = batch,
           .data = {{"x", t.x}, {"y", t.y}},
-          .optimizer = t.optimizer};
+          .optimizer = t.optimizer,
+          .precision = t.precision};
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& y) { return nn::cross_entropy(logits, y); }
@@ -149,7 +153,7 @@ Workload lenet(const Sizes& of) {
                             dense(batch, {last * last * second, hidden, 10}, false)});
 }
 
-Workload gpt(int64_t batch, const nn::GptOptions& o, const std::string& optimizer) {
+Workload gpt(int64_t batch, const nn::GptOptions& o, const std::string& optimizer, DType precision = DType::f32) {
   const int64_t rows = batch * o.ctx;
   const double linear = dense(rows, {o.dim, 3 * o.dim}, false) + dense(rows, {o.dim, o.dim}, false) +  // qkv, proj
                         dense(rows, {o.dim, 4 * o.dim, o.dim}, false),                                 // up, down
@@ -159,15 +163,29 @@ Workload gpt(int64_t batch, const nn::GptOptions& o, const std::string& optimize
                    .y = labels({batch, o.ctx}, o.vocab),
                    .loss = cross_entropy,
                    .optimizer = optimizer,
-                   .flops = double(o.layers) * (linear + attention) + dense(rows, {o.dim, o.vocab}, false)});
+                   .flops = double(o.layers) * (linear + attention) + dense(rows, {o.dim, o.vocab}, false),
+                   .precision = precision});
 }
 Workload names_transformer(const Sizes& of) {
   return gpt(of(32, 3), {.vocab = kLetters, .ctx = of(16, 6), .dim = of(64, 8), .heads = of(4, 2), .layers = of(4, 2)},
              R"({"name": "adam", "lr": 0.001})");
 }
-Workload gpt_char(const Sizes& of) {
-  return gpt(of(4, 2), {.vocab = 65, .ctx = of(256, 10), .dim = of(384, 12), .heads = of(6, 3), .layers = of(6, 2)},
-             R"({"name": "adamw", "lr": 0.001, "weight_decay": 0.1})");
+constexpr const char* kGptOptimizer = R"({"name": "adamw", "lr": 0.001, "weight_decay": 0.1})";
+Workload gpt_char(int64_t batch, DType precision, const Sizes& of) {
+  return gpt(batch, {.vocab = 65, .ctx = of(256, 10), .dim = of(384, 12), .heads = of(6, 3), .layers = of(6, 2)},
+             kGptOptimizer, of.small ? DType::f32 : precision);
+}
+// The vocabulary of GPT-2, 50,257, rounded up to a multiple of 64, as it is usually trained.
+Workload gpt2(const Sizes& of) {
+  return gpt(of(32, 2),
+             {.vocab = of(50'304, 96),
+              .ctx = of(1024, 10),
+              .dim = of(768, 12),
+              .heads = of(12, 3),
+              .layers = of(12, 2),
+              .tied = true,
+              .attention_bias = true},
+             kGptOptimizer, of.small ? DType::f32 : DType::bf16);
 }
 
 }  // namespace
@@ -186,7 +204,12 @@ std::vector<Entry> training_steps() {
       {"names-transformer", "GPT of 4 layers, 64 wide, 4 heads, 16 letters, batch 32, Adam", names_transformer},
       {"mnist-mlp", "784-512-512-10 ReLU, batch 128, SGD with momentum", mnist_mlp},
       {"lenet", "convolutions 32 and 64 of 3 x 3, pools, dense 1600-128-10, batch 64, Adam", lenet},
-      {"gpt-char", "GPT of 6 layers, 384 wide, 6 heads, 256 of 65 characters, batch 4, AdamW", gpt_char}};
+      {"gpt-char", "GPT of 6 layers, 384 wide, 6 heads, 256 of 65 characters, batch 4, AdamW",
+       [](const Sizes& of) { return gpt_char(of(4, 2), DType::f32, of); }},
+      {"gpt-char-b64", "the same, batch 64, products of bf16; for a GPU",
+       [](const Sizes& of) { return gpt_char(of(64, 3), DType::bf16, of); }, true},
+      {"gpt2-124m", "GPT-2 of 12 layers, 768 wide, 12 heads, 1024 of 50304 ids, batch 32, AdamW, bf16; for a GPU", gpt2,
+       true}};
 }
 
 }  // namespace caravan::bench

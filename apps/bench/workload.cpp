@@ -51,7 +51,10 @@ data::Tensors record(const std::string& name, const Workload& workload, const Co
   Context ctx(options);
   Routine routine = ctx.compile(workload.program);
   data::Tensors out;
-  out.metadata = {{"name", name}, {"flops", fmt::format("{}", workload.flops)}, {"optimizer", workload.optimizer}};
+  out.metadata = {{"name", name},
+                  {"flops", fmt::format("{}", workload.flops)},
+                  {"optimizer", workload.optimizer},
+                  {"precision", std::string(caravan::name(workload.precision))}};
   for (const Tensor& parameter : parameters(workload.result))
     out.list["param." + parameter.name()] = data::stored(ctx.read(parameter));
   for (const auto& [which, values] : workload.data) out.list["data." + which] = data::stored(values);

@@ -17,7 +17,7 @@
 
 namespace caravan::bench {
 
-// Chooses the sizes of a workload: those that are measured, or small ones with which tests run the same model.
+// Chooses the sizes of a workload: those that are measured, or small ones with which tests run the same model, in f32.
 struct Sizes {
   bool small = false;
   int64_t operator()(int64_t measured, int64_t for_tests) const { return small ? for_tests : measured; }
@@ -31,6 +31,7 @@ struct Workload {
   std::optional<Index> batch{};         // which batch of the data a training step takes
   std::map<std::string, Array> data{};  // `x` and `y` of a training step: batches, then examples
   std::string optimizer{};             // of a training step, in JSON, with PyTorch's names: {"name": "sgd", "lr": 0.01}
+  DType precision = DType::f32;        // to which the factors of products are rounded
   IndexValues at(int64_t step) const;  // the index of a step
 };
 
@@ -38,8 +39,9 @@ struct Workload {
 struct Entry {
   std::string name, doc;
   std::function<Workload(const Sizes& sizes)> make;
+  bool for_gpu = false;  // too large for a processor
 };
-std::vector<Entry> training_steps();                             // eleven models
+std::vector<Entry> training_steps();                             // thirteen models
 std::vector<Entry> products();                                   // y = a b, a bᵀ and aᵀ b
 std::vector<Entry> entries();                                    // all
 std::optional<Entry> product_of_sizes(const std::string& name);  // `gemm-ROWSxTERMSxCOLUMNS`, with any sizes
@@ -52,7 +54,8 @@ std::vector<Entry> find_all(const std::vector<std::string>& names);  // what eac
 std::vector<double> losses(Routine& routine, const Workload& workload, int64_t steps);
 
 // All that another program needs to repeat the first steps: `param.NAME` before them, `data.x` and `data.y`, and the
-// `losses`; for a product the `result`. In the metadata are the `name`, the `optimizer` and the `flops`.
+// `losses`; for a product the `result`. In the metadata are the `name`, the `optimizer`, the `precision` and the
+// `flops`.
 data::Tensors record(const std::string& name, const Workload& workload, const ContextOptions& options, int64_t steps);
 
 }  // namespace caravan::bench

@@ -65,7 +65,7 @@ std::string device_text(const Prepared& p) {
 
 // On standard error, whatever else is to be said.
 void warn(const Prepared& p) {
-  if (p.settings.log() >= 1) std::cerr << Stages(p.recipe, p.step, p.settings.cache()).pass_log();
+  if (p.settings.log() >= 1) std::cerr << pass_log(p.step.plan());
   if (p.recipe.stand_in) std::cerr << stand_in_message(p.row, p.recipe);
   if (p.wanted.device == "auto" && !p.compiled())
     std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n",
