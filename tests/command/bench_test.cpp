@@ -45,6 +45,17 @@ TEST_F(Command, BenchWritesRecords) {
   EXPECT_CONTAINS(content(folder_ + "/records/moons.safetensors"), "param.mlp.0.weight");
 }
 
+TEST_F(Command, BenchShowsStepsForAGpuThatIsNotHere) {
+  const std::string kernels = good({"bench", "gpt-char-b64", "--device", "cuda", "--stage", "kernels"}).out;
+  EXPECT_CONTAINS(kernels, " tiles 128 x 128 of 16384 rows");
+  EXPECT_CONTAINS(good({"bench", "moons", "--stage", "cuda", "--device", "cuda"}).out, "__global__ void");
+  EXPECT_CONTAINS(good({"bench", "moons", "--stage", "memory"}).out, "live at once");
+  EXPECT_EQ(run({"bench", "moons", "--stage", "memry"}).code, 2);
+  const Outcome o = run({"bench", "gpt2-124m"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_CONTAINS(o.err, "the workload `gpt2-124m` is for a GPU, with --device cuda: a step of it takes 28.0 TFLOP");
+}
+
 TEST_F(Command, BenchRefusesWhatItDoesNotKnow) {
   const Outcome o = run({"bench", "mons"});
   EXPECT_EQ(o.code, 2);
