@@ -32,15 +32,17 @@ int64_t blocks_of(const Kernel& kernel, int threads) {
   return std::max<int64_t>(1, (grid_iterations(kernel) + groups - 1) / groups);
 }
 
-// Bytes of shared memory by which a product holds its panels (prelude/product.cuh).
-int64_t panel_bytes(const Contraction& c, int64_t element) {
-  const int64_t gap = (c.tf32 ? 32 : 16) / element,
-                panels = c.slices * panel_terms(c) * (c.tile_rows + c.tile_columns + 2 * gap) * element;
-  return std::max(panels, c.slices > 1 ? c.tile_rows * c.tile_columns * element : 0);
+constexpr int64_t kAcrossBytes = 8192;  // of shared memory, for totals across lanes: 8 for each thread
+
+int64_t shared_bytes(const Kernel& kernel) {
+  int64_t out = kernel.grid.lanes > 1 ? kAcrossBytes : 0;
+  for (const Contraction& c : kernel.contractions) out = std::max(out, c.shared_bytes);
+  return out;
 }
+int64_t slices(const Kernel& kernel) { return kernel.contractions.empty() ? 1 : kernel.contractions[0].slices; }
 
 // Which kernels are launched together: those of one stage that leave a part of the GPU idle, as long as their arguments
-// and their shared memory fit into a launch.
+// fit into a launch. A block works for one of the kernels, so that they can have the same shared memory.
 class Together {
  public:
   Together(const Module& module, CudaForm form) : module_(&module), form_(form) {}
@@ -49,44 +51,40 @@ class Together {
     if (form_ != CudaForm::launches || members_.empty()) return false;
     const Kernel& kernel = module_->kernels[next.kernel];
     return kernel.grid.stage == module_->kernels[members_[0].kernel].grid.stage && is_small(next) &&
-           is_small(members_[0]) && arguments_ + count(next) <= kMostArguments && shared_with(kernel) <= kMostShared;
+           is_small(members_[0]) && arguments_ + count(next) <= kMostArguments &&
+           (cluster_ == 1 || slices(kernel) == 1 || slices(kernel) == cluster_);
   }
   void add(const Printed& next) {
     const Kernel& kernel = module_->kernels[next.kernel];
-    arguments_ += count(next), panels_ = with(kernel);
-    threads_ = std::max(threads_, kernel.grid.threads);
+    arguments_ += count(next);
+    threads_ = std::max(threads_, kernel.grid.threads), shared_ = std::max(shared_, shared_bytes(kernel));
+    cluster_ = std::max(cluster_, slices(kernel));
     members_.push_back(next);
   }
   const std::vector<Printed>& members() const { return members_; }
   int threads() const { return threads_; }
+  int64_t shared() const { return shared_; }
+  int64_t cluster() const { return cluster_; }  // blocks that are started together and see each other's shared memory
+  // Of one of the kernels: whole clusters.
+  int64_t blocks(const Printed& member) const {
+    const int64_t blocks = blocks_of(module_->kernels[member.kernel], threads_);
+    return (blocks + cluster_ - 1) / cluster_ * cluster_;
+  }
 
  private:
   static constexpr size_t kMostArguments = 256;  // of 8 bytes: half of what a launch takes
-  static constexpr int64_t kMostShared = 40 * 1024, kMostBlocks = 1024;
+  static constexpr int64_t kMostBlocks = 1024;
   static size_t count(const Printed& p) { return p.uses.buffers.size() + p.uses.symbols.size(); }
   bool is_small(const Printed& p) const {
     const Kernel& kernel = module_->kernels[p.kernel];
     return blocks_of(kernel, kernel.grid.threads) <= kMostBlocks;
   }
-  std::set<int64_t> with(const Kernel& kernel) const {  // functions that need as many bytes share them
-    std::set<int64_t> out = panels_;
-    const bool wide = std::any_of(kernel.registers.begin(), kernel.registers.end(),
-                                  [](const RegisterType& r) { return r.dtype == DType::f64; });
-    for (const Contraction& c : kernel.contractions) out.insert(panel_bytes(c, wide ? 8 : 4));
-    return out;
-  }
-  int64_t shared_with(const Kernel& kernel) const {
-    int64_t out = 8192;  // for totals across lanes
-    for (const int64_t bytes : with(kernel)) out += bytes;
-    return out;
-  }
-
   const Module* module_;
   CudaForm form_;
   std::vector<Printed> members_;
-  std::set<int64_t> panels_;
   size_t arguments_ = 0;
   int threads_ = 0;
+  int64_t shared_ = 0, cluster_ = 1;
 };
 
 // The function that a GPU is told to run: its blocks are divided among the kernels.
@@ -111,26 +109,31 @@ std::string global_function(const Module& module, const Together& group, const s
     for (size_t n = 0; n < uses.symbols.size(); ++n) add("const int64_t* ", "s", "*");
     if (!uses.streams.empty()) arguments.push_back("seed"), has_seed = true;
     for (const std::string& stream : uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
-    const std::string blocks = std::to_string(blocks_of(module.kernels[member.kernel], group.threads()));
+    const std::string blocks = std::to_string(group.blocks(member));
     const bool last = m + 1 == group.members().size();
     const std::string call =
         member.function + "(" + joined(arguments) + (arguments.empty() ? "" : ", ") + "block, " + blocks + ");\n";
     body += last ? "  " + call : "  if (block < " + blocks + ") return " + call + "  block -= " + blocks + ";\n";
   }
   if (has_seed) parameters.push_back("uint64_t seed");
-  return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(group.threads()) + ") " + name + "(" +
-         joined(parameters) + ") {\n  int block = blockIdx.x;\n" + body + "}\n";
+  std::string bounds = "__launch_bounds__(" + std::to_string(group.threads());
+  if (group.threads() == 256 && group.shared() > kAcrossBytes)
+    bounds += ", 2";  // so that a multiprocessor has two tiles
+  bounds += ") ";
+  if (group.cluster() > 1) bounds += "__cluster_dims__(" + std::to_string(group.cluster()) + ", 1, 1) ";
+  return "extern \"C\" __global__ void " + bounds + name + "(" + joined(parameters) +
+         ") {\n  int block = blockIdx.x;\n" + body + "}\n";
 }
 
-CudaText::Launch launch_of(const Module& module, const Together& group) {
+CudaText::Launch launch_of(const Together& group) {
   CudaText::Launch out;
-  out.threads = group.threads();
+  out.threads = group.threads(), out.shared_bytes = group.shared();
   for (const Printed& member : group.members()) {
     out.kernels.push_back(member.kernel);
     for (const ir::BufferId id : member.uses.buffers) out.arguments.push_back({.buffer = id});
     for (const int s : member.uses.symbols) out.arguments.push_back({.symbol = s});
     out.has_seed = out.has_seed || !member.uses.streams.empty();
-    out.blocks += blocks_of(module.kernels[member.kernel], group.threads());
+    out.blocks += group.blocks(member);
   }
   return out;
 }
@@ -206,7 +209,7 @@ CudaText in_launches(const Module& module, CudaForm form) {
   std::set<size_t> there;                                       // functions in the last text
   auto end = [&](const Together& group) {
     if (group.members().empty()) return;
-    CudaText::Launch launch = launch_of(module, group);
+    CudaText::Launch launch = launch_of(group);
     const std::string key = global_function(module, group, "");
     auto at = known.find(key);
     if (at == known.end()) {
@@ -247,11 +250,13 @@ CudaText in_launches(const Module& module, CudaForm form) {
 CudaText in_one_block(const Module& module) {
   Functions functions(module);
   std::string calls;
+  int64_t shared = kAcrossBytes;
   int stage = -1;
   bool alone = true;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     const Kernel& kernel = module.kernels[k];
     const bool waits = kernel.grid.lanes > 1;
+    shared = std::max(shared, shared_bytes(kernel));
     if (alone || waits || kernel.grid.stage < 0 || kernel.grid.stage != stage) calls += "    __syncthreads();\n";
     stage = kernel.grid.stage, alone = waits;
     const LibraryCall* copy = library_call(kernel);
@@ -267,7 +272,7 @@ CudaText in_one_block(const Module& module) {
           calls + "    __syncthreads();\n    if (threadIdx.x == 0)\n      for (int k = 0; k < " +
           std::to_string(module.symbols.size()) +
           "; ++k)\n        if (++symbols[k] == ranges[k]) symbols[k] = 0;\n  }\n}\n";
-  return {{std::move(text)}, {}};
+  return {{std::move(text)}, {}, shared};
 }
 
 }  // namespace

@@ -32,10 +32,12 @@ struct CudaText {
     bool has_seed = false;
     int threads = 0;  // of a block
     int64_t blocks = 0;
+    int64_t shared_bytes = 0;  // of a block
     int64_t copied_bytes = 0;
   };
   std::vector<std::string> texts;  // to be compiled separately; the last one has the functions below
   std::vector<Launch> launches;    // in order; of the form `one_block` there are none
+  int64_t shared_bytes = 0;        // of the block of the form `one_block`
 };
 CudaText to_cuda(const loop::Module& module, CudaForm form = CudaForm::launches);
 

@@ -15,6 +15,7 @@ class Cuda : public Dialect {
  public:
   Cuda(const loop::Module& module, const loop::Kernel& kernel);
 
+  const std::string& index_type() const { return index_; }
   std::string free_name(const std::string& identifier) const override;
   std::string head(const std::string& function, const std::vector<std::string>& parameters) const override;
   std::string buffer_parameter(DType dtype, const std::string& name, bool written) const override;

@@ -7,8 +7,6 @@ namespace caravan::codegen {
 
 using namespace loop;
 
-int64_t panel_terms(const Contraction& c) { return c.tile_rows == 128 ? 8 : 16; }
-
 void CudaPrinter::print(const For& s) {
   if (s.kind == LoopKind::grid && !kernel_.contractions.empty())
     print_product(s);
@@ -45,7 +43,7 @@ void CudaPrinter::print_digits(const std::vector<const For*>& loops, const std::
     std::string digit = number;
     if (loops[k]->chunk > 1) digit += " / " + std::to_string(loops[k]->chunk);
     if (k > 0) digit += " % " + std::to_string(loops[k]->extent);
-    line("[[maybe_unused]] const int " + variable_name(loops[k]->variable) + " = " + digit + ";");
+    line("[[maybe_unused]] const " + index_ + " " + variable_name(loops[k]->variable) + " = " + digit + ";");
   }
 }
 // Those definitions of the block that the registers need.
@@ -60,13 +58,22 @@ Block CudaPrinter::needed(const Block& definitions, std::set<Register> wanted) {
   return out;
 }
 void CudaPrinter::print_factor(const Nest& nest, Register factor, const char* parameters,
-                               const std::vector<const For*>& one, const char* one_name, const std::string& type) {
-  line("[&](" + std::string(parameters) + ") -> " + type + " {");
+                               const std::vector<const For*>& one, const char* one_name, bool copied) {
+  const std::string type = dialect_.element_type(this->type(nest.combine->to));
+  line("[&](" + std::string(parameters) + ") -> " + (copied ? "const void*" : type) + " {");
   ++depth_;
   print_digits(nest.batch, "caravan_at"), print_digits(one, one_name), print_digits(nest.terms, "caravan_term");
   if (nest.guard && guards(nest, factor)) line("if (!(" + condition(*nest.guard) + ")) return 0;");
-  print_block(needed(nest.before, {factor}));
-  line("return " + as(factor, this->type(nest.combine->to)).text + ";");
+  Block definitions = needed(nest.before, {factor});
+  if (copied) {
+    const Load load = std::get<Load>(std::get<Define>(definitions.back()).value);
+    definitions.pop_back();  // the others are indices that it is found by
+    print_block(definitions);
+    line("return &" + element(load.buffer, load.offset) + ";");
+  } else {
+    print_block(definitions);
+    line("return " + as(factor, this->type(nest.combine->to)).text + ";");
+  }
   --depth_;
   line("},");
 }
@@ -77,14 +84,6 @@ bool CudaPrinter::guards(const Nest& nest, Register factor) {
     for (const For* f : nest.columns) of_columns = of_columns || coefficient(term, f->variable) != 0;
   return of_columns == (factor == nest.combine->factor);
 }
-// Do neighbouring terms of the factor lie side by side in memory?
-bool CudaPrinter::along_terms(const Nest& nest, Register factor) {
-  bool out = false;
-  for (const Statement& s : needed(nest.before, {factor}))
-    if (auto* load = std::get_if<Load>(&std::get<Define>(s).value))
-      out = out || coefficient(load->offset, nest.terms.back()->variable) == 1;
-  return out;
-}
 void CudaPrinter::print_product(const For& outermost) {
   Nest nest;
   nest.batch.push_back(&outermost);
@@ -92,18 +91,18 @@ void CudaPrinter::print_product(const For& outermost) {
   const Contraction& c = kernel_.contractions[0];
   const std::string type = dialect_.element_type(this->type(nest.combine->to));
   auto number = [](int64_t n) { return std::to_string(n); };
-  auto flag = [](bool b) { return std::string(b ? "true" : "false"); };
-  line("caravan_product<" + type + ", " + number(c.tile_rows) + ", " + number(c.tile_columns) + ", " +
-       number(panel_terms(c)) + ", " + number(c.own) + ", " + number(c.own) + ", " + number(c.slices) + ", " +
-       flag(c.tf32) + ", " + flag(along_terms(nest, nest.combine->value)) + ", " +
-       flag(along_terms(nest, nest.combine->factor)) + ">(");
+  auto come = [&](const Contraction::Factor& f) { return (f.along ? ", true, " : ", false, ") + number(f.copied); };
+  constexpr const char* kUnits[] = {"caravan_plain", "caravan_tf32", "caravan_bf16", "caravan_f16"};
+  line("caravan_product<" + type + ", " + kUnits[size_t(c.units)] + ", " + number(c.tile_rows) + ", " +
+       number(c.tile_columns) + ", " + number(c.depth) + ", " + number(c.stages) + ", " + number(c.slices) +
+       come(c.left) + come(c.right) + ">(");
   ++depth_;
   line("caravan_block, caravan_blocks, " + number(c.batch) + ", " + number(c.rows) + ", " + number(c.columns) + ", " +
        number(c.terms) + ",");
   print_factor(nest, nest.combine->value, "int caravan_at, int caravan_row, int caravan_term", nest.rows, "caravan_row",
-               type);
+               c.left.copied > 0);
   print_factor(nest, nest.combine->factor, "int caravan_at, int caravan_term, int caravan_column", nest.columns,
-               "caravan_column", type);
+               "caravan_column", c.right.copied > 0);
   const std::string total = register_name(nest.combine->to);
   line("[&](int caravan_at, int caravan_row, int caravan_column, " + type + " " + total + ") {");
   ++depth_;

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "caravan/codegen/cuda_dialect.h"
 #include "caravan/codegen/kernel_printer.h"
 
 namespace caravan::codegen {
-
-int64_t panel_terms(const loop::Contraction& c);  // how many terms of a product are in a panel
 
 // A product of matrices is printed as a call of caravan_product (prelude/product.cuh) with functions for its factors
 // and for what follows a sum.
 class CudaPrinter : public KernelPrinter {
  public:
-  using KernelPrinter::KernelPrinter;
+  CudaPrinter(const loop::Module& module, const loop::Kernel& kernel, const Cuda& dialect, Names names)
+      : KernelPrinter(module, kernel, dialect, names), index_(dialect.index_type()) {}
 
  private:
   // The loops of a product, and the statements of its innermost body.
@@ -30,12 +30,13 @@ class CudaPrinter : public KernelPrinter {
   void print(const loop::For& s) override;
   void print_product(const loop::For& outermost);
   void print_factor(const Nest& nest, loop::Register factor, const char* parameters,
-                    const std::vector<const loop::For*>& one, const char* one_name, const std::string& type);
+                    const std::vector<const loop::For*>& one, const char* one_name, bool copied);
   void print_digits(const std::vector<const loop::For*>& loops, const std::string& number);
   static void take(const loop::Block& block, Nest& out);
   static loop::Block needed(const loop::Block& definitions, std::set<loop::Register> wanted);
   static bool guards(const Nest& nest, loop::Register factor);
-  static bool along_terms(const Nest& nest, loop::Register factor);
+
+  const std::string index_;  // the type of indices
 };
 
 }  // namespace caravan::codegen

@@ -233,9 +233,24 @@ std::string_view name(LibraryCall::Function function);
 struct Contraction {
   int64_t batch = 1, rows = 1, columns = 1, terms = 1;  // `batch` products of rows x terms with terms x columns
   int64_t tile_rows = 1, tile_columns = 1;
-  // Of a GPU: a thread computes `own` x `own` elements of a tile, and terms are divided into `slices`.
-  int64_t own = 1, slices = 1;
-  bool tf32 = false;  // by tensor cores, with factors rounded to 10 bits of fraction
+
+  // The rest is for a GPU (codegen/prelude/product.cuh).
+  enum class Units : uint8_t {
+    plain,  // fused multiply-adds
+    tf32,   // tensor cores, with factors rounded to 10 bits of fraction
+    bf16,
+    f16,  // tensor cores, with factors of 16 bits
+  };
+  Units units = Units::plain;
+  int64_t depth = 0, stages = 0;  // terms of a panel in shared memory, and how many panels there are
+  int64_t slices = 1;             // how many blocks of threads share the terms of a tile
+  int64_t shared_bytes = 0;       // shared memory of a block
+  struct Factor {
+    bool along = false;  // are neighbours in memory those along the terms? If not, along the rows (columns)
+    int copied = 0;      // bytes that are copied to shared memory together; 0: every element is computed
+    bool operator==(const Factor&) const = default;
+  };
+  Factor left{}, right{};
   bool operator==(const Contraction&) const = default;
 };
 std::string to_string(const Contraction& contraction);  // "8 x 48 of 1024 rows, 384 columns, 256 terms"
@@ -271,7 +286,7 @@ inline const LibraryCall* library_call(const Kernel& kernel) { return std::get_i
 
 const For* parallel_loop(const Kernel& kernel);  // null if it has none
 // How many groups of threads of a GPU have work: the iterations of its grid loops together, or the tiles of its
-// product; 0 if it has no grid loops.
+// product times their slices; 0 if it has no grid loops.
 int64_t grid_iterations(const Kernel& kernel);
 
 // A program whose accumulations have become kernels.

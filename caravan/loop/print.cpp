@@ -67,7 +67,7 @@ int64_t grid_iterations(const Kernel& kernel) {
   if (!loop) return 0;
   int64_t tiles = 1;
   for (const Contraction& c : kernel.contractions)
-    tiles = (c.rows + c.tile_rows - 1) / c.tile_rows * ((c.columns + c.tile_columns - 1) / c.tile_columns);
+    tiles = (c.rows + c.tile_rows - 1) / c.tile_rows * ((c.columns + c.tile_columns - 1) / c.tile_columns) * c.slices;
   return loop->extent * loop->chunk * tiles;
 }
 

@@ -43,22 +43,96 @@ bool guards_one_factor(const ProductNest& nest, const Module& module) {
   return false;
 }
 
-// The largest tile of which there are enough for all multiprocessors, else the smallest. Few tiles of many terms are
-// computed in slices.
-Contraction tiled(Contraction c, DType dtype, const Gpu& gpu) {
-  auto tiles = [&](int64_t rows, int64_t columns) {
-    return c.batch * ((c.rows + rows - 1) / rows) * ((c.columns + columns - 1) / columns);
-  };
-  for (const int64_t size : {int64_t(128), int64_t(64), int64_t(32)}) {
-    c.tile_rows = c.tile_columns = size, c.own = size == 128 ? 8 : 4;
-    if (tiles(size, size) * (size == 64 ? 2 : 1) >= gpu.multiprocessors) break;
+// The precision of which a register has all its values, though it may be wider.
+DType precision_of(Register r, const std::vector<const Define*>& definitions, const Module& module,
+                   const Kernel& kernel) {
+  for (const Define* d : definitions) {
+    if (d->to != r) continue;
+    if (auto* load = std::get_if<Load>(&d->value); load && !load->buffer.is_local())
+      return module.buffers[size_t(load->buffer)].dtype;
+    if (auto* cast = std::get_if<Cast>(&d->value)) return cast->to;
   }
-  // Slices have shared memory of their own, twice as much for numbers of 8 bytes.
-  const int64_t most = (c.tile_rows == 32 ? 8 : c.tile_rows == 64 ? 2 : 1) / (bytes(dtype) == 8 ? 2 : 1);
-  while (c.slices < most && c.terms >= 64 * c.slices &&
-         tiles(c.tile_rows, c.tile_columns) * c.slices < 2 * gpu.multiprocessors)
-    c.slices *= 2;
-  return c;
+  return kernel.registers[size_t(r)].dtype;
+}
+
+using Units = Contraction::Units;
+
+// What multiplies these factors, and the precision in which they lie in shared memory.
+std::pair<Units, DType> units_of(DType left, DType right, DType sum, const Gpu& gpu) {
+  if (sum == DType::f32 && left == right && left == DType::bf16) return {Units::bf16, DType::bf16};
+  if (sum == DType::f32 && left == right && left == DType::f16) return {Units::f16, DType::f16};
+  return {gpu.tf32 && sum == DType::f32 ? Units::tf32 : Units::plain, sum};
+}
+
+// How a factor comes into shared memory. A factor that is an element of a buffer is copied, with some of its neighbours
+// if these are one piece of memory whatever the indices are. `side` has the loops over rows, or those over columns.
+Contraction::Factor come(Register factor, const std::vector<For>& side, const ProductSum& sum,
+                         const std::vector<const Define*>& definitions, const Module& module, DType element) {
+  Contraction::Factor out;
+  const Load* whole = nullptr;  // if the factor is nothing but this
+  std::set<Register> wanted = {factor};
+  for (size_t k = definitions.size(); k-- > 0;) {
+    const Define& d = *definitions[k];
+    if (!wanted.count(d.to)) continue;
+    for_each_use(d, [&](Register r) { wanted.insert(r); });
+    auto* load = std::get_if<Load>(&d.value);
+    out.along = out.along || (load && coefficient(load->offset, sum.terms.back().variable) == 1);
+    if (d.to == factor) whole = load;
+  }
+  if (!whole || whole->buffer.is_local() || module.buffers[size_t(whole->buffer)].dtype != element) return out;
+  const For& inner = out.along ? sum.terms.back() : side.back();
+  auto piece = [&](int64_t n) {  // are `n` neighbours one piece, which begins at a multiple of its size?
+    if (n == 1) return true;
+    bool fits =
+        coefficient(whole->offset, inner.variable) == 1 && inner.extent % n == 0 && whole->offset.constant % n == 0;
+    for (const Term::Part& part : whole->offset.parts) {
+      const bool is_inner = part.kind == Term::Part::Kind::iterator && part.which == inner.variable;
+      fits = fits && (is_inner || part.coefficient % n == 0);
+    }
+    for (const Term& guard : sum.guards) fits = fits && coefficient(guard, inner.variable) == 0;
+    return fits;
+  };
+  for (const int64_t size : {16, 8, 4})
+    if (size >= bytes(element) && piece(size / bytes(element))) {
+      out.copied = int(size);
+      break;
+    }
+  return out;
+}
+
+int64_t threads_of(int64_t tile) { return tile == 128 ? 256 : 128; }  // as prelude/product.cuh divides a tile
+
+// Shared memory for the panels of both factors, or for the sums of a tile (prelude/product.cuh).
+int64_t shared_bytes(const Contraction& c, int64_t element, int64_t sum) {
+  auto panel = [&](const Contraction::Factor& f) {
+    return f.along ? c.tile_rows * (c.depth + 16 / element) : c.depth * (c.tile_rows + 8);
+  };
+  return std::max(c.stages * (panel(c.left) + panel(c.right)) * element, c.tile_rows * (c.tile_columns + 8) * sum);
+}
+
+// The tile, and the number of slices, by which the product is estimated to take the fewest cycles.
+Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
+  constexpr int64_t kPanelBytes = 128;  // of a row
+  c.depth = kPanelBytes / bytes(element), c.stages = 3;
+  const std::vector<Gpu::TileRate>& rates = c.units == Units::plain  ? gpu.plain_rates
+                                            : c.units == Units::tf32 ? gpu.tf32_rates
+                                                                     : gpu.half_rates;
+  auto parts = [](int64_t whole, int64_t part) { return (whole + part - 1) / part; };
+  Contraction best = c;
+  int64_t least = -1;
+  for (const Gpu::TileRate& rate : rates)
+    for (int64_t slices = 1; slices <= gpu.most_slices && (slices == 1 || c.terms >= c.depth * slices); slices *= 2) {
+      c.tile_rows = c.tile_columns = rate.tile, c.slices = slices;
+      c.shared_bytes = shared_bytes(c, bytes(element), bytes(sum));
+      if (c.shared_bytes > gpu.shared_bytes) continue;
+      const int64_t blocks = c.batch * parts(c.rows, rate.tile) * parts(c.columns, rate.tile) * slices,
+                    rounds = parts(blocks, gpu.multiprocessors),
+                    terms = parts(parts(c.terms, c.depth), slices) * c.depth,
+                    cycles = rounds * rate.tile * rate.tile * terms / (rounds > 1 ? rate.several : rate.alone) +
+                             (slices > 1 ? gpu.slice_cycles : 0);
+      if (least < 0 || cycles < least) least = cycles, best = c;
+    }
+  return best;
 }
 
 }  // namespace
@@ -74,8 +148,12 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
   if (shape.rows < gpu.least_tile || shape.columns < gpu.least_tile || shape.terms < gpu.least_tile ||
       shape.batch * shape.rows * shape.columns * shape.terms < gpu.least_tiled)
     return false;
-  shape = tiled(shape, dtype, gpu);
-  shape.tf32 = gpu.tf32 && dtype == DType::f32;
+  const auto [units, element] = units_of(precision_of(left, definitions, module, kernel),
+                                         precision_of(right, definitions, module, kernel), dtype, gpu);
+  shape.units = units;
+  shape.left = come(left, rows, sum, definitions, module, element);
+  shape.right = come(right, columns, sum, definitions, module, element);
+  shape = tiled(shape, element, dtype, gpu);
   // Few sums of many terms: the lanes of groups share the terms of each.
   if (shape.batch * shape.rows * shape.columns < gpu.least_sums && shape.terms >= gpu.many_terms) return false;
 
@@ -106,7 +184,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
                      wrap(nest.rows, LoopKind::rows, wrap(nest.columns, LoopKind::columns, std::move(inner))));
   kernel.body = std::move(loops);
   kernel.contractions = {shape};
-  const int threads = int(shape.tile_rows * shape.tile_columns / (shape.own * shape.own) * shape.slices);
+  const int threads = int(threads_of(shape.tile_rows));
   kernel.grid = {threads, false, threads};
   return true;
 }

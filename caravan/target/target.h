@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "caravan/ops/dtype.h"
 
@@ -91,7 +92,19 @@ struct Gpu {
   // (optimize/split_long_sums.h): `least_parts` to `most_parts` of at least `least_part` terms each.
   int64_t long_sum = 2048, few_sums = 32'768, least_parts = 4, most_parts = 64, least_part = 64;
   int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
-  int64_t memory = 0;        // bytes; 0: not known
+  // Products are computed in square tiles. How many multiplications a multiprocessor makes in a cycle, measured, while
+  // it has one tile to compute, and while it has several.
+  struct TileRate {
+    int64_t tile, alone, several;
+    bool operator==(const TileRate&) const = default;
+  };
+  std::vector<TileRate> plain_rates = {{64, 55, 80}, {32, 32, 45}};
+  std::vector<TileRate> tf32_rates = {{128, 200, 275}, {64, 136, 168}, {32, 55, 92}};
+  std::vector<TileRate> half_rates = {{128, 400, 645}, {64, 257, 303}, {32, 148, 177}};  // of bf16 and f16
+  int64_t most_slices = 8;         // blocks of threads that share the terms of a tile; 1 before compute capability 9.0
+  int64_t slice_cycles = 2600;     // that adding the sums of slices takes
+  int64_t shared_bytes = 227'328;  // of a block
+  int64_t memory = 0;              // bytes; 0: not known
   // Comparisons. Sums into a table are gathered (schedule/gpu_scatters.h) if it takes no more of them.
   int64_t most_matched = 4'000'000'000;
   // In operations. One block of threads runs all kernels of a program that has no more than this, many steps a launch.

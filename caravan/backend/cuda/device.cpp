@@ -178,17 +178,20 @@ class CudaExecutable : public backend::Executable {
             "the GPU does not load the kernels of `" + module_.name + "`");
     }
     if (form == CudaForm::one_block) {
-      out.steps = function(out.modules[0], codegen::kCudaSteps);
+      out.steps = function(out.modules[0], codegen::kCudaSteps, out.text.shared_bytes);
       return out;
     }
-    out.next = function(out.modules.back(), codegen::kCudaNext);
-    for (const CudaText::Launch& launch : out.text.launches)
-      out.functions.push_back(launch.function.empty() ? nullptr : function(out.modules[launch.text], launch.function));
+    out.next = function(out.modules.back(), codegen::kCudaNext, 0);
+    for (const CudaText::Launch& l : out.text.launches)
+      out.functions.push_back(l.function.empty() ? nullptr : function(out.modules[l.text], l.function, l.shared_bytes));
     return out;
   }
-  FunctionHandle* function(ModuleHandle* code, const std::string& name) const {
+  FunctionHandle* function(ModuleHandle* code, const std::string& name, int64_t shared) const {
+    constexpr int kMostShared = 8;  // the number of the attribute in the driver's interface
     FunctionHandle* out = nullptr;
     check(gpu_.driver().module_function(&out, code, name.c_str()), "the GPU does not find the kernel " + name);
+    check(gpu_.driver().function_set(out, kMostShared, int(shared)),
+          "the GPU has less than " + std::to_string(shared) + " bytes of shared memory for the kernel " + name);
     return out;
   }
   // --- one step ---
@@ -206,25 +209,25 @@ class CudaExecutable : public backend::Executable {
     if (l.has_seed) values.push_back(shared_->options.seed);
     std::vector<void*> arguments;
     for (uint64_t& value : values) arguments.push_back(&value);
-    launch(code.functions[k], l.blocks, l.threads, arguments, name);
+    launch(code.functions[k], l.blocks, l.threads, l.shared_bytes, arguments, name);
   }
-  void launch(FunctionHandle* function, int64_t blocks, int threads, std::vector<void*>& arguments,
+  void launch(FunctionHandle* function, int64_t blocks, int threads, int64_t shared, std::vector<void*>& arguments,
               const std::string& name) const {
-    check(gpu_.driver().launch(function, unsigned(blocks), 1, 1, unsigned(threads), 1, 1, 0, gpu_.stream(),
-                               arguments.data(), nullptr),
+    check(gpu_.driver().launch(function, unsigned(blocks), 1, 1, unsigned(threads), 1, 1, unsigned(shared),
+                               gpu_.stream(), arguments.data(), nullptr),
           "the GPU does not run the kernel `" + name + "`");
   }
   void launch_next() const {
     Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
     int64_t count = int64_t(module_.symbols.size());
     std::vector<void*> arguments = {&symbols, &ranges, &count};
-    launch(step_.next, 1, 1, arguments, "next");
+    launch(step_.next, 1, 1, 0, arguments, "next");
   }
   void launch_block(int64_t steps) {
     Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
     uint64_t seed = shared_->options.seed;
     std::vector<void*> arguments = {buffers_.data(), &symbols, &ranges, &steps, &seed};
-    launch(step_.steps, 1, codegen::kOneBlockThreads, arguments, module_.name);
+    launch(step_.steps, 1, codegen::kOneBlockThreads, step_.text.shared_bytes, arguments, module_.name);
   }
   // All kernels of a step as one launch. With `next`, the symbols are incremented at the end.
   void launch_graph(GraphExecHandle*& graph, bool next) {

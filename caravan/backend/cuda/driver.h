@@ -64,6 +64,7 @@ struct ProgramHandle;
   X(module_load, "cuModuleLoadData", (ModuleHandle** module, const void* image))                                          \
   X(module_unload, "cuModuleUnload", (ModuleHandle* module))                                                              \
   X(module_function, "cuModuleGetFunction", (FunctionHandle** function, ModuleHandle* module, const char* name))          \
+  X(function_set, "cuFuncSetAttribute", (FunctionHandle* function, int attribute, int value))                              \
   X(launch, "cuLaunchKernel", (FunctionHandle* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, \
                                unsigned bz, unsigned shared, StreamHandle* stream, void** arguments, void** extra))       \
   X(event_create, "cuEventCreate", (EventHandle** event, unsigned flags))                                                 \

@@ -8,7 +8,7 @@ namespace {
 
 // Numbers of device attributes in the driver's interface.
 constexpr int kClock = 13, kMultiprocessors = 16, kMemoryClock = 36, kMemoryBits = 37, kL2Bytes = 38,
-              kComputeMajor = 75, kComputeMinor = 76;
+              kComputeMajor = 75, kComputeMinor = 76, kSharedBytes = 97;
 constexpr unsigned kNonBlocking = 1;  // the stream does not wait for the default stream
 
 int attribute(const Driver& driver, int which, DeviceNumber device) {
@@ -36,6 +36,12 @@ Gpu::Gpu(int ordinal) : driver_(cuda::driver()) {
   gpu.multiprocessors = attribute(driver_, kMultiprocessors, device);
   gpu.compute = 10 * attribute(driver_, kComputeMajor, device) + attribute(driver_, kComputeMinor, device);
   gpu.memory = int64_t(bytes);
+  gpu.shared_bytes = attribute(driver_, kSharedBytes, device);
+  constexpr int kFirstWithClusters = 90, kOldest = 80;
+  if (gpu.compute < kFirstWithClusters) gpu.most_slices = 1;
+  if (gpu.compute < kOldest)
+    throw NoGpuError(std::string("the GPU ") + name + " has compute capability " + std::to_string(gpu.compute / 10) +
+                     "." + std::to_string(gpu.compute % 10) + "; 8.0 or newer is needed.");
   target_ = gpu_target(gpu, name);
   constexpr double kUnits = 128, kL2Rate = 2;  // of f32 in a multiprocessor; of the cache, compared with memory
   const double hertz = 1e3 * attribute(driver_, kClock, device),

@@ -24,31 +24,15 @@ static inline void caravan_wait() {
     asm volatile("bar.sync %0, %1;" ::"r"(1 + int(threadIdx.x) / lanes), "n"(lanes) : "memory");
 }
 
-/* Shared memory of a block. Functions that ask for the same number of bytes get the same memory. If one block runs all
-   kernels, these take turns with the same memory, whatever they ask for. */
-#ifdef CARAVAN_ONE_BLOCK
-static inline void* caravan_all_shared() {
-  __shared__ __align__(16) char memory[48 * 1024];
-  return memory;
-}
-template <int bytes>
-static inline void* caravan_shared() {
-  static_assert(bytes <= 48 * 1024, "");
-  return caravan_all_shared();
-}
-#else
-template <int bytes>
-static inline void* caravan_shared() {
-  __shared__ __align__(16) char memory[bytes];
-  return memory;
-}
-#endif
+/* Shared memory of a block: all kernels that a block runs take turns with it. */
+extern __shared__ __align__(128) char caravan_memory[];
+static inline void* caravan_shared() { return caravan_memory; }
 
 /* The values of all lanes of a group, combined; every lane gets the same. The order of combining is fixed: neighbours
    first, then neighbouring pairs. */
 template <int lanes, bool spread, class T, class Combine>
 static inline T caravan_across(T x, Combine combine) {
-  T* slots = (T*)caravan_shared<8192>();
+  T* slots = (T*)caravan_shared();
   if (spread) {
     const int groups = blockDim.x / lanes, group = threadIdx.x % groups, lane = threadIdx.x / groups;
     slots[threadIdx.x] = x;
