@@ -11,6 +11,7 @@
 #include "caravan/codegen/cuda_printer.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/words.h"
+#include "caravan/loop/grid.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::codegen {
@@ -27,38 +28,19 @@ struct Printed {
   Uses uses;
 };
 
-int64_t blocks_of(const Kernel& kernel, int threads) {
-  const int64_t groups = kernel.contractions.empty() ? threads / kernel.grid.lanes : 1;
-  return std::max<int64_t>(1, (grid_iterations(kernel) + groups - 1) / groups);
-}
-
-constexpr int64_t kAcrossBytes = 8192;  // of shared memory, for totals across lanes: 8 for each thread
-
-int64_t shared_bytes(const Kernel& kernel) {
-  int64_t out = kernel.grid.lanes > 1 ? kAcrossBytes : 0;
-  for (const Contraction& c : kernel.contractions) out = std::max(out, c.shared_bytes);
-  return out;
-}
-int64_t slices(const Kernel& kernel) { return kernel.contractions.empty() ? 1 : kernel.contractions[0].slices; }
-
-// Which kernels are launched together: those of one stage that leave a part of the GPU idle, as long as their arguments
-// fit into a launch. A block works for one of the kernels, so that they can have the same shared memory.
+// The kernels of a launch. A block works for one of them, so that they can have the same shared memory.
 class Together {
  public:
   Together(const Module& module, CudaForm form) : module_(&module), form_(form) {}
 
-  bool can_join(const Printed& next) const {
-    if (form_ != CudaForm::launches || members_.empty()) return false;
-    const Kernel& kernel = module_->kernels[next.kernel];
-    return kernel.grid.stage == module_->kernels[members_[0].kernel].grid.stage && is_small(next) &&
-           is_small(members_[0]) && arguments_ + count(next) <= kMostArguments &&
-           (cluster_ == 1 || slices(kernel) == 1 || slices(kernel) == cluster_);
+  bool joins(size_t next) const {
+    return form_ == CudaForm::launches && !members_.empty() && module_->kernels[next].grid.launch >= 0 &&
+           module_->kernels[next].grid.launch == module_->kernels[members_[0].kernel].grid.launch;
   }
   void add(const Printed& next) {
     const Kernel& kernel = module_->kernels[next.kernel];
-    arguments_ += count(next);
     threads_ = std::max(threads_, kernel.grid.threads), shared_ = std::max(shared_, shared_bytes(kernel));
-    cluster_ = std::max(cluster_, slices(kernel));
+    cluster_ = std::max(cluster_, cluster_of(kernel));
     members_.push_back(next);
   }
   const std::vector<Printed>& members() const { return members_; }
@@ -72,17 +54,9 @@ class Together {
   }
 
  private:
-  static constexpr size_t kMostArguments = 256;  // of 8 bytes: half of what a launch takes
-  static constexpr int64_t kMostBlocks = 1024;
-  static size_t count(const Printed& p) { return p.uses.buffers.size() + p.uses.symbols.size(); }
-  bool is_small(const Printed& p) const {
-    const Kernel& kernel = module_->kernels[p.kernel];
-    return blocks_of(kernel, kernel.grid.threads) <= kMostBlocks;
-  }
   const Module* module_;
   CudaForm form_;
   std::vector<Printed> members_;
-  size_t arguments_ = 0;
   int threads_ = 0;
   int64_t shared_ = 0, cluster_ = 1;
 };
@@ -125,8 +99,9 @@ std::string global_function(const Module& module, const Together& group, const s
          ") {\n  int block = blockIdx.x;\n" + body + "}\n";
 }
 
-CudaText::Launch launch_of(const Together& group) {
+CudaText::Launch launch_of(const Module& module, const Together& group) {
   CudaText::Launch out;
+  out.stage = module.kernels[group.members()[0].kernel].grid.stage;
   out.threads = group.threads(), out.shared_bytes = group.shared();
   for (const Printed& member : group.members()) {
     out.kernels.push_back(member.kernel);
@@ -209,7 +184,7 @@ CudaText in_launches(const Module& module, CudaForm form) {
   std::set<size_t> there;                                       // functions in the last text
   auto end = [&](const Together& group) {
     if (group.members().empty()) return;
-    CudaText::Launch launch = launch_of(group);
+    CudaText::Launch launch = launch_of(module, group);
     const std::string key = global_function(module, group, "");
     auto at = known.find(key);
     if (at == known.end()) {
@@ -230,13 +205,14 @@ CudaText in_launches(const Module& module, CudaForm form) {
       end(std::exchange(group, Together(module, form)));
       CARAVAN_CHECK(call->function == LibraryCall::Function::copy, "`" + module.kernels[k].name + "` calls a library");
       CudaText::Launch copy;
+      copy.stage = module.kernels[k].grid.stage;
       copy.kernels = {k}, copy.arguments = {{.buffer = call->writes[0]}, {.buffer = call->reads[0]}};
       copy.copied_bytes = call->numbers[0];
       out.launches.push_back(std::move(copy));
       continue;
     }
     const Printed printed = functions.print(k);
-    if (!group.can_join(printed)) end(std::exchange(group, Together(module, form)));
+    if (!group.joins(k)) end(std::exchange(group, Together(module, form)));
     group.add(printed);
   }
   end(group);

@@ -22,6 +22,7 @@ struct CudaText {
   // kernels use them, each kernel's buffers first, and at the end the seed, if the kernels have streams of random bits.
   struct Launch {
     std::vector<size_t> kernels;  // which ones of the module
+    int stage = -1;               // launches of one stage may run at the same time
     std::string function;         // empty: a copy of so many bytes from the second buffer to the first
     size_t text = 0;              // which of the texts has the function
     struct Argument {

@@ -6,6 +6,7 @@
 
 #include "caravan/codegen/functions.h"
 #include "caravan/loop/dependence.h"
+#include "caravan/loop/grid.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::codegen {

@@ -264,6 +264,7 @@ struct Grid {
   // Kernels of one stage do not depend on each other and may run at the same time; stages run one after the other
   // (schedule/order_stages.h).
   int stage = -1;
+  int launch = -1;  // kernels of one launch are started together; they are neighbours in the module
   bool operator==(const Grid&) const = default;
 };
 
@@ -285,10 +286,6 @@ Block& statements(Kernel& kernel);              // the kernel must not be a libr
 inline const LibraryCall* library_call(const Kernel& kernel) { return std::get_if<LibraryCall>(&kernel.body); }
 
 const For* parallel_loop(const Kernel& kernel);  // null if it has none
-// How many groups of threads of a GPU have work: the iterations of its grid loops together, or the tiles of its
-// product times their slices; 0 if it has no grid loops.
-int64_t grid_iterations(const Kernel& kernel);
-
 // A program whose accumulations have become kernels.
 struct Module {
   std::string name;

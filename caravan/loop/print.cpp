@@ -62,15 +62,6 @@ const For* parallel_loop(const Kernel& kernel) {
   return loop && loop->kind == LoopKind::parallel ? loop : nullptr;
 }
 
-int64_t grid_iterations(const Kernel& kernel) {
-  const For* loop = find_of<For>(statements(kernel), [](const For& f) { return f.kind == LoopKind::grid; });
-  if (!loop) return 0;
-  int64_t tiles = 1;
-  for (const Contraction& c : kernel.contractions)
-    tiles = (c.rows + c.tile_rows - 1) / c.tile_rows * ((c.columns + c.tile_columns - 1) / c.tile_columns) * c.slices;
-  return loop->extent * loop->chunk * tiles;
-}
-
 namespace {
 
 // Must also print ill-formed kernels, for the verifier's messages.

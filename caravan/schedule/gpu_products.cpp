@@ -66,7 +66,7 @@ std::pair<Units, DType> units_of(DType left, DType right, DType sum, const Gpu& 
 
 // How a factor comes into shared memory. A factor that is an element of a buffer is copied, with some of its neighbours
 // if these are one piece of memory whatever the indices are. `side` has the loops over rows, or those over columns.
-Contraction::Factor come(Register factor, const std::vector<For>& side, const ProductSum& sum,
+Contraction::Factor come(Register factor, const std::vector<For>& side, const ProductNest& nest,
                          const std::vector<const Define*>& definitions, const Module& module, DType element) {
   Contraction::Factor out;
   const Load* whole = nullptr;  // if the factor is nothing but this
@@ -76,11 +76,11 @@ Contraction::Factor come(Register factor, const std::vector<For>& side, const Pr
     if (!wanted.count(d.to)) continue;
     for_each_use(d, [&](Register r) { wanted.insert(r); });
     auto* load = std::get_if<Load>(&d.value);
-    out.along = out.along || (load && coefficient(load->offset, sum.terms.back().variable) == 1);
+    out.along = out.along || (load && coefficient(load->offset, nest.terms.back().variable) == 1);
     if (d.to == factor) whole = load;
   }
   if (!whole || whole->buffer.is_local() || module.buffers[size_t(whole->buffer)].dtype != element) return out;
-  const For& inner = out.along ? sum.terms.back() : side.back();
+  const For& inner = out.along ? nest.terms.back() : side.back();
   auto piece = [&](int64_t n) {  // are `n` neighbours one piece, which begins at a multiple of its size?
     if (n == 1) return true;
     bool fits =
@@ -89,7 +89,7 @@ Contraction::Factor come(Register factor, const std::vector<For>& side, const Pr
       const bool is_inner = part.kind == Term::Part::Kind::iterator && part.which == inner.variable;
       fits = fits && (is_inner || part.coefficient % n == 0);
     }
-    for (const Term& guard : sum.guards) fits = fits && coefficient(guard, inner.variable) == 0;
+    for (const Term& guard : nest.guards) fits = fits && coefficient(guard, inner.variable) == 0;
     return fits;
   };
   for (const int64_t size : {16, 8, 4})
@@ -148,11 +148,14 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
   if (shape.rows < gpu.least_tile || shape.columns < gpu.least_tile || shape.terms < gpu.least_tile ||
       shape.batch * shape.rows * shape.columns * shape.terms < gpu.least_tiled)
     return false;
-  const auto [units, element] = units_of(precision_of(left, definitions, module, kernel),
-                                         precision_of(right, definitions, module, kernel), dtype, gpu);
+  std::vector<const Define*> definitions;
+  for (const Block* block : {&nest.before, &nest.point})
+    for (const Statement& s : *block) definitions.push_back(&std::get<Define>(s));
+  const auto [units, element] = units_of(precision_of(nest.left, definitions, module, kernel),
+                                         precision_of(nest.right, definitions, module, kernel), dtype, gpu);
   shape.units = units;
-  shape.left = come(left, rows, sum, definitions, module, element);
-  shape.right = come(right, columns, sum, definitions, module, element);
+  shape.left = come(nest.left, nest.rows, nest, definitions, module, element);
+  shape.right = come(nest.right, nest.columns, nest, definitions, module, element);
   shape = tiled(shape, element, dtype, gpu);
   // Few sums of many terms: the lanes of groups share the terms of each.
   if (shape.batch * shape.rows * shape.columns < gpu.least_sums && shape.terms >= gpu.many_terms) return false;

@@ -1,15 +1,20 @@
-// Orders the kernels for a GPU by stages, so that those of one stage can be launched together: a launch costs as much
-// as a small kernel. A kernel comes one stage after the last one that it depends on: that writes what it reads or
-// writes, or reads what it writes, or that it must come after. Within a stage the order stays as it was.
+// Orders the kernels for a GPU by stages, and decides which kernels of a stage are launched together: a launch costs as
+// much as a small kernel. A kernel comes one stage after the last one that it depends on: that writes what it reads or
+// writes, or reads what it writes, or that it must come after. Within a stage the order stays as it was, but kernels of
+// one launch become neighbours.
+//
+// In a launch every block has as much shared memory as the kernel that needs most, and so fewer blocks run at a time.
+// So a kernel joins a launch with large products only if all their blocks fit on the GPU at once.
 //
 // May run when the kernels are final. Promises the same bits. The memory planner lets buffers share memory only if they
 // are used in different stages.
 #pragma once
 
 #include "caravan/loop/loop.h"
+#include "caravan/target/target.h"
 
 namespace caravan::schedule {
 
-loop::Module order_stages(const loop::Module& module);
+loop::Module order_stages(const loop::Module& module, const Target& target);
 
 }  // namespace caravan::schedule

@@ -91,6 +91,8 @@ struct Gpu {
   // A sum of at least `long_sum` terms into at most `few_sums` elements is computed in parts
   // (optimize/split_long_sums.h): `least_parts` to `most_parts` of at least `least_part` terms each.
   int64_t long_sum = 2048, few_sums = 32'768, least_parts = 4, most_parts = 64, least_part = 64;
+  // Kernels are launched together if they have at most so many arguments, and each at most so many blocks of threads.
+  int64_t most_arguments = 256, most_joined = 1024;
   int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
   // Products are computed in square tiles. How many multiplications a multiprocessor makes in a cycle, measured, while
   // it has one tile to compute, and while it has several.

@@ -42,17 +42,18 @@ TEST(OrderStages, AKernelComesOneStageAfterWhatItDependsOn) {
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
-    const loop::Module before = lower::lower(in_order(row.program, row.before)), after = order_stages(before);
+    const loop::Module before = lower::lower(in_order(row.program, row.before)),
+                       after = order_stages(before, gpu_target());
     loop::verify(after);
     EXPECT_EQ(staged(after), row.after);
-    EXPECT_EQ(staged(order_stages(after)), row.after) << "a second time";
+    EXPECT_EQ(staged(order_stages(after, gpu_target())), row.after) << "a second time";
   }
 }
 
 TEST(OrderStages, AStateIsWrittenAfterItsReaders) {
   const Tensor w = param("w", Array(parse_shape("4")));
   const Tensor seen = sum(w * w).named("seen");
-  const loop::Module after = order_stages(lowered(assign(w, exp(w)) & observe(seen)));
+  const loop::Module after = order_stages(lowered(assign(w, exp(w)) & observe(seen)), gpu_target());
   loop::verify(after);
   std::map<std::string, int> last_read;
   for (const loop::Kernel& kernel : after.kernels)

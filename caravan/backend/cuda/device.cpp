@@ -7,6 +7,7 @@
 
 #include "caravan/backend/cuda/compile.h"
 #include "caravan/backend/cuda/gpu.h"
+#include "caravan/backend/cuda/graph.h"
 #include "caravan/backend/states.h"
 #include "caravan/base/list_text.h"
 #include "caravan/codegen/cuda.h"
@@ -79,7 +80,7 @@ class CudaExecutable : public backend::Executable {
   ~CudaExecutable() override {
     try {
       gpu_.wait();
-      forget_graphs();
+      once_.forget(), and_next_.forget();
       for (const Code* code : {&step_, &timed_})
         for (ModuleHandle* part : code->modules) gpu_.driver().module_unload(part);
       for (EventHandle* event : events_) gpu_.driver().event_destroy(event);
@@ -123,7 +124,7 @@ class CudaExecutable : public backend::Executable {
       make_ready(symbols);
       check(gpu_.driver().event_record(events_[0], gpu_.stream()), "the GPU does not tell the time");
       for (size_t k = 0; k < timed_.text.launches.size(); ++k) {
-        launch(timed_, k);
+        launch(timed_, k, gpu_.stream());
         check(gpu_.driver().event_record(events_[k + 1], gpu_.stream()), "the GPU does not tell the time");
       }
       gpu_.wait();
@@ -196,7 +197,7 @@ class CudaExecutable : public backend::Executable {
   }
   // --- one step ---
 
-  void launch(const Code& code, size_t k) {
+  void launch(const Code& code, size_t k, StreamHandle* stream) {
     const CudaText::Launch& l = code.text.launches[k];
     std::vector<uint64_t> values;  // all arguments have 8 bytes
     for (const CudaText::Launch::Argument& a : l.arguments)
@@ -204,52 +205,47 @@ class CudaExecutable : public backend::Executable {
                                      : symbols_.address() + size_t(a.symbol) * sizeof(int64_t));
     const std::string& name = module_.kernels[l.kernels[0]].name;
     if (l.function.empty())
-      return check(gpu_.driver().copy_on_device(values[0], values[1], size_t(l.copied_bytes), gpu_.stream()),
+      return check(gpu_.driver().copy_on_device(values[0], values[1], size_t(l.copied_bytes), stream),
                    "the GPU does not copy `" + name + "`");
     if (l.has_seed) values.push_back(shared_->options.seed);
     std::vector<void*> arguments;
     for (uint64_t& value : values) arguments.push_back(&value);
-    launch(code.functions[k], l.blocks, l.threads, l.shared_bytes, arguments, name);
+    launch(code.functions[k], l.blocks, l.threads, l.shared_bytes, arguments, name, stream);
   }
   void launch(FunctionHandle* function, int64_t blocks, int threads, int64_t shared, std::vector<void*>& arguments,
-              const std::string& name) const {
-    check(gpu_.driver().launch(function, unsigned(blocks), 1, 1, unsigned(threads), 1, 1, unsigned(shared),
-                               gpu_.stream(), arguments.data(), nullptr),
+              const std::string& name, StreamHandle* stream) const {
+    check(gpu_.driver().launch(function, unsigned(blocks), 1, 1, unsigned(threads), 1, 1, unsigned(shared), stream,
+                               arguments.data(), nullptr),
           "the GPU does not run the kernel `" + name + "`");
   }
-  void launch_next() const {
+  void launch_next(StreamHandle* stream) const {
     Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
     int64_t count = int64_t(module_.symbols.size());
     std::vector<void*> arguments = {&symbols, &ranges, &count};
-    launch(step_.next, 1, 1, 0, arguments, "next");
+    launch(step_.next, 1, 1, 0, arguments, "next", stream);
   }
   void launch_block(int64_t steps) {
     Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
     uint64_t seed = shared_->options.seed;
     std::vector<void*> arguments = {buffers_.data(), &symbols, &ranges, &steps, &seed};
-    launch(step_.steps, 1, codegen::kOneBlockThreads, step_.text.shared_bytes, arguments, module_.name);
+    launch(step_.steps, 1, codegen::kOneBlockThreads, step_.text.shared_bytes, arguments, module_.name, gpu_.stream());
   }
   // All kernels of a step as one launch. With `next`, the symbols are incremented at the end.
-  void launch_graph(GraphExecHandle*& graph, bool next) {
-    const Driver& driver = gpu_.driver();
-    if (!graph) {
-      constexpr int kThisThread = 1;  // only calls of this thread are recorded
-      check(driver.capture_begin(gpu_.stream(), kThisThread), "the GPU does not record a step");
-      for (size_t k = 0; k < step_.text.launches.size(); ++k) launch(step_, k);
-      if (next && !module_.symbols.empty()) launch_next();
-      GraphHandle* recorded = nullptr;
-      check(driver.capture_end(gpu_.stream(), &recorded), "the GPU does not record a step");
-      const Result made = driver.graph_instantiate(&graph, recorded, 0);
-      driver.graph_destroy(recorded);
-      check(made, "the GPU does not take a recorded step");
+  void launch_graph(Graph& graph, bool next) {
+    if (!graph.recorded()) {
+      std::vector<Graph::Stage> stages;
+      int last = -1;
+      for (size_t k = 0; k < step_.text.launches.size(); ++k) {
+        const int stage = step_.text.launches[k].stage;
+        if (stages.empty() || stage < 0 || stage != last) stages.emplace_back();
+        stages.back().push_back([this, k](StreamHandle* stream) { launch(step_, k, stream); });
+        last = stage;
+      }
+      if (next && !module_.symbols.empty()) stages.push_back({[this](StreamHandle* stream) { launch_next(stream); }});
+      graph.record(stages);
     }
-    check(driver.graph_launch(graph, gpu_.stream()), "the GPU does not run a recorded step");
+    graph.launch();
   }
-  void forget_graphs() {
-    for (GraphExecHandle** graph : {&once_, &and_next_})
-      if (*graph) gpu_.driver().graph_exec_destroy(*graph), *graph = nullptr;
-  }
-
   // All checks come before the first change, so that a failure leaves the state as it was.
   void make_ready(const std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges = {}) {
     bool moved = false;
@@ -261,7 +257,7 @@ class CudaExecutable : public backend::Executable {
     gpu_.use();
     if (moved) {
       gpu_.wait();
-      forget_graphs();
+      once_.forget(), and_next_.forget();
     }
     if (!symbols.empty()) {  // without waiting: nothing else runs while they are copied
       std::copy(symbols.begin(), symbols.end(), staged_.get());
@@ -276,7 +272,7 @@ class CudaExecutable : public backend::Executable {
   const loop::Module& module_;  // the scheduled module of the plan
   CudaForm form_{};
   Code step_, timed_;  // `timed_` is compiled when it is first needed
-  GraphExecHandle *once_ = nullptr, *and_next_ = nullptr;
+  Graph once_{gpu_}, and_next_{gpu_};
   std::vector<EventHandle*> events_;
   HostMemory staged_;
   Memory arena_, symbols_;  // `symbols_` has the values of symbols and then their ranges

@@ -67,6 +67,7 @@ struct ProgramHandle;
   X(function_set, "cuFuncSetAttribute", (FunctionHandle* function, int attribute, int value))                              \
   X(launch, "cuLaunchKernel", (FunctionHandle* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, \
                                unsigned bz, unsigned shared, StreamHandle* stream, void** arguments, void** extra))       \
+  X(stream_after, "cuStreamWaitEvent", (StreamHandle* stream, EventHandle* event, unsigned flags))                        \
   X(event_create, "cuEventCreate", (EventHandle** event, unsigned flags))                                                 \
   X(event_destroy, "cuEventDestroy_v2", (EventHandle* event))                                                             \
   X(event_record, "cuEventRecord", (EventHandle* event, StreamHandle* stream))                                            \
