@@ -129,7 +129,7 @@ Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
                     rounds = parts(blocks, gpu.multiprocessors),
                     terms = parts(parts(c.terms, c.depth), slices) * c.depth,
                     cycles = rounds * rate.tile * rate.tile * terms / (rounds > 1 ? rate.several : rate.alone) +
-                             (slices > 1 ? gpu.slice_cycles : 0);
+                             (slices > 1 ? parts(rounds, gpu.tiles_at_once) * gpu.slice_cycles : 0);
       if (least < 0 || cycles < least) least = cycles, best = c;
     }
   return best;

@@ -104,7 +104,8 @@ struct Gpu {
   std::vector<TileRate> tf32_rates = {{128, 200, 275}, {64, 136, 168}, {32, 55, 92}};
   std::vector<TileRate> half_rates = {{128, 400, 645}, {64, 257, 303}, {32, 148, 177}};  // of bf16 and f16
   int64_t most_slices = 8;         // blocks of threads that share the terms of a tile; 1 before compute capability 9.0
-  int64_t slice_cycles = 2600;     // that adding the sums of slices takes
+  int64_t slice_cycles = 2600;     // that adding the sums of slices takes, for all tiles that are computed at once
+  int64_t tiles_at_once = 4;       // of a multiprocessor
   int64_t shared_bytes = 227'328;  // of a block
   int64_t memory = 0;              // bytes; 0: not known
   // Comparisons. Sums into a table are gathered (schedule/gpu_scatters.h) if it takes no more of them.

@@ -135,7 +135,7 @@ kernel y
        },
        R"(
 kernel y
-  groups of 64 threads
+  groups of 128 threads
   for once < 1 grid:
     for b < 4 rows:
       for i < 40 rows:

@@ -34,13 +34,15 @@ static inline unsigned caravan_shared_address(const void* p) { return unsigned(_
 /* Copies `bytes` to shared memory while the thread goes on; zeros if `from` is null. */
 template <int bytes>
 static inline void caravan_copy(void* to, const void* from) {
-  const int there = from ? bytes : 0;
-  if (bytes == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(caravan_shared_address(to)), "l"(from), "r"(there)
-                 : "memory");
+  struct __align__(bytes) Zeros {
+    unsigned words[bytes / 4];
+  };
+  if (!from)
+    *(Zeros*)to = Zeros();
+  else if (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(caravan_shared_address(to)), "l"(from) : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(caravan_shared_address(to)), "l"(from),
-                 "n"(bytes), "r"(there)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(caravan_shared_address(to)), "l"(from), "n"(bytes)
                  : "memory");
 }
 
