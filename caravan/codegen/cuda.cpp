@@ -127,7 +127,7 @@ std::string call_in_block(const Module& module, const Printed& printed) {
   return "    " + printed.function + "(" + joined(arguments) + ");\n";
 }
 std::string copy_in_block(const LibraryCall& call) {
-  return "    for (int64_t i = threadIdx.x; i < " + std::to_string(call.numbers[0]) +
+  return "    for (int64_t i = threadIdx.x; i < " + std::to_string(std::get<LibraryCall::Copy>(call.function).bytes) +
          "; i += blockDim.x)\n      ((char*)buffers.at[" + std::to_string(call.writes[0]) +
          "])[i] = ((const char*)buffers.at[" + std::to_string(call.reads[0]) + "])[i];\n";
 }
@@ -201,14 +201,14 @@ CudaText in_launches(const Module& module, CudaForm form) {
   };
   Together group(module, form);
   for (size_t k = 0; k < module.kernels.size(); ++k) {
-    if (const LibraryCall* call = library_call(module.kernels[k])) {
+    if (library_call(module.kernels[k])) {
       end(std::exchange(group, Together(module, form)));
-      CARAVAN_CHECK(call->function == LibraryCall::Function::copy, "`" + module.kernels[k].name + "` calls a library");
-      CudaText::Launch copy;
-      copy.stage = module.kernels[k].grid.stage;
-      copy.kernels = {k}, copy.arguments = {{.buffer = call->writes[0]}, {.buffer = call->reads[0]}};
-      copy.copied_bytes = call->numbers[0];
-      out.launches.push_back(std::move(copy));
+      CudaText::Launch launch;
+      launch.stage = module.kernels[k].grid.stage;
+      launch.kernels = {k};
+      out.launches.push_back(std::move(launch));
+      if (out.texts.empty()) out.texts.push_back(prelude);
+      out.texts.back() += "\n" + comment(to_string(module, module.kernels[k])) + "\n";
       continue;
     }
     const Printed printed = functions.print(k);

@@ -24,6 +24,7 @@
 #include "caravan/optimize/split_long_sums.h"
 #include "caravan/optimize/split_sums.h"
 #include "caravan/optimize/store_narrow.h"
+#include "caravan/schedule/call_products.h"
 #include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/expand_lanes.h"
 #include "caravan/schedule/forward_stores.h"
@@ -132,6 +133,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
      On::processors},  // late: makes vectors explicit for the printers
     {"local_buffers", schedule::local_buffers, When::wished,
      On::cpu},  // when loops are final: others analyse buffers alone
+    {"call_products", schedule::call_products, When::wished,
+     On::cuda},  // when sums have their epilogues, and before the rest is shared by threads
     {"map_to_grid", schedule::map_to_grid, When::always,
      On::cuda},  // instead of all passes for vectors and threads of a processor
     {"copy_states", schedule::copy_states, When::always},  // late: no pass before it need know about library calls

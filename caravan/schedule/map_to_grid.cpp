@@ -278,7 +278,8 @@ Module map_to_grid(const Module& module, const Target& target) {
     auto all = [](const For&) { return true; };
     for (Kernel& part : outer_loops(kernel, all)) out.kernels.push_back(std::move(part));
   }
-  for (Kernel& kernel : out.kernels) Mapper(out, kernel, target).run();
+  for (Kernel& kernel : out.kernels)
+    if (!library_call(kernel)) Mapper(out, kernel, target).run();
   return out;
 }
 

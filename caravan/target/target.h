@@ -113,6 +113,15 @@ struct Gpu {
   // In operations. One block of threads runs all kernels of a program that has no more than this, many steps a launch.
   int64_t one_block_work = 400'000;
   bool tf32 = false;  // may products of f32 round their factors to 10 bits of fraction (ContextOptions::tf32)?
+  // Is there a library of products (cuBLASLt)? It is called for products (schedule/call_products.h) of at least `least`
+  // multiplications, and of at least `per_byte` for each byte that is moved only because of the call. The numbers
+  // follow from how long the products took on an H200 by the library and in tiles.
+  bool library_products = false;
+  struct Called {
+    int64_t least, per_byte;
+    bool operator==(const Called&) const = default;
+  };
+  Called called_f32{2'000'000'000, 40}, called_tf32{1'500'000'000, 30}, called_narrow{1'500'000'000, 80};
   bool operator==(const Gpu&) const = default;
 };
 
