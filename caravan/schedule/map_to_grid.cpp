@@ -170,7 +170,10 @@ class Mapper {
     if (inner.beside > inner.along) {
       int64_t lanes = 1;
       while (lanes < gpu.most_spread && 4 * lanes <= inner.iterations && groups * lanes * 2 <= threads) lanes *= 2;
-      return lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(gpu.warp * lanes)};
+      // Neighbouring groups of a block read neighbours in memory: a warp of them, or fewer if there are few groups.
+      int64_t beside = gpu.warp;
+      while (beside > gpu.least_beside && groups < beside * gpu.multiprocessors) beside /= 2;
+      return lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(beside * lanes)};
     }
     // A block has 15 barriers for groups of several warps, so that groups of two warps would be too many.
     int64_t lanes = gpu.warp;

@@ -1,9 +1,11 @@
 #include "caravan/schedule/order_stages.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
+#include "caravan/loop/dependence.h"
 #include "caravan/loop/grid.h"
 #include "caravan/loop/walk.h"
 
@@ -14,6 +16,42 @@ using ir::BufferId;
 
 namespace {
 
+// An access that writes, and the extents of the loops around it. Without extents it may be anywhere in the buffer.
+struct Write {
+  Term offset;
+  std::map<Variable, int64_t> extents;
+};
+
+// Do two kernels write different slices of a buffer? In y[384*t + 32*h + d] and y[384*t + 32*h + d + 128], where h < 4
+// and d < 32, they do: the second one begins 4 steps of h further, and both end before the next t.
+bool different_slices(const Write& a, const Write& b) {
+  std::map<int64_t, int64_t> strides;  // and extents
+  for (const Write* w : {&a, &b}) {
+    std::map<int64_t, int64_t> own;
+    for (const Term::Part& part : w->offset.parts) {
+      if (part.kind != Term::Part::Kind::iterator || part.coefficient <= 0) return false;
+      auto at = w->extents.find(part.which);
+      if (at == w->extents.end() || !own.emplace(part.coefficient, at->second).second) return false;
+    }
+    if (w == &b && own != strides) return false;
+    strides = std::move(own);
+  }
+  const int64_t first = std::min(a.offset.constant, b.offset.constant),
+                distance = std::max(a.offset.constant, b.offset.constant) - first;
+  int64_t below = 0;  // how far the loops of smaller strides reach
+  for (auto at = strides.begin(); at != strides.end(); ++at) {
+    const auto& [stride, extent] = *at;
+    const auto next = std::next(at);
+    const int64_t inside = next == strides.end() ? std::numeric_limits<int64_t>::max() : next->first;
+    const int64_t reach = below + (extent - 1) * stride;
+    if (below < stride && distance % stride == 0 && distance / stride >= extent &&
+        first % inside + distance + reach < inside)
+      return true;
+    below = reach;
+  }
+  return false;
+}
+
 // A launch of a stage that may take more kernels.
 class Open {
  public:
@@ -23,6 +61,9 @@ class Open {
     const int64_t cluster = cluster_of(kernel), shared = std::max(shared_, shared_bytes(kernel));
     if (library_call(kernel) || (cluster_ > 1 && cluster > 1 && cluster != cluster_)) return false;
     if (arguments_ + arguments(kernel) > gpu.most_arguments) return false;
+    // A product needs many registers, which threads of a larger block would not have.
+    const int own = kernel.contractions.empty() ? product_ : std::max(product_, kernel.grid.threads);
+    if (own > 0 && (std::max(threads_, kernel.grid.threads) > own || (product_ > 0 && own != product_))) return false;
     if (blocks_ == 0) return true;
     const int64_t blocks = blocks_ + blocks_of(kernel, kernel.grid.threads);
     if (shared <= kAcrossBytes) return std::max(blocks_, blocks - blocks_) <= gpu.most_joined;
@@ -32,6 +73,8 @@ class Open {
     kernel.grid.launch = number_;
     arguments_ += arguments(kernel), blocks_ += blocks_of(kernel, kernel.grid.threads);
     shared_ = std::max(shared_, shared_bytes(kernel)), cluster_ = std::max(cluster_, cluster_of(kernel));
+    threads_ = std::max(threads_, kernel.grid.threads);
+    if (!kernel.contractions.empty()) product_ = kernel.grid.threads;
   }
 
  private:
@@ -47,29 +90,69 @@ class Open {
 
   int number_;
   int64_t arguments_ = 0, blocks_ = 0, shared_ = 0, cluster_ = 1;
+  int threads_ = 0, product_ = 0;  // the most of a kernel; those of its products
 };
+
+// What the program computes from nothing, such as zeros, is computed right before it is needed. Otherwise its memory
+// would be taken from the beginning of the step on.
+void delay_first(Module& module) {
+  std::map<BufferId, int> used;  // the first stage after the beginning that uses a buffer
+  for (const Kernel& kernel : module.kernels)
+    if (kernel.grid.stage > 0)
+      for_each_access(kernel, [&](const Access& a) {
+        int& first = used.try_emplace(a.buffer, kernel.grid.stage).first->second;
+        first = std::min(first, kernel.grid.stage);
+      });
+  for (Kernel& kernel : module.kernels) {
+    if (kernel.grid.stage != 0 || library_call(kernel)) continue;
+    bool reads = !kernel.after.empty();
+    int first = 0;
+    for_each_access(kernel, [&](const Access& a) {
+      reads = reads || !a.write;
+      if (auto at = used.find(a.buffer); at != used.end()) first = first > 0 ? std::min(first, at->second) : at->second;
+    });
+    if (!reads && first > 1) kernel.grid.stage = first - 1;
+  }
+}
 
 }  // namespace
 
 Module order_stages(const Module& module, const Target& target) {
   Module out = module;
   std::map<BufferId, int> written, read;  // the last stage so far that writes or reads a buffer
+  struct Writer {
+    Write write;
+    int stage;
+  };
+  std::map<BufferId, std::vector<Writer>> writers;  // of each buffer so far
   for (Kernel& kernel : out.kernels) {
     int stage = 0;
     auto after = [&](const std::map<BufferId, int>& last, BufferId id) {
       if (auto at = last.find(id); at != last.end()) stage = std::max(stage, at->second + 1);
     };
+    const std::map<Variable, int64_t> extents = extents_of(statements(kernel));
+    std::set<BufferId> reads;
     for_each_access(kernel, [&](const Access& a) {
-      after(written, a.buffer);
-      if (a.write) after(read, a.buffer);
+      if (!a.write) reads.insert(a.buffer);
+    });
+    std::vector<std::pair<BufferId, Write>> writes;
+    for_each_access(kernel, [&](const Access& a) {
+      if (!a.write) return after(written, a.buffer);
+      after(read, a.buffer);
+      const Write own{*a.offset, reads.count(a.buffer) ? std::map<Variable, int64_t>() : extents};
+      for (const Writer& other : writers[a.buffer])
+        if (!different_slices(own, other.write)) stage = std::max(stage, other.stage + 1);
+      writes.emplace_back(a.buffer, own);
     });
     for (const BufferId id : kernel.after) after(written, id);
     kernel.grid.stage = stage;
+    for (auto& [id, write] : writes) writers[id].push_back({std::move(write), stage});
     for_each_access(kernel, [&](const Access& a) {
       int& last = (a.write ? written : read).try_emplace(a.buffer, stage).first->second;
       last = std::max(last, stage);
     });
   }
+  delay_first(out);
   std::stable_sort(out.kernels.begin(), out.kernels.end(),
                    [](const Kernel& a, const Kernel& b) { return a.grid.stage < b.grid.stage; });
   int launches = 0, stage = -1;

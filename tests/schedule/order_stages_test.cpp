@@ -5,6 +5,7 @@
 
 #include "caravan/loop/walk.h"
 #include "caravan/lower/lower.h"
+#include "caravan/optimize/join_parts.h"
 #include "pass_table.h"
 
 namespace caravan::schedule {
@@ -67,6 +68,18 @@ TEST(OrderStages, AStateIsWrittenAfterItsReaders) {
       }
     });
   EXPECT_EQ(last_read.count("w"), 1u) << loops(after);
+}
+
+// The gradient of a tensor that is used slice by slice is written slice by slice (optimize/join_parts.h).
+TEST(OrderStages, SlicesOfOneTensorAreWrittenInOneStage) {
+  const Tensor a = leaf("a", "4,2"), b = leaf("b", "4,2");
+  const Tensor joined = (einsum("t, h => t, h^2", exp(a)) + einsum("t, h => t, 2^h", exp(b))).named("joined");
+  const loop::Module after = order_stages(lower::lower(optimize::join_parts(prepared(observe(joined)))), gpu_target());
+  loop::verify(after);
+  int writers = 0, last = 0;
+  for (const loop::Kernel& kernel : after.kernels) ++writers, last = std::max(last, kernel.grid.stage);
+  EXPECT_EQ(writers, 4) << staged(after);
+  EXPECT_EQ(last, 1) << staged(after);
 }
 
 }  // namespace
