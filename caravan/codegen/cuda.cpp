@@ -96,7 +96,7 @@ std::string global_function(const Module& module, const Together& group, const s
   bounds += ") ";
   if (group.cluster() > 1) bounds += "__cluster_dims__(" + std::to_string(group.cluster()) + ", 1, 1) ";
   return "extern \"C\" __global__ void " + bounds + name + "(" + joined(parameters) +
-         ") {\n  int block = blockIdx.x;\n" + body + "}\n";
+         ") {\n  caravan_begin();\n  int block = blockIdx.x;\n" + body + "}\n";
 }
 
 CudaText::Launch launch_of(const Module& module, const Together& group) {
@@ -143,7 +143,7 @@ std::string cuda_prelude(bool restrict) {
 
 constexpr const char* kNextText =
     "\nextern \"C\" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count) {\n"
-    "  for (int64_t k = 0; k < count; ++k)\n    if (++symbols[k] == ranges[k]) symbols[k] = 0;\n}\n";
+    "  caravan_begin();\n  for (int64_t k = 0; k < count; ++k)\n    if (++symbols[k] == ranges[k]) symbols[k] = 0;\n}\n";
 
 // Prints the kernels of a module. Kernels that differ only in their buffers share one function.
 class Functions {

@@ -108,6 +108,7 @@ struct Gpu {
   int64_t slice_cycles = 2600;     // that adding the sums of slices takes, for all tiles that are computed at once
   int64_t tiles_at_once = 4;       // of a multiprocessor
   int64_t shared_bytes = 227'328;  // of a block
+  bool early_kernels = true;       // can a kernel start while the one before it ends? From compute capability 9.0 on
   int64_t memory = 0;              // bytes; 0: not known
   // Comparisons. Sums into a table are gathered (schedule/gpu_scatters.h) if it takes no more of them.
   int64_t most_matched = 4'000'000'000;

@@ -226,7 +226,7 @@ class CudaExecutable : public backend::Executable {
   }
   // --- one step ---
 
-  void launch(const Code& code, size_t k, StreamHandle* stream) {
+  void launch(const Code& code, size_t k, StreamHandle* stream, bool early = false) {
     const CudaText::Launch& l = code.text.launches[k];
     if (l.function.empty()) return call_library(l.kernels[0], stream);
     std::vector<uint64_t> values;  // all arguments have 8 bytes
@@ -237,7 +237,7 @@ class CudaExecutable : public backend::Executable {
     std::vector<void*> arguments;
     for (uint64_t& value : values) arguments.push_back(&value);
     launch(code.functions[k], l.blocks, l.threads, l.shared_bytes, arguments, module_.kernels[l.kernels[0]].name,
-           stream);
+           stream, early);
   }
   void call_library(size_t kernel, StreamHandle* stream) {
     const loop::LibraryCall& call = *loop::library_call(module_.kernels[kernel]);
@@ -254,16 +254,19 @@ class CudaExecutable : public backend::Executable {
         });
   }
   void launch(FunctionHandle* function, int64_t blocks, int threads, int64_t shared, std::vector<void*>& arguments,
-              const std::string& name, StreamHandle* stream) const {
-    check(gpu_.driver().launch(function, unsigned(blocks), 1, 1, unsigned(threads), 1, 1, unsigned(shared), stream,
-                               arguments.data(), nullptr),
+              const std::string& name, StreamHandle* stream, bool early = false) const {
+    LaunchAttribute may_be_early{};
+    may_be_early.id = LaunchAttribute::kEarly, may_be_early.value = 1;
+    const LaunchConfig config{unsigned(blocks), 1, 1, unsigned(threads), 1, 1, unsigned(shared), stream, &may_be_early,
+                              early ? 1u : 0u};
+    check(gpu_.driver().launch(&config, function, arguments.data(), nullptr),
           "the GPU does not run the kernel `" + name + "`");
   }
-  void launch_next(StreamHandle* stream) const {
+  void launch_next(StreamHandle* stream, bool early) const {
     Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
     int64_t count = int64_t(module_.symbols.size());
     std::vector<void*> arguments = {&symbols, &ranges, &count};
-    launch(step_.next, 1, 1, 0, arguments, "next", stream);
+    launch(step_.next, 1, 1, 0, arguments, "next", stream, early);
   }
   void launch_block(int64_t steps) {
     Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
@@ -282,10 +285,12 @@ class CudaExecutable : public backend::Executable {
       for (size_t k = 0; k < step_.text.launches.size(); ++k) {
         const int stage = step_.text.launches[k].stage;
         if (stages.empty() || stage < 0 || stage != last) stages.emplace_back();
-        stages.back().push_back([this, k](StreamHandle* stream) { launch(step_, k, stream); });
+        stages.back().push_back({[this, k](StreamHandle* stream, bool early) { launch(step_, k, stream, early); },
+                                 !step_.text.launches[k].function.empty()});
         last = stage;
       }
-      if (next && !module_.symbols.empty()) stages.push_back({[this](StreamHandle* stream) { launch_next(stream); }});
+      if (next && !module_.symbols.empty())
+        stages.push_back({{[this](StreamHandle* stream, bool early) { launch_next(stream, early); }, true}});
       graph.record(stages);
     }
     graph.launch();
