@@ -107,7 +107,8 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"free_early", optimize::free_early},        // after delay_updates, whose order it keeps where it can
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
-    {"fuse", schedule::fuse},                      // first: the others work within a kernel
+    {"fuse", schedule::fuse, When::wished, On::processors},  // first: the others work within a kernel
+    {"fuse", schedule::fuse_for_gpu, When::wished, On::cuda},
     {"forward_stores", schedule::forward_stores},  // after fuse: a store and its load become a register
     {"hoist", schedule::hoist},  // after forward_stores, which removes stores that would keep loads in loops
     {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block

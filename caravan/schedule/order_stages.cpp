@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/grid.h"
@@ -93,25 +94,33 @@ class Open {
   int threads_ = 0, product_ = 0;  // the most of a kernel; those of its products
 };
 
-// What the program computes from nothing, such as zeros, is computed right before it is needed. Otherwise its memory
-// would be taken from the beginning of the step on.
-void delay_first(Module& module) {
-  std::map<BufferId, int> used;  // the first stage after the beginning that uses a buffer
-  for (const Kernel& kernel : module.kernels)
-    if (kernel.grid.stage > 0)
-      for_each_access(kernel, [&](const Access& a) {
-        int& first = used.try_emplace(a.buffer, kernel.grid.stage).first->second;
-        first = std::min(first, kernel.grid.stage);
-      });
-  for (Kernel& kernel : module.kernels) {
-    if (kernel.grid.stage != 0 || library_call(kernel)) continue;
+// Some kernels run as late as possible: what is computed from nothing, such as zeros, because its memory would be taken
+// from the beginning of the step on, and what has little work, because it can be launched with others later. Only
+// kernels that are in the way of nothing else are moved.
+void delay(Module& module, const Gpu& gpu) {
+  int last = 0;
+  for (const Kernel& kernel : module.kernels) last = std::max(last, kernel.grid.stage);
+  std::map<BufferId, int> read, written;  // the first stage of a later kernel that reads or writes a buffer
+  for (size_t k = module.kernels.size(); k-- > 0;) {
+    Kernel& kernel = module.kernels[k];
+    int latest = last;
     bool reads = !kernel.after.empty();
-    int first = 0;
+    auto before = [&](const std::map<BufferId, int>& first, BufferId id) {
+      if (auto at = first.find(id); at != first.end()) latest = std::min(latest, at->second - 1);
+    };
     for_each_access(kernel, [&](const Access& a) {
       reads = reads || !a.write;
-      if (auto at = used.find(a.buffer); at != used.end()) first = first > 0 ? std::min(first, at->second) : at->second;
+      before(written, a.buffer);
+      if (a.write) before(read, a.buffer);
     });
-    if (!reads && first > 1) kernel.grid.stage = first - 1;
+    const bool small = !library_call(kernel) && blocks_of(kernel, kernel.grid.threads) <= gpu.few_blocks;
+    if ((small || !reads) && latest > kernel.grid.stage) kernel.grid.stage = latest;
+    auto note = [&](std::map<BufferId, int>& first, BufferId id) {
+      int& stage = first.try_emplace(id, kernel.grid.stage).first->second;
+      stage = std::min(stage, kernel.grid.stage);
+    };
+    for_each_access(kernel, [&](const Access& a) { note(a.write ? written : read, a.buffer); });
+    for (const BufferId id : kernel.after) note(read, id);
   }
 }
 
@@ -130,7 +139,7 @@ Module order_stages(const Module& module, const Target& target) {
     auto after = [&](const std::map<BufferId, int>& last, BufferId id) {
       if (auto at = last.find(id); at != last.end()) stage = std::max(stage, at->second + 1);
     };
-    const std::map<Variable, int64_t> extents = extents_of(statements(kernel));
+    const std::map<Variable, int64_t> extents = extents_of(statements(std::as_const(kernel)));
     std::set<BufferId> reads;
     for_each_access(kernel, [&](const Access& a) {
       if (!a.write) reads.insert(a.buffer);
@@ -152,7 +161,7 @@ Module order_stages(const Module& module, const Target& target) {
       last = std::max(last, stage);
     });
   }
-  delay_first(out);
+  delay(out, target.gpu);
   std::stable_sort(out.kernels.begin(), out.kernels.end(),
                    [](const Kernel& a, const Kernel& b) { return a.grid.stage < b.grid.stage; });
   int launches = 0, stage = -1;
