@@ -41,11 +41,13 @@ class Together {
     const Kernel& kernel = module_->kernels[next.kernel];
     threads_ = std::max(threads_, kernel.grid.threads), shared_ = std::max(shared_, shared_bytes(kernel));
     cluster_ = std::max(cluster_, cluster_of(kernel));
+    large_ = large_ || (!kernel.contractions.empty() && kernel.contractions[0].tile_rows == 128);
     members_.push_back(next);
   }
   const std::vector<Printed>& members() const { return members_; }
   int threads() const { return threads_; }
   int64_t shared() const { return shared_; }
+  bool is_large() const { return large_; }      // a multiprocessor should have two of its blocks
   int64_t cluster() const { return cluster_; }  // blocks that are started together and see each other's shared memory
   // Of one of the kernels: whole clusters.
   int64_t blocks(const Printed& member) const {
@@ -59,6 +61,7 @@ class Together {
   std::vector<Printed> members_;
   int threads_ = 0;
   int64_t shared_ = 0, cluster_ = 1;
+  bool large_ = false;
 };
 
 // The function that a GPU is told to run: its blocks are divided among the kernels.
@@ -90,10 +93,7 @@ std::string global_function(const Module& module, const Together& group, const s
     body += last ? "  " + call : "  if (block < " + blocks + ") return " + call + "  block -= " + blocks + ";\n";
   }
   if (has_seed) parameters.push_back("uint64_t seed");
-  std::string bounds = "__launch_bounds__(" + std::to_string(group.threads());
-  if (group.threads() == 256 && group.shared() > kAcrossBytes)
-    bounds += ", 2";  // so that a multiprocessor has two tiles
-  bounds += ") ";
+  std::string bounds = "__launch_bounds__(" + std::to_string(group.threads()) + (group.is_large() ? ", 2) " : ") ");
   if (group.cluster() > 1) bounds += "__cluster_dims__(" + std::to_string(group.cluster()) + ", 1, 1) ";
   return "extern \"C\" __global__ void " + bounds + name + "(" + joined(parameters) +
          ") {\n  caravan_begin();\n  int block = blockIdx.x;\n" + body + "}\n";
@@ -143,7 +143,8 @@ std::string cuda_prelude(bool restrict) {
 
 constexpr const char* kNextText =
     "\nextern \"C\" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count) {\n"
-    "  caravan_begin();\n  for (int64_t k = 0; k < count; ++k)\n    if (++symbols[k] == ranges[k]) symbols[k] = 0;\n}\n";
+    "  caravan_begin();\n  for (int64_t k = 0; k < count; ++k)\n    if (++symbols[k] == ranges[k]) symbols[k] = "
+    "0;\n}\n";
 
 // Prints the kernels of a module. Kernels that differ only in their buffers share one function.
 class Functions {

@@ -173,8 +173,6 @@ class Mapper {
       // Neighbouring groups of a block read neighbours in memory: a warp of them, or fewer if there are few groups.
       int64_t beside = gpu.warp;
       while (beside > gpu.least_beside && groups < beside * gpu.multiprocessors) beside /= 2;
-      // Blocks that are no larger than those of products can be launched with them.
-      while (lanes > 1 && beside * lanes > gpu.small_block && groups * lanes <= threads / 4) lanes /= 2;
       return lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(beside * lanes)};
     }
     // A block has 15 barriers for groups of several warps, so that groups of two warps would be too many.

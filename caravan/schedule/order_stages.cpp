@@ -62,9 +62,9 @@ class Open {
     const int64_t cluster = cluster_of(kernel), shared = std::max(shared_, shared_bytes(kernel));
     if (library_call(kernel) || (cluster_ > 1 && cluster > 1 && cluster != cluster_)) return false;
     if (arguments_ + arguments(kernel) > gpu.most_arguments) return false;
-    // A product needs many registers, which threads of a larger block would not have.
-    const int own = kernel.contractions.empty() ? product_ : std::max(product_, kernel.grid.threads);
-    if (own > 0 && (std::max(threads_, kernel.grid.threads) > own || (product_ > 0 && own != product_))) return false;
+    // A product needs many registers, which the threads of a large block do not have.
+    const bool product = product_ || !kernel.contractions.empty();
+    if (product && std::max<int64_t>(threads_, kernel.grid.threads) > gpu.threads) return false;
     if (blocks_ == 0) return true;
     const int64_t blocks = blocks_ + blocks_of(kernel, kernel.grid.threads);
     if (shared <= kAcrossBytes) return std::max(blocks_, blocks - blocks_) <= gpu.most_joined;
@@ -75,7 +75,7 @@ class Open {
     arguments_ += arguments(kernel), blocks_ += blocks_of(kernel, kernel.grid.threads);
     shared_ = std::max(shared_, shared_bytes(kernel)), cluster_ = std::max(cluster_, cluster_of(kernel));
     threads_ = std::max(threads_, kernel.grid.threads);
-    if (!kernel.contractions.empty()) product_ = kernel.grid.threads;
+    product_ = product_ || !kernel.contractions.empty();
   }
 
  private:
@@ -91,7 +91,8 @@ class Open {
 
   int number_;
   int64_t arguments_ = 0, blocks_ = 0, shared_ = 0, cluster_ = 1;
-  int threads_ = 0, product_ = 0;  // the most of a kernel; those of its products
+  int threads_ = 0;  // the most of a kernel
+  bool product_ = false;
 };
 
 // Some kernels run as late as possible: what is computed from nothing, such as zeros, because its memory would be taken

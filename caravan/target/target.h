@@ -93,10 +93,9 @@ struct Gpu {
   int64_t long_sum = 2048, few_sums = 32'768, least_parts = 4, most_parts = 64, least_part = 64;
   // Kernels are launched together if they have at most so many arguments, and each at most so many blocks of threads.
   int64_t most_arguments = 256, most_joined = 1024;
-  int64_t few_blocks = 8;     // of threads; a kernel of no more can be delayed
-  int64_t most_spread = 32;   // most lanes of a group whose threads are not neighbours
-  int64_t small_block = 128;  // threads of a block of a small product
-  int64_t least_beside = 8;   // fewest such groups in a block: as many f32 as memory gives at a time
+  int64_t few_blocks = 8;    // of threads; a kernel of no more can be delayed
+  int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
+  int64_t least_beside = 8;  // fewest such groups in a block: as many f32 as memory gives at a time
   // Products are computed in square tiles. How many multiplications a multiprocessor makes in a cycle, measured, while
   // it has one tile to compute, and while it has several.
   struct TileRate {

@@ -70,7 +70,7 @@ kernel y
       {"neighbouring threads add neighbouring columns",
        [] { return observe(einsum("i,j => j", leaf("a", "1024,64")).named("y")); }, R"(
 kernel y
-  groups of 16 threads, spread
+  groups of 32 threads, spread
   for j < 64 grid:
     r1:f32 := 0
     r2:f32 := 0
