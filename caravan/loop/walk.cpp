@@ -34,6 +34,29 @@ struct Accesses {
   void operator()(const Barrier&) const {}
 };
 
+struct Terms {
+  const std::function<void(const Term&)>& visit;
+
+  void operator()(const Load& v) const { visit(v.offset); }
+  void operator()(const IndexValue& v) const { visit(v.term); }
+  void operator()(const RandomValue& v) const { visit(v.element); }
+  void operator()(const OneOf<Constant, Apply, Cast, Interleave, AcrossLanes> auto&) const {}
+
+  void operator()(const Define& s) const { std::visit(*this, s.value); }
+  void operator()(const CombineFirst& s) const { visit(s.term); }
+  void operator()(const OneOf<Store, StoreCombine> auto& s) const { visit(s.offset); }
+  void operator()(const StoreFirst& s) const { visit(s.offset), visit(s.term); }
+  void operator()(const OneOf<Reset, Combine, Barrier> auto&) const {}
+  void operator()(const For& s) const { block(s.body); }
+  void operator()(const If& s) const {
+    for (const Term& t : s.where) visit(t);
+    block(s.body);
+  }
+  void block(const Block& b) const {
+    for (const Statement& s : b) std::visit(*this, s);
+  }
+};
+
 struct Renamer {
   const Renaming& with;
 
@@ -194,6 +217,10 @@ void for_each_local(const Statement& statement, const std::function<void(int loc
   };
   std::visit(Accesses<decltype(locals)>{locals}, statement);
 }
+void for_each_term(const Block& block, const std::function<void(const Term&)>& visit) { Terms{visit}.block(block); }
+void for_each_term(const Statement& statement, const std::function<void(const Term&)>& visit) {
+  std::visit(Terms{visit}, statement);
+}
 void rename(Block& block, const Renaming& renaming) {
   for (Statement& s : block) std::visit(Renamer{renaming}, s);
 }
@@ -271,10 +298,6 @@ int64_t count_flops(const Block& block, const Kernel& kernel) {
 
 }  // namespace
 
-int64_t count_flops(const Kernel& kernel) {
-  const LibraryCall* call = library_call(kernel);
-  auto* product = call ? std::get_if<LibraryCall::Product>(&call->function) : nullptr;
-  return product ? 2 * product->multiplications() : count_flops(statements(kernel), kernel);
-}
+int64_t count_flops(const Kernel& kernel) { return count_flops(statements(kernel), kernel); }
 
 }  // namespace caravan::loop

@@ -109,6 +109,10 @@ void for_each_inner_access(const Block& block, const std::function<void(const Ac
 // The same for accesses to the kernel's locals.
 void for_each_local(const Statement& statement, const std::function<void(int local, bool write)>& visit);
 
+// Visits every index term: the offsets of loads and stores, indices that are used as values, conditions.
+void for_each_term(const Block& block, const std::function<void(const Term&)>& visit);
+void for_each_term(const Statement& statement, const std::function<void(const Term&)>& visit);
+
 // Renames in place: every register by `reg`, every variable by `variable`, every buffer by `buffer`; an empty function
 // renames nothing. With `part`, every part of an index term is replaced by a term instead.
 struct Renaming {

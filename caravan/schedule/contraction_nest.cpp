@@ -61,35 +61,16 @@ std::optional<Sum> sum_in(const Block& block) {
 std::map<Register, std::set<Variable>> dependence_of(const Block& definitions) {
   std::map<Register, std::set<Variable>> out;
   for (const Statement& s : definitions) {
-    const Define& define = std::get<Define>(s);
-    std::set<Variable>& variables = out[define.to];
-    auto add = [&](const Term& term) {
+    std::set<Variable>& variables = out[std::get<Define>(s).to];
+    for_each_term(s, [&](const Term& term) {
       for (const Part& part : term.parts)
         if (part.kind == Part::Kind::iterator) variables.insert(part.which);
-    };
-    match(
-        define.value, [&](const Load& v) { add(v.offset); }, [&](const IndexValue& v) { add(v.term); },
-        [&](const RandomValue& v) { add(v.element); },
-        [](const OneOf<Constant, Apply, Cast, Interleave, AcrossLanes> auto&) {});
+    });
     for_each_use(s, [&](Register r) {
       if (auto at = out.find(r); at != out.end()) variables.insert(at->second.begin(), at->second.end());
     });
   }
   return out;
-}
-
-// Every index term of the statements, which are definitions and stores.
-template <class Visit>
-void for_each_term(const Block& block, const Visit& visit) {
-  for (const Statement& s : block) {
-    if (auto* store = std::get_if<Store>(&s)) visit(store->offset);
-    auto* define = std::get_if<Define>(&s);
-    if (!define) continue;
-    match(
-        define->value, [&](const Load& v) { visit(v.offset); }, [&](const IndexValue& v) { visit(v.term); },
-        [&](const RandomValue& v) { visit(v.element); },
-        [](const OneOf<Constant, Apply, Cast, Interleave, AcrossLanes> auto&) {});
-  }
 }
 
 // Makes one loop of two, `inner` with more iterations, if wherever one is used, an iteration of the outer one is as far
