@@ -43,7 +43,8 @@ exported() {
   fi
 }
 
-for name in linear moons multiply-small multiply-large circle mnist-mlp mnist-conv mnist-autoencoder; do recipe "$name"; done
+for name in linear moons multiply-small multiply-large circle mnist-mlp mnist-conv mnist-autoencoder names-bigram names-mlp \
+  names-mlp-bn names-wavenet names-transformer shakespeare-gpt; do recipe "$name"; done
 for name in linear moons multiply-small circle mnist-mlp mnist-conv mnist-autoencoder; do exported "$name"; done
 for optimizer in momentum nesterov adam adamw rmsprop lion; do
   kept "recipe moons, $optimizer" "$build/bin/caravan" train moons --optimizer "$optimizer" --steps 1 --quiet
@@ -52,7 +53,9 @@ for option in --paper "--batch 128"; do
   # shellcheck disable=SC2086  # an option and its value are two words
   kept "recipe mnist-mlp, $option" "$build/bin/caravan" train mnist-mlp $option --steps 1 --quiet
 done
-for example in "$build"/bin/examples/*; do kept "example $(basename "$example")" "$example"; done
+for example in "$build"/bin/examples/*; do  # where their data are, and where they write their files
+  kept "example $(basename "$example")" env -C "$build/examples" "$(realpath "$example")"
+done
 for fixture in tests/fixtures/*.safetensors; do
   kept "fixture $(basename "$fixture" .safetensors)" "$build/bin/caravan" parity "$fixture"
 done
