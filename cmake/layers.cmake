@@ -31,6 +31,9 @@ function(caravan_own_target target)
     set(level -O2)
   endif()
   target_compile_options(${target} PRIVATE ${CARAVAN_WARNINGS} $<$<CONFIG:Release>:${level}>)
+  if("${ARGN}" STREQUAL backend/interp AND CARAVAN_QUICK_BUILD)  # most tests wait for the interpreter
+    target_compile_options(${target} PRIVATE -O2)
+  endif()
 endfunction()
 
 # caravan_unoptimised_target(TARGET): those of the command and of tests. Where they are not released, optimising them takes longer than

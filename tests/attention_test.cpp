@@ -68,9 +68,10 @@ TEST(Attention, HasTheSameBitsInAnyKernels) {
       for (int64_t i = 0; i < value.size(); ++i) ASSERT_NEAR(grouped.at(name).at(i), value.at(i), 1e-5) << name << i;
     for (const ContextOptions& options :
          {ContextOptions{.device = "cpu", .threads = 3},
-          ContextOptions{.device = "cpu", .passes_off = {"group_kernels"}},
-          ContextOptions{.device = "cpu", .passes_off = {"local_buffers"}},
-          ContextOptions{.device = "cpu", .passes_off = {"fuse", "tile_contractions", "vectorize"}}}) {
+          ContextOptions{.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {"group_kernels"}},
+          ContextOptions{.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {"local_buffers"}},
+          ContextOptions{
+              .device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {"fuse", "tile_contractions", "vectorize"}}}) {
       const auto other = states(trained(n), options);
       for (const auto& [name, value] : grouped)
         for (int64_t i = 0; i < value.size(); ++i) ASSERT_EQ(other.at(name).at(i), value.at(i)) << name << i;

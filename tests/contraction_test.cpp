@@ -122,8 +122,10 @@ TEST(Contraction, HasTheSameBitsWithoutTilesAndOnAnyNumberOfThreads) {
     const Array tiled = value(result, {.device = "cpu", .threads = 1});
     for (const ContextOptions& options :
          {ContextOptions{.device = "cpu", .threads = 3},
-          ContextOptions{.device = "cpu", .passes_off = {"tile_contractions"}},
-          ContextOptions{.device = "cpu", .passes_off = {"fuse", "pack_operands", "tile_transposes"}}}) {
+          ContextOptions{.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {"tile_contractions"}},
+          ContextOptions{.device = "cpu",
+          .compiler_flags = {"-O0"},
+          .passes_off = {"fuse", "pack_operands", "tile_transposes"}}}) {
       const Array other = value(result, options);
       for (int64_t i = 0; i < tiled.size(); ++i) ASSERT_EQ(tiled.at(i), other.at(i)) << i;
     }
@@ -165,7 +167,7 @@ TEST(Contraction, IsRightWithShorterVectors) {
   GTEST_SKIP() << "the flags are those of x86 processors";
 #endif
   for (const std::vector<std::string>& flags :
-       {std::vector<std::string>{"-mno-avx512f"}, std::vector<std::string>{"-mno-avx"}}) {
+       {std::vector<std::string>{"-mno-avx512f", "-O0"}, std::vector<std::string>{"-mno-avx", "-O0"}}) {
     const ContextOptions options{.device = "cpu", .cache = cache(), .compiler_flags = flags};
     Context ctx(options);
     const Target target = ctx.compile(observe(cases()[0].result())).plan().target;

@@ -130,7 +130,7 @@ Ran ran(const Model& model, const char* device, Random random) {
   const Tensor logits = model.logits(ids, phase), loss = nn::cross_entropy(logits, targets);
   std::vector<Tensor> seen = {loss, logits};
   for (const Tensor& g : grad(loss, parameters(loss))) seen.push_back(g);
-  Context ctx({.seed = 7, .device = device, .threads = 1});
+  Context ctx({.seed = 7, .device = device, .threads = 1, .compiler_flags = {"-O0"}});  // the bits are those of -O3
   Routine step = ctx.compile(observe(seen) & phase.updates());
   step.run();
   Ran out;

@@ -194,7 +194,7 @@ std::vector<Vector> llama_logits(const LlamaSizes& s, const LlamaWeights& w, boo
 }
 
 Array logits_of(const Llama2c& file) {
-  Context ctx({.threads = 1});
+  Context ctx({.threads = 1, .compiler_flags = {"-O0"}});
   load_checkpoint(file.weights, "test", ctx);
   return ctx.eval(nn::Llama(file.options)(ids_of(kIds)));
 }
@@ -333,7 +333,7 @@ TEST(Gpt2, AFolderGivesTheLogitsOfTheFormulas) {
     for (const auto& [name, tensor] : file.list) named.list.emplace(prefix + name, tensor);
     data::write_safetensors(folder.path + "/model.safetensors", named);
     const Gpt2 model = read_gpt2(folder.path);
-    Context ctx({.threads = 1});
+    Context ctx({.threads = 1, .compiler_flags = {"-O0"}});
     load_checkpoint(model.weights, folder.path, ctx);
     expect_logits(ctx.eval(nn::Gpt(model.options)(ids_of(kIds))), gpt2_logits(file));
   }
@@ -346,7 +346,7 @@ TEST(Gpt2, NarrowWeightsAreReadIntoF32) {
     tensor = data::stored(Array(array.shape(), array.as<float>(), DType::bf16));
   }
   const data::Tensors ours = renamed(file, gpt2_names(gpt2_options(kConfig, "config")), "file");
-  Context ctx({.threads = 1});
+  Context ctx({.threads = 1, .compiler_flags = {"-O0"}});
   load_checkpoint(ours, "file", ctx);
   expect_logits(ctx.eval(nn::Gpt(gpt2_options(kConfig, "config"))(ids_of(kIds))), gpt2_logits(file));
 }

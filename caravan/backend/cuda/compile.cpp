@@ -60,8 +60,10 @@ std::string compiled(const std::string& text, const std::string& name, const std
 
 }  // namespace
 
-Compiled compile(const std::vector<std::string>& texts, int compute, const std::string& folder) {
-  const std::vector<std::string> options = options_for(compute);
+Compiled compile(const std::vector<std::string>& texts, int compute, const std::string& folder,
+                 const std::vector<std::string>& more) {
+  std::vector<std::string> options = options_for(compute);
+  options.insert(options.end(), more.begin(), more.end());
   const Nvrtc& compiler = nvrtc();
   std::string common = std::to_string(compiler.major) + "." + std::to_string(compiler.minor);
   for (const std::string& option : options) common += '\n' + option;

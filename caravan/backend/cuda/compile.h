@@ -17,7 +17,8 @@ struct Compiled {
 
 // Compiles the texts in parallel, on the processors that this process may use. `compute` is the compute capability: 90
 // for 9.0. `cache` is a folder; empty: the user's. Throws NoGpuError if there is no compiler, and BackendError if the
-// compiler refuses a text.
-Compiled compile(const std::vector<std::string>& texts, int compute, const std::string& cache = "");
+// compiler refuses a text. `more` are options of the compiler after our own.
+Compiled compile(const std::vector<std::string>& texts, int compute, const std::string& cache = "",
+                 const std::vector<std::string>& more = {});
 
 }  // namespace caravan::cuda
