@@ -7,44 +7,60 @@
 
 #include "caravan/base/hash.h"
 
+// A function is compiled for several kinds of vectors, and the one for this processor is called. This file is compiled
+// without fused multiply-add (CMakeLists.txt), so that all of them give the same bits. (A sanitizer would run before
+// the choice is made.)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__) && defined(__GNUC__) && !defined(__clang__)
+#define CARAVAN_FOR_EACH_VECTOR [[gnu::target_clones("avx512f", "avx2", "default")]]
+#else
+#define CARAVAN_FOR_EACH_VECTOR
+#endif
+
 namespace caravan {
 
 namespace {
 
-// Threefry-4x32 of `n` counters, whose words are a, b, c and d. The compiler turns every loop into vector code.
-template <size_t n>
-void threefry(uint32_t (&a)[n], uint32_t (&b)[n], uint32_t (&c)[n], uint32_t (&d)[n], const Word4& key) {
-  constexpr int kRotation[8][2] = {{10, 26}, {11, 21}, {13, 27}, {23, 5}, {6, 20}, {17, 11}, {25, 10}, {18, 20}};
-  const uint32_t last = 0x1BD11BDA ^ key[0] ^ key[1] ^ key[2] ^ key[3];
-  // After 4*fours rounds, word i of the injected key is schedule[fours + i].
-  const uint32_t schedule[8] = {key[0], key[1], key[2], key[3], last, key[0], key[1], key[2]};
-  auto mix = [](uint32_t& a, uint32_t& b, int by) {
-    a += b;
-    b = ((b << by) | (b >> (32 - by))) ^ a;
+// The functions below are inlined always, because GCC vectorises a loop only if the functions that it calls are.
+
+// Four of the 20 rounds of Threefry-4x32 for `n` counters, whose words are a, b, c and d. The distances of rotations
+// are constants, without which the compiler would not turn the loop into vector code.
+template <int fours, size_t n>
+[[gnu::always_inline]] inline void four_rounds(uint32_t (&a)[n], uint32_t (&b)[n], uint32_t (&c)[n], uint32_t (&d)[n],
+                                               const uint32_t (&schedule)[8]) {
+  constexpr int kOdd[4][2] = {{10, 26}, {11, 21}, {13, 27}, {23, 5}},
+                kEven[4][2] = {{6, 20}, {17, 11}, {25, 10}, {18, 20}};
+  const auto& by = fours % 2 == 1 ? kOdd : kEven;
+  auto mix = [](uint32_t& to, uint32_t& from, int distance) {
+    to += from;
+    from = ((from << distance) | (from >> (32 - distance))) ^ to;
   };
-  for (size_t e = 0; e < n; ++e) a[e] += key[0], b[e] += key[1], c[e] += key[2], d[e] += key[3];
-  // 20 rounds, four in each iteration. A loop over single rounds takes four times as long.
-  for (int fours = 1; fours <= 5; ++fours) {
-    const auto* by = kRotation + (fours % 2 == 1 ? 0 : 4);
-    const int by00 = by[0][0], by01 = by[0][1], by10 = by[1][0], by11 = by[1][1];
-    const int by20 = by[2][0], by21 = by[2][1], by30 = by[3][0], by31 = by[3][1];
-    const uint32_t* inject = schedule + fours % 5;
-    const uint32_t in0 = inject[0], in1 = inject[1], in2 = inject[2], in3 = inject[3] + uint32_t(fours);
-    for (size_t e = 0; e < n; ++e) {
-      uint32_t w = a[e], x = b[e], y = c[e], z = d[e];
-      mix(w, x, by00), mix(y, z, by01);
-      mix(w, z, by10), mix(y, x, by11);
-      mix(w, x, by20), mix(y, z, by21);
-      mix(w, z, by30), mix(y, x, by31);
-      a[e] = w + in0, b[e] = x + in1, c[e] = y + in2, d[e] = z + in3;
-    }
+  const uint32_t* inject = schedule + fours % 5;  // word i of the injected key
+  const uint32_t in0 = inject[0], in1 = inject[1], in2 = inject[2], in3 = inject[3] + uint32_t(fours);
+  for (size_t e = 0; e < n; ++e) {
+    uint32_t w = a[e], x = b[e], y = c[e], z = d[e];
+    mix(w, x, by[0][0]), mix(y, z, by[0][1]);
+    mix(w, z, by[1][0]), mix(y, x, by[1][1]);
+    mix(w, x, by[2][0]), mix(y, z, by[2][1]);
+    mix(w, z, by[3][0]), mix(y, x, by[3][1]);
+    a[e] = w + in0, b[e] = x + in1, c[e] = y + in2, d[e] = z + in3;
   }
+}
+template <size_t n>
+[[gnu::always_inline]] inline void threefry(uint32_t (&a)[n], uint32_t (&b)[n], uint32_t (&c)[n], uint32_t (&d)[n],
+                                            const Word4& key) {
+  const uint32_t last = 0x1BD11BDA ^ key[0] ^ key[1] ^ key[2] ^ key[3];
+  const uint32_t schedule[8] = {key[0], key[1], key[2], key[3], last, key[0], key[1], key[2]};
+  for (size_t e = 0; e < n; ++e) a[e] += key[0], b[e] += key[1], c[e] += key[2], d[e] += key[3];
+  four_rounds<1>(a, b, c, d, schedule);
+  four_rounds<2>(a, b, c, d, schedule);
+  four_rounds<3>(a, b, c, d, schedule);
+  four_rounds<4>(a, b, c, d, schedule);
+  four_rounds<5>(a, b, c, d, schedule);
 }
 
 uint32_t low(uint64_t x) { return uint32_t(x); }
 uint32_t high(uint64_t x) { return uint32_t(x >> 32); }
-
-// The functions below are inlined always, because GCC vectorises a loop only if the functions that it calls are.
 
 // log(k / 2^24) for k from 1 to 2^24, as fdlibm computes it: k / 2^24 = 2^exponent (1 + f) with 1 + f between sqrt(1/2)
 // and sqrt(2), and log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)) with s = f / (2 + f). There are no branches, so that
@@ -113,6 +129,7 @@ double unit_uniform(uint32_t word) { return double(word >> 8) * 0x1p-24; }
 
 double unit_normal(uint32_t word0, uint32_t word1) { return std::sqrt(squared_radius(word0)) * direction(word1); }
 
+CARAVAN_FOR_EACH_VECTOR
 void unit_normals(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t first, std::span<double> out) {
   constexpr size_t kBlock = 64;  // elements; their words fit into the nearest cache
   uint32_t a[kBlock], b[kBlock], c[kBlock], d[kBlock];

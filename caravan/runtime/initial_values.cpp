@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <span>
 #include <system_error>
@@ -17,7 +18,7 @@ namespace caravan {
 
 namespace {
 
-// Elements that a thread gets at least. It draws one in some 15 ns, and is started in some 20 µs.
+// Elements that a thread gets at least. It draws one in some 4 ns, and is started in some 20 µs.
 constexpr int64_t kPerThread = 1 << 14;
 
 // Calls work(first, last) for parts that together are 0 .. count-1. `work` must not throw.
@@ -35,6 +36,20 @@ void in_parallel(int64_t count, int threads, const std::function<void(int64_t, i
   work(0, begin(1));
   if (given < parts) work(begin(given), count);
   for (std::thread& other : others) other.join();
+}
+
+bool is_zero(const void* memory, size_t bytes) {
+  auto* first = static_cast<const char*>(memory);
+  return bytes == 0 || (*first == 0 && std::memcmp(first, first + 1, bytes - 1) == 0);
+}
+
+// Calls value(e) for the elements first .. last-1, and stores what it returns.
+template <class Value>
+void store_each(DType dtype, void* memory, int64_t first, int64_t last, Value value) {
+  if (dtype == DType::f32)
+    for (int64_t e = first; e < last; ++e) static_cast<float*>(memory)[e] = float(value(e));
+  else
+    for (int64_t e = first; e < last; ++e) store(dtype, memory, e, value(e));
 }
 
 }  // namespace
@@ -62,8 +77,13 @@ void fill_initial(backend::Device& device, const InitialState& state, uint64_t s
     });
   };
   auto each = [&](auto value) {  // value(e) is element e
-    in_parts([&](void* memory, int64_t first, int64_t last) {
-      for (int64_t e = first; e < last; ++e) store(state.dtype, memory, e, value(e));
+    in_parts([&](void* memory, int64_t first, int64_t last) { store_each(state.dtype, memory, first, last, value); });
+  };
+  // Memory that is zero already is not touched: large blocks take up none before they are written to.
+  auto zero = [&] {
+    device.fill(state.name, state.shape, state.dtype, [&](void* memory) {
+      const auto all = size_t(state.shape.elements() * bytes(state.dtype));
+      if (!is_zero(memory, all)) std::memset(memory, 0, all);
     });
   };
   auto each_normal = [&](auto value) {  // value(n) is an element, n a normal number
@@ -72,14 +92,17 @@ void fill_initial(backend::Device& device, const InitialState& state, uint64_t s
       for (int64_t from = first; from < last; from += int64_t(drawn.size())) {
         const std::span block = std::span(drawn).first(size_t(std::min(last - from, int64_t(drawn.size()))));
         unit_normals(seed, stream, 0, uint64_t(from), block);
-        for (size_t k = 0; k < block.size(); ++k) store(state.dtype, memory, from + int64_t(k), value(block[k]));
+        store_each(state.dtype, memory, from, from + int64_t(block.size()),
+                   [&](int64_t e) { return value(block[size_t(e - from)]); });
       }
     });
   };
   // Fan-in and fan-out are products over all axes of a row.
   const double in = std::sqrt(3 / fan_in), both = std::sqrt(6 / (fan_in + fan_out));
   switch (init.kind) {
-    case Init::Kind::constant: return each([&](int64_t) { return init.a; });
+    case Init::Kind::constant:
+      if (init.a == 0 && !std::signbit(init.a)) return zero();
+      return each([&](int64_t) { return init.a; });
     case Init::Kind::uniform: return each([&](int64_t e) { return uniform(e, init.a, init.b); });
     case Init::Kind::normal: return each_normal([&](double n) { return init.a + init.b * n; });
     case Init::Kind::kaiming_normal:
