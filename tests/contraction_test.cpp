@@ -93,6 +93,16 @@ const std::vector<Case>& cases() {
        [] { return einsum("i,k; k,j => i,j", input("a", "66,40", DType::bf16), input("b", "40,50", DType::bf16)); }},
       {"f16, both transposed, with blocks of terms",
        [] { return einsum("k,i; j,k => i,j", input("a", "300,20", DType::f16), input("b", "33,300", DType::f16)); }},
+      {"a single row", [] { return einsum("k; k,j => j", input("a", "70"), input("b", "70,100")); }},
+      {"a single row, with blocks of terms, and something before it and after it",
+       [] { return tanh(einsum("k; k,j => j", relu(input("a", "784")), input("b", "784,100")) + input("c", "100")); }},
+      {"a single row, more columns than a tile has",
+       [] { return einsum("k; k,j => j", input("a", "40"), input("b", "40,1031")); }},
+      {"a single row in each batch",
+       [] { return einsum("b,k; b,k,j => b,j", input("a", "5,40"), input("b", "5,40,36")); }},
+      {"three rows", [] { return einsum("i,k; k,j => i,j", input("a", "3,50"), input("b", "50,75")); }},
+      {"blocks of columns, the last of which would fill no vector",
+       [] { return einsum("k,i; k,j => i,j", input("a", "300,28"), input("b", "300,200")); }},
       {"f64",
        [] { return einsum("i,k; k,j => i,j", input("a", "33,40", DType::f64), input("b", "40,35", DType::f64)); }},
   };
@@ -147,6 +157,34 @@ TEST(Contraction, UpdatesAParameterInPlace) {
     }
 }
 
+// With a batch of one, the kernel that computes the gradient of a layer's input changes its weights, too.
+TEST(Contraction, OfOneRowUpdatesTheMatrixThatItReads) {
+  auto step = [](const std::string& hidden) {
+    Tensor x = tensor(numbers("1|20")), w0 = param("w0", numbers("20->" + hidden)),
+           w1 = param("w1", numbers(hidden + "->30"));
+    return train_step(mean(square(w1(tanh(w0(x))) - tensor(numbers("1|30")))), sgd({.lr = 0.5}));
+  };
+  for (const char* hidden : {"100", "64", "37", "300"}) {  // the last one does not fit into a tile
+    SCOPED_TRACE(hidden);
+    const auto expected = states(step(hidden), {.device = "interp"}), got = states(step(hidden), {.device = "cpu"}),
+               untiled = states(step(hidden), {.device = "cpu", .passes_off = {"tile_contractions"}});
+    for (const auto& [name, value] : expected)
+      for (int64_t i = 0; i < value.size(); ++i) {
+        ASSERT_NEAR(value.at(i), got.at(name).at(i), 1e-6) << name;
+        ASSERT_EQ(got.at(name).at(i), untiled.at(name).at(i)) << name;
+      }
+    const plan::Plan plan = plan::make_plan(to_ir(step(hidden)), host(1));
+    const auto updates =
+        std::count_if(plan.scheduled.kernels.begin(), plan.scheduled.kernels.end(), [&](const auto& kernel) {
+          const auto written = loop::find_of<loop::Store>(statements(kernel), [&](const loop::Store& s) {
+            return !s.buffer.is_local() && plan.scheduled.buffers[size_t(s.buffer)].name == "w1";
+          });
+          return written && is_tiled(kernel);
+        });
+    EXPECT_EQ(updates, std::string(hidden) != "300" ? 1 : 0);
+  }
+}
+
 TEST(Contraction, SuitsOtherProcessors) {
   for (const auto& [bytes, registers] : {std::pair(16, 16), std::pair(32, 16), std::pair(64, 32)}) {
     Target target = host(1);
@@ -194,7 +232,8 @@ TEST(Contraction, SuitsALanguageWithoutVectors) {
 TEST(Contraction, IsNotMadeOfWhatIsTooSmallOrIsNoProduct) {
   const std::vector<std::pair<const char*, std::function<Tensor()>>> rows = {
       {"a small product", [] { return einsum("i,k; k,j => i,j", input("a", "10,16"), input("b", "16,16")); }},
-      {"one row", [] { return einsum("k; k,j => j", input("a", "300"), input("b", "300,100")); }},
+      {"a row whose columns are far apart",
+       [] { return einsum("k; j,k => j", input("a", "300"), input("b", "100,300")); }},
       {"a sum of sums", [] {
          Tensor a = input("a", "40,30"), b = input("b", "30,50");
          return einsum("i,k,j => i,j", einsum("i,k => i,k,j", a, {{"j", 50}}) + einsum("k,j => i,k,j", b, {{"i", 40}}));

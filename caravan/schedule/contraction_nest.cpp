@@ -41,7 +41,8 @@ std::optional<Sum> sum_in(const Block& block) {
     const bool fits = match(
         s, [&](const Define&) { return (out.loop ? out.after : out.before).push_back(s), true; },
         [&](const Reset& r) {
-          if (out.total >= 0 || out.loop || r.value != 0) return false;
+          if (out.loop) return out.after.push_back(s), true;  // of a sum of one term, such as a bias' gradient
+          if (out.total >= 0 || r.value != 0) return false;
           out.total = r.to;
           return true;
         },
@@ -50,8 +51,9 @@ std::optional<Sum> sum_in(const Block& block) {
           out.loop = &f;
           return true;
         },
+        [&](const Combine& c) { return out.loop && c.to != out.total ? (out.after.push_back(s), true) : false; },
         [&](const Store&) { return out.loop ? (out.after.push_back(s), true) : false; },
-        [](const OneOf<Combine, CombineFirst, StoreCombine, StoreFirst, Barrier, If> auto&) { return false; });
+        [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Barrier, If> auto&) { return false; });
     if (!fits) return std::nullopt;
   }
   return out.loop ? std::optional(std::move(out)) : std::nullopt;
@@ -164,7 +166,10 @@ bool ContractionNest::is_blocked() const {
   return std::any_of(term_blocks.begin(), term_blocks.end(), [](int64_t size) { return size > 0; });
 }
 
-std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For& outermost) {
+namespace {
+
+// `single_row` is the variable of the loop over rows, if there is but one row; else -1.
+std::optional<ContractionNest> nest_of(const Kernel& kernel, const For& outermost, Variable single_row) {
   ContractionNest out;
   std::vector<Loop> loops;
   const Block* block = nullptr;
@@ -175,7 +180,7 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
     loop = only_loop(*block, out.definitions);
   }
   std::optional<Sum> sum = sum_in(*block);
-  if (!sum || loops.size() < 2) return std::nullopt;
+  if (!sum || loops.empty()) return std::nullopt;
   append(out.definitions, sum->before);
 
   for (const For* loop = sum->loop; loop;) {
@@ -221,9 +226,13 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
     l.is_column = depends(out.column_factor, l.variable) && !depends(out.row_factor, l.variable);
     if (l.is_row && (row < 0 || l.extent >= kManyRows)) row = k;
   }
-  if (row < 0) return std::nullopt;
-  out.row = loops[size_t(row)];
-  loops.erase(loops.begin() + row);
+  if ((row < 0) != (single_row >= 0)) return std::nullopt;
+  if (row >= 0) {
+    out.row = loops[size_t(row)];
+    loops.erase(loops.begin() + row);
+  } else {
+    out.row = {single_row, 1, true};
+  }
   out.outer = std::move(loops);
 
   out.sum = sum->total;
@@ -259,6 +268,17 @@ std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For&
   });
   if (!stores_columns) return std::nullopt;
   LoopMerger(out).run();
+  return out;
+}
+
+}  // namespace
+
+std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For& outermost) {
+  return nest_of(kernel, outermost, -1);
+}
+std::optional<ContractionNest> one_row_nest(Kernel& kernel, const For& outermost) {
+  std::optional<ContractionNest> out = nest_of(kernel, outermost, Variable(kernel.variables.size()));
+  if (out) add_variable(kernel, "row");
   return out;
 }
 

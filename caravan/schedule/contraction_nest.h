@@ -34,6 +34,9 @@ struct ContractionNest {
 // A perfect nest of loops, with definitions between them, around one sum of products. Loops of the same kind that walk
 // through memory one after the other, such as the two of `for b: for t: .. x[256*b + t]`, have become one loop.
 std::optional<ContractionNest> contraction_nest(const loop::Kernel& kernel, const loop::For& outermost);
+// The same for the product of a single row, such as that of a vector and a matrix: no loop is over rows. Adds a
+// variable to the kernel, for a loop over that row.
+std::optional<ContractionNest> one_row_nest(loop::Kernel& kernel, const loop::For& outermost);
 
 int64_t points(const std::vector<ContractionNest::Loop>& loops);  // the number of iterations of all of them
 

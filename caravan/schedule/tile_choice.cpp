@@ -19,25 +19,30 @@ class Chooser {
   Chooser(const Module& module, const ContractionNest& nest, const Target& target, bool in_group)
       : module_(module), nest_(nest), target_(target), in_group_(in_group) {
     tiles_.outer = nest.outer;
+    all_rows_ = nest.row.extent;
+    for (const Loop& l : nest_.outer) (l.is_row ? all_rows_ : others_) *= l.extent;
+    few_rows_ = all_rows_ < tuning().least_tile_rows;
     choose_tile();
     choose_rows();
     choose_packing();
     choose_columns();
-    if (!tiles_.pack_columns && last_columns() < tiles_.lanes) {
+    if (!tiles_.pack_columns && nest_.column.extent < tiles_.lanes) {
       tiles_.pack_columns = true;
       choose_columns();
     }
   }
 
   bool fits() const {
-    int64_t rows = nest_.row.extent, others = 1;
-    for (const Loop& l : nest_.outer) (l.is_row ? rows : others) *= l.extent;
-    if (!is_large_contraction(1, rows, others, nest_.column.extent, points(nest_.terms), tuning())) return false;
+    const int64_t columns = nest_.column.extent;
+    const bool large = few_rows_ ? !in_group_ && !tiles_.pack_columns &&
+                                       is_large_row_product(all_rows_, others_ * columns, points(nest_.terms), tuning())
+                                 : is_large_contraction(1, all_rows_, others_, columns, points(nest_.terms), tuning());
+    if (!large) return false;
     const int64_t most = tuning().stack_elements, terms = nest_.terms_in_block(),
                   all_rows = points(tiles_.inner_rows) * tiles_.block_rows;
     const int64_t packed_columns = tiles_.share_columns ? 0 : tiles_.block_columns + tiles_.lanes;
     return terms * tiles_.block_rows <= most && terms * packed_columns <= most &&
-           (!nest_.is_blocked() || all_rows * tiles_.block_columns <= most);
+           (!nest_.is_blocked() || all_rows * tiles_.widest_block <= most);
   }
   const Tiles& tiles() const { return tiles_; }
 
@@ -49,6 +54,13 @@ class Chooser {
     tiles_.lanes = int(target_.most_lanes(nest_.dtype));
     const int64_t vectors = (nest_.column.extent + tiles_.lanes - 1) / tiles_.lanes;
     tiles_.wide = vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, 2);
+    if (few_rows_) {
+      // A vector that is used for a single row needs no register: it is an operand in memory.
+      const int64_t registers = all_rows_ + (all_rows_ > 1 ? 1 : 0);
+      const int64_t most = std::min(tuning().row_vectors, (target_.vector_registers - 2) / registers);
+      const int64_t parts = (vectors + most - 1) / most;
+      tiles_.wide = (vectors + parts - 1) / parts;
+    }
     const int64_t most = tuning().panel_rows;
     panel_ = std::clamp(nest_.row.extent / tuning().few_blocks, std::min(tuning().least_panel_rows, most), most);
   }
@@ -84,7 +96,7 @@ class Chooser {
     if (!tiles_.inner_rows.empty()) tiles_.pack_rows = !rows;
     tiles_.block_rows = tiles_.inner_rows.empty() ? block_size(nest_.row.extent, panel_) : nest_.row.extent;
     // Besides the sums, registers hold the columns of a term, and two numbers to work with.
-    const int64_t most = (target_.vector_registers - tiles_.wide - 2) / tiles_.wide;
+    const int64_t most = std::max<int64_t>(1, (target_.vector_registers - tiles_.wide - 2) / tiles_.wide);
     tiles_.rows = block_size(tiles_.block_rows, most);
     // Too few sums to hide the latency of an addition cost more than a remainder does.
     if (tiles_.rows * tiles_.wide <= tuning().few_sums) tiles_.rows = std::min(tiles_.block_rows, most);
@@ -121,10 +133,8 @@ class Chooser {
     int64_t parts = (columns + most - 1) / most;
     if (tiles_.parts_first) parts = std::max(parts, std::min(column_tiles(), tuning().few_blocks));
     tiles_.block_columns = parts == 1 ? columns : (column_tiles() + parts - 1) / parts * tile;
-  }
-  int64_t last_columns() const {  // of the last block
-    const int64_t rest = nest_.column.extent % tiles_.block_columns;
-    return rest > 0 ? rest : tiles_.block_columns;
+    const int64_t rest = columns % tiles_.block_columns;
+    tiles_.widest_block = tiles_.block_columns + (!tiles_.pack_columns && rest < tiles_.lanes ? rest : 0);
   }
   // Would rows that are read in place come from beyond the nearest cache?
   bool is_far(const Load& rows) const {
@@ -138,6 +148,8 @@ class Chooser {
   const Target& target_;
   const bool in_group_;
   Tiles tiles_;
+  int64_t all_rows_ = 1, others_ = 1;  // iterations of the loops over rows, and of the others but `column`
+  bool few_rows_ = false;
   int64_t panel_ = 1;  // most rows of a block
 };
 

@@ -15,6 +15,7 @@ struct Tiles {
   int64_t rows = 1;                               // of a tile
   int64_t block_rows = 1;                         // of a block, without `inner_rows`
   int64_t block_columns = 1;
+  int64_t widest_block = 1;  // columns of the largest block: columns that fill no vector join the block before them
   bool parts_first = false;  // the loop over blocks of columns is the outermost
   bool pack_rows = false, pack_columns = false;
   bool share_columns = false;  // columns are packed by a kernel of their own, once for all blocks of rows
@@ -24,8 +25,10 @@ struct Tiles {
   bool overlap() const { return !pack_columns; }
 };
 
-// Nothing if the contraction is too small, or if its blocks do not fit into the memory of a thread. A contraction in a
-// group is computed by one thread, which packs columns only for itself.
+// Nothing if the contraction is too small, or if its blocks do not fit into the memory of a thread. One of few rows, or
+// of a single one, must have columns that tiles can read in place: copying them would cost as much as the product. Its
+// tiles are so wide that memory is read in long pieces. A contraction in a group is computed by one thread, which packs
+// columns only for itself.
 std::optional<Tiles> choose_tiles(const loop::Module& module, const ContractionNest& nest, const Target& target,
                                   bool in_group = false);
 

@@ -9,6 +9,7 @@
 #include "caravan/loop/walk.h"
 #include "caravan/ops/table.h"
 #include "caravan/schedule/contraction_nest.h"
+#include "caravan/schedule/row_update.h"
 #include "caravan/schedule/tile_choice.h"
 #include "caravan/schedule/tile_loops.h"
 
@@ -22,11 +23,13 @@ using Loop = ContractionNest::Loop;
 
 class Tiler {
  public:
-  Tiler(const Module& module, Kernel& kernel, const ContractionNest& nest, const Tiles& tiles, const Target& target)
+  Tiler(const Module& module, Kernel& kernel, const ContractionNest& nest, const Tiles& tiles, const Target& target,
+        const RowUpdate* update = nullptr)
       : module_(module),
         kernel_(kernel),
         nest_(nest),
         tiles_(tiles),
+        update_(update),
         lanes_(tiles.lanes),
         alignment_(target.tuning.alignment) {}
 
@@ -37,26 +40,27 @@ class Tiler {
       packed_columns_ = add_local("columns", padded(tiles_.block_columns) * terms);
     // Blocks of columns, around or inside of blocks of rows.
     using Make = std::function<Block(const Term& first, int64_t size)>;
-    auto along = [&](const Loop& loop, int64_t size, const Make& make) {
+    auto along = [&](const Loop& loop, int64_t size, int64_t widest, const Make& make) {
       Block out;
-      for (const Pieces& piece : cut(loop.extent, size)) {
+      for (const Pieces& piece : cut(loop.extent, size, widest)) {
         const Variable block = variable(loop.variable, "_block");
         out.push_back(loop_over(block, piece.count, make(start_of(piece, block), piece.size)));
       }
       return out;
     };
     auto rows_inside = [&](const Term& column, int64_t columns) {
-      return nested(tiles_.outer, along(nest_.row, tiles_.block_rows, [&](const Term& row, int64_t rows) {
-                      return computed(row, rows, column, columns);
-                    }));
+      return nested(tiles_.outer,
+                    along(nest_.row, tiles_.block_rows, tiles_.block_rows,
+                          [&](const Term& row, int64_t rows) { return computed(row, rows, column, columns); }));
     };
     auto columns_inside = [&](const Term& row, int64_t rows) {
       if (tiles_.block_columns == nest_.column.extent) return computed(row, rows, Term{}, nest_.column.extent);
-      return along(nest_.column, tiles_.block_columns,
+      return along(nest_.column, tiles_.block_columns, tiles_.widest_block,
                    [&](const Term& column, int64_t columns) { return computed(row, rows, column, columns); });
     };
-    Block body = tiles_.parts_first ? along(nest_.column, tiles_.block_columns, rows_inside)
-                                    : nested(tiles_.outer, along(nest_.row, tiles_.block_rows, columns_inside));
+    Block body = tiles_.parts_first
+                     ? along(nest_.column, tiles_.block_columns, tiles_.widest_block, rows_inside)
+                     : nested(tiles_.outer, along(nest_.row, tiles_.block_rows, tiles_.block_rows, columns_inside));
     if (body.size() == 1) return std::move(body[0]);
     return loop_over(variable(nest_.row.variable, "_all"), 1, std::move(body));
   }
@@ -95,20 +99,20 @@ class Tiler {
   // sums are in memory, and blocks of terms are added to them one after the other.
   Block computed(const Term& row, int64_t rows, const Term& column, int64_t columns) {
     if (!nest_.is_blocked()) return columns_of(row, rows, column, columns, {nest_.terms, {}, {}});
-    if (!sums_) sums_ = add_local("sums", points(tiles_.inner_rows) * tiles_.block_rows * tiles_.block_columns);
+    if (!sums_) sums_ = add_local("sums", points(tiles_.inner_rows) * tiles_.block_rows * tiles_.widest_block);
     Block out;
     const Variable e = add_variable(kernel_, "e");
     const Register zero = make();
     Block clear;
     clear.push_back(Define{zero, Constant{0}});
     clear.push_back(Store{*sums_, Term::iterator(e), zero});
-    out.push_back(vector_loop(e, points(tiles_.inner_rows) * rows * tiles_.block_columns, std::move(clear)));
+    out.push_back(vector_loop(e, points(tiles_.inner_rows) * rows * tiles_.widest_block, std::move(clear)));
     append(out, term_blocks([&](const TermLoops& terms) { return columns_of(row, rows, column, columns, terms); }));
 
     const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
     std::vector<Loop> all = tiles_.inner_rows;
     all.push_back({i, rows});
-    const Term at = position(all) * tiles_.block_columns + Term::iterator(j);
+    const Term at = position(all) * tiles_.widest_block + Term::iterator(j);
     Block last = epilogue(*sums_, at, row + Term::iterator(i), column + Term::iterator(j));
     append(out, nested(all, block_with(vector_loop(j, columns, std::move(last)))));
     return out;
@@ -233,8 +237,36 @@ class Tiler {
         body.push_back(add);
       }
     }
+    // All vectors of the term have been loaded: the last one may overlap the one before it.
+    for (int64_t v = 0; update_ && v < wide; ++v)
+      append(body, updated(columns[size_t(v)], column + from + Term::number(start_of_vector(v, wide, valid))));
     append(out, nested(terms.loops, std::move(body)));
     append(out, finished(sums, row, first, rows, column, from, wide, valid));
+    return out;
+  }
+  // The update of a vector of columns, whose old elements have been loaded.
+  Block updated(Register old, const Term& column) {
+    Block out = copied(kernel_, update_->body);
+    substitute(out, nest_.column.variable, column);
+    std::set<Register> vectors = {old};
+    Register own_old = -1;
+    for (size_t k = 0; k < out.size(); ++k) {
+      auto* define = std::get_if<Define>(&out[k]);
+      auto* load = define ? std::get_if<Load>(&define->value) : nullptr;
+      auto* before = load ? std::get_if<Load>(&std::get<Define>(update_->body[k]).value) : nullptr;
+      if (define && std::get<Define>(update_->body[k]).to == update_->old) own_old = define->to;
+      if (before && coefficient(before->offset, nest_.column.variable) == 1) vectors.insert(define->to);
+      if (auto* apply = define ? std::get_if<Apply>(&define->value) : nullptr)
+        for (int arg = 0; arg < row(apply->op).arity; ++arg)
+          if (vectors.count(apply->args[arg])) vectors.insert(define->to);
+      if (auto* reset = std::get_if<Reset>(&out[k])) vectors.insert(reset->to);
+    }
+    std::erase_if(out, [&](const Statement& s) {
+      auto* define = std::get_if<Define>(&s);
+      return define && define->to == own_old;
+    });
+    for (const Register r : vectors) kernel_.registers[size_t(r)].width = lanes_;
+    rename(out, {[&](Register r) { return r == own_old ? old : r; }, nullptr, nullptr});
     return out;
   }
   // Where the columns of a term are packed: block by block of terms, then tile by tile.
@@ -285,7 +317,7 @@ class Tiler {
     if (nest_.is_blocked() && valid == wide * lanes_) {
       each([&](Register sum, int64_t i, int64_t j) {
         const Term to =
-            (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::number(i)) * tiles_.block_columns + from +
+            (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::number(i)) * tiles_.widest_block + from +
             Term::number(j);
         out.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
       });
@@ -316,7 +348,7 @@ class Tiler {
     if (nest_.is_blocked()) {
       const Register sum = load(body, *tile_, in_tile, 1);
       const Term to =
-          (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::iterator(i)) * tiles_.block_columns + from +
+          (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::iterator(i)) * tiles_.widest_block + from +
           Term::iterator(j);
       body.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
     } else {
@@ -338,6 +370,7 @@ class Tiler {
   Kernel& kernel_;
   const ContractionNest& nest_;
   const Tiles& tiles_;
+  const RowUpdate* update_;  // of the columns, or null
   const int lanes_;
   const int64_t alignment_;  // bytes, of local arrays
   std::optional<Memory> packed_rows_, packed_columns_;
@@ -351,18 +384,26 @@ Contraction contraction(const ContractionNest& nest, const Tiles& tiles, int64_t
   return out;
 }
 
-// Tiles the contractions of a block, which is inside of `around` iterations of the loops of a group.
-void tile(Module& module, Kernel& kernel, Block& block, const Target& target, int64_t around, bool in_group) {
+// Tiles the contractions of a block, which is inside of `around` iterations of the loops of a group. `next` is the
+// kernel after this one, if there is one. Returns true if its statements have become part of this one.
+bool tile(Module& module, Kernel& kernel, Block& block, const Target& target, int64_t around, bool in_group,
+          const Kernel* next) {
+  bool takes_next = false;
   for (Statement& s : block) {
     auto* loop = std::get_if<For>(&s);
     if (loop && loop->group) {
-      tile(module, kernel, loop->body, target, around * loop->extent, true);
+      tile(module, kernel, loop->body, target, around * loop->extent, true, nullptr);
       continue;
     }
-    const std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
+    std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
+    if (loop && !nest && !in_group) nest = one_row_nest(kernel, *loop);
     const std::optional<Tiles> tiles = nest ? choose_tiles(module, *nest, target, in_group) : std::nullopt;
     if (!tiles) continue;
-    Tiler tiler(module, kernel, *nest, *tiles, target);
+    const bool one_tile = !tiles->pack_columns && tiles->wide * tiles->lanes >= nest->column.extent;
+    std::optional<RowUpdate> update;
+    if (next && one_tile && &s == &block.back()) update = row_update(module, kernel, *nest, *next);
+    takes_next = update.has_value();
+    Tiler tiler(module, kernel, *nest, *tiles, target, update ? &*update : nullptr);
     if (tiles->share_columns) {
       Kernel packing{"packed for " + kernel.name,
                      {"the columns of " + kernel.name + " in the order of its tiles"},
@@ -387,6 +428,7 @@ void tile(Module& module, Kernel& kernel, Block& block, const Target& target, in
     kernel.contractions.push_back(contraction(*nest, *tiles, around));
     s = tiler.run();
   }
+  return takes_next;
 }
 
 }  // namespace
@@ -394,8 +436,14 @@ void tile(Module& module, Kernel& kernel, Block& block, const Target& target, in
 Module tile_contractions(const Module& module, const Target& target) {
   Module out = module;
   std::vector<Kernel> kernels = std::exchange(out.kernels, {});
-  for (Kernel& kernel : kernels) {
-    if (!library_call(kernel)) tile(out, kernel, statements(kernel), target, 1, false);
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    Kernel& kernel = kernels[k];
+    const Kernel* next = k + 1 < kernels.size() ? &kernels[k + 1] : nullptr;
+    if (!library_call(kernel) && tile(out, kernel, statements(kernel), target, 1, false, next)) {
+      kernel.comments.insert(kernel.comments.end(), next->comments.begin(), next->comments.end());
+      kernel.origins.insert(kernel.origins.end(), next->origins.begin(), next->origins.end());
+      ++k;
+    }
     out.kernels.push_back(std::move(kernel));
   }
   return out;

@@ -15,6 +15,13 @@ std::vector<Pieces> cut(int64_t extent, int64_t size) {
   if (extent % size != 0) out.push_back({extent / size * size, 1, extent % size});
   return out;
 }
+std::vector<Pieces> cut(int64_t extent, int64_t size, int64_t widest) {
+  if (widest == size) return cut(extent, size);
+  std::vector<Pieces> out;
+  if (extent > widest) out.push_back({0, extent / size - 1, size});
+  out.push_back({extent - widest, 1, widest});
+  return out;
+}
 Term start_of(const Pieces& piece, Variable number) {
   return Term::number(piece.start) + (piece.count > 1 ? Term::iterator(number, piece.size) : Term{});
 }

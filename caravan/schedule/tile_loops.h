@@ -13,6 +13,8 @@ struct Pieces {
   int64_t start, count, size;
 };
 std::vector<Pieces> cut(int64_t extent, int64_t size);
+// The same, but what is left joins the last piece, which has `widest` iterations then.
+std::vector<Pieces> cut(int64_t extent, int64_t size, int64_t widest);
 loop::Term start_of(const Pieces& piece, loop::Variable number);  // of the piece with this number
 
 // Columns cut into tiles of so many vectors. The last tile may have fewer columns than its vectors hold. Then it is a

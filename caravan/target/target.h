@@ -43,6 +43,8 @@ struct Tuning {
   // A product of matrices (schedule/tile_contractions.h) of fewer rows, columns, terms or multiplications than these is
   // not computed in tiles. These numbers, too, decide how sums round.
   int64_t least_tile_rows = 4, least_tile_columns = 8, least_tile_terms = 8, least_tiled = 16'384;
+  // Products of fewer rows have tiles of their own, if they have so many multiplications: at most so many vectors wide.
+  int64_t least_row_product = 1024, row_vectors = 8;
   // Most rows whose elements are packed at a time, for the second-level cache; at least `least_panel_rows`, if there
   // are as many, so that columns are packed for enough rows.
   int64_t panel_rows = 128, least_panel_rows = 48;
@@ -145,6 +147,12 @@ constexpr bool is_large_contraction(int64_t batch, int64_t rows, int64_t other_c
                                     const Tuning& tuning) {
   return rows >= tuning.least_tile_rows && columns >= tuning.least_tile_columns && terms >= tuning.least_tile_terms &&
          batch * rows * other_columns * columns * terms >= tuning.least_tiled;
+}
+
+// The same for a product of fewer rows than least_tile_rows.
+constexpr bool is_large_row_product(int64_t rows, int64_t columns, int64_t terms, const Tuning& tuning) {
+  return columns >= tuning.least_tile_columns && terms >= tuning.least_tile_terms &&
+         rows * columns * terms >= tuning.least_row_product;
 }
 
 Target host(int threads = 0);  // this machine, with its tuning file; threads = 0: all that the process may use

@@ -35,6 +35,7 @@ constexpr Row kRows[] = {
     {"block_columns", &Tuning::block_columns, 64, 65'536},
     {"panel_elements", &Tuning::panel_elements, 1'024, int64_t(1) << 24},
     {"least_packed_tiles", &Tuning::least_packed_tiles, 1, 4'096},
+    {"row_vectors", &Tuning::row_vectors, 1, 64},
     {"few_blocks", &Tuning::few_blocks, 1, 4'096},
     {"parallel_work", &Tuning::parallel_work, 1, int64_t(1) << 40},
     {"chunk_work", &Tuning::chunk_work, 1, int64_t(1) << 40},
