@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# mutate.sh --check: does every fault still fit the sources? Builds nothing.
 # mutate.sh [NAME...]: puts the faults of tests/faults.txt into a copy of the sources, one at a time, and runs the tests that
 # should notice. Prints for each fault which tests caught it and how many seconds that took. The exit status is 1 where a test
 # let a fault through, where the text that a fault replaces is no longer in the sources, and where it does not build.
@@ -76,16 +77,22 @@ copy_sources() {
 }
 sources_of() { find . \( -path ./build -o -path ./.git \) -prune -o ! -type d -print0; }
 
-# put_in NAME: into the copy. 1 where the text is not there, or there more than once.
-put_in() {
-  local path=$tree/${file[$1]} content old=${was[$1]} after
-  [[ -f $path ]] || return 1
-  IFS= read -r -d '' content <"$path" || true
+# with_fault NAME PATH: prints the file with the fault in it. 1 where the text is not there, or there more than once.
+with_fault() {
+  local content old=${was[$1]} after
+  [[ -f $2 ]] || return 1
+  IFS= read -r -d '' content <"$2" || true
   [[ $content == *"$old"* ]] || return 1
   after=${content#*"$old"}
   [[ $after != *"$old"* ]] || return 1
+  printf '%s' "${content%%"$old"*}${becomes[$1]}$after"
+}
+# put_in NAME: into the copy.
+put_in() {
+  local path=$tree/${file[$1]}
+  with_fault "$1" "$path" >"$folder/faulty" || return 1
   cp "$path" "$folder/sound"
-  printf '%s' "${content%%"$old"*}${becomes[$1]}$after" >"$path"
+  cp "$folder/faulty" "$path"
 }
 take_out() {
   cp "$folder/sound" "$tree/${file[$1]}"  # with the time of now: it has to be built again
@@ -176,7 +183,24 @@ try() {
   return $let_through
 }
 
+# check_list: names the faults whose text is gone, and those whose tests are; 1 where there are any.
+check_list() {
+  local name program stale=0
+  for name in "${names[@]}"; do
+    with_fault "$name" "${file[$name]}" >/dev/null || { echo "$name: the text it replaces is not in ${file[$name]} exactly once"; stale=1; }
+    while read -r program; do
+      [[ -f tests/$program.cpp || -d tests/${program%_test} || -f tests/fuzz/${program#mutate_}.cpp ]] ||
+        { echo "$name: there is no test program $program"; stale=1; }
+    done < <(programs_of "$name")
+  done
+  return $stale
+}
+
 read_list
+if [[ ${1:-} == --check ]]; then
+  check_list
+  exit
+fi
 chosen=("$@")
 ((${#chosen[@]})) || chosen=("${names[@]}")
 for name in "${chosen[@]}"; do
