@@ -82,8 +82,8 @@ TEST_F(Language, GoingOnIsNeverHavingStopped) {
   Arguments all = kNames;
   all.push_back("shakespeare-gpt");
   for (const string& recipe : all) {
-    good(train(recipe, {"--steps", "9", "--save", "whole", "--quiet"}));
-    good(train(recipe, {"--steps", "9", "--until", "4", "--save", "part", "--quiet"}));
+    good(train(recipe, {"--steps", "4", "--save", "whole", "--quiet"}));
+    good(train(recipe, {"--steps", "4", "--until", "2", "--save", "part", "--quiet"}));
     EXPECT_NE(file("part"), file("whole")) << recipe;
     good(train(recipe, {"--resume", "part", "--save", "part", "--quiet", "--threads", "1"}));
     EXPECT_EQ(file("part"), file("whole")) << recipe << " is not the same after a stop";

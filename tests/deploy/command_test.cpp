@@ -35,16 +35,16 @@ class ExportCommand : public Deploy {
       if (name != x.name()) ctx.write(name, saved.array(name).reshaped(ctx.read(name).shape()));
     return ctx.eval(y).values();
   }
-  // A thousand test images, MNIST's where it is found, through the program `digits`.
-  void check_digits(const std::function<Tensor(const Tensor&)>& model) const {
+  // Test images, MNIST's where it is found, through the program `digits`.
+  void check_digits(int64_t count, const std::function<Tensor(const Tensor&)>& model) const {
     ASSERT_TRUE(compiles("-DDIGITS_MAIN digits.c -o digits -lm"));
-    std::vector<int64_t> rows(1000);
+    std::vector<int64_t> rows(size_t(count), 0);
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = int64_t(i);
     const Array images = data::unit_pixels(data::find_digits(data::usual_places(), 5).test.images.take(rows));
-    const Tensor x = input("images", {.batch = {1000}, .output = {28, 28, 1}});
+    const Tensor x = input("images", {.batch = {count}, .output = {28, 28, 1}});
     const Ran ran = shell(path("digits"), text_of({images}));
     ASSERT_EQ(ran.status, 0) << ran.error;
-    expect_near(ran.numbers(), expected(x, images, softmax(model(x))), 1e-5, "1000 images");
+    expect_near(ran.numbers(), expected(x, images, softmax(model(x))), 1e-5, "images");
     double sure = 0;
     for (double p : ran.numbers()) sure = std::max(sure, p);
     EXPECT_GT(sure, 0.9) << "it has learnt something";
@@ -59,14 +59,14 @@ TEST_F(ExportCommand, ADenseNetworkOfDigits) {
   EXPECT_TRUE(
       contents(path("digits.c")).starts_with("/* classifier of the recipe mnist-mlp, after 2000 steps of training"))
       << contents(path("digits.c")).substr(0, 200);
-  check_digits([](const Tensor& x) {
+  check_digits(1000, [](const Tensor& x) {
     return Mlp("mlp", {.widths = {100, 100, 100, 10}, .activation = Tanh()})(einsum("... | h, w, c => ... | h&w&c", x));
   });
 }
 TEST_F(ExportCommand, AConvolutionalNetworkOfDigits) {
   train("mnist-conv", "--steps 40");
   ASSERT_EQ(caravan("export model.safetensors --c digits.c --quiet").out, "");
-  check_digits([](const Tensor& x) {
+  check_digits(100, [](const Tensor& x) {
     const MaxPool2d pool;
     Tensor y = pool(relu(Conv2d("conv2", {.channels = 64})(pool(relu(Conv2d("conv1", {.channels = 32})(x))))));
     return Linear("dense2", {.output = {10}})(
