@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "caravan/loop/grid.h"
 #include "caravan/loop/walk.h"
 #include "caravan/plan/cost.h"
 
@@ -22,6 +23,9 @@ std::string kernel_table(const plan::Plan& plan) {
     const std::string loops = loop::loops_text(kernel);
     out += fmt::format("  loops {}\n", loops.empty() ? "none" : loops);
     for (const loop::Contraction& c : kernel.contractions) out += fmt::format("  tiles {}\n", loop::to_string(c));
+    if (kernel.grid.launch >= 0 && !loop::library_call(kernel))
+      out += fmt::format("  runs  in launch {} of stage {}, {} blocks of {} threads\n", kernel.grid.launch,
+                         kernel.grid.stage, loop::blocks_of(kernel, kernel.grid.threads), kernel.grid.threads);
     for (const std::string& comment : kernel.comments) out += fmt::format("  from  {}\n", comment);
   }
   return out + fmt::format("{:<28} {:>12} {:>12} {:>14}\n", fmt::format("{} kernels", module.kernels.size()),

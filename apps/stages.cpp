@@ -45,12 +45,14 @@ std::string c_text(const plan::Plan& plan, const std::string& cache) {
   return out;
 }
 
-// The CUDA C++ of the step, for the GPU that the plan is for, or for a common one if it is for the processor. It needs
-// no GPU.
+// The CUDA C++ of the step, for the GPU that the plan is for, or for a common one with its library of products if it is
+// for the processor. It needs no GPU.
 std::string cuda_text(const plan::Plan& plan) {
   const bool for_gpu = plan.target.kind == Target::Kind::cuda;
+  Gpu common;
+  common.library_products = true;
   const codegen::CudaText text =
-      codegen::to_cuda(for_gpu ? plan.scheduled : plan::make_plan(plan.program, gpu_target()).scheduled);
+      codegen::to_cuda(for_gpu ? plan.scheduled : plan::make_plan(plan.program, gpu_target(common)).scheduled);
   std::string out;
   for (const std::string& part : text.texts) out += part;
   return out;

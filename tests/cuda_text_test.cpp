@@ -166,6 +166,23 @@ TEST(CudaLaunches, EveryKernelIsLaunchedOnce) {
   }
 }
 
+// A call of a library has a launch without a function, and is shown as a comment.
+TEST(CudaLaunches, ACallOfALibraryIsShown) {
+  Gpu gpu;
+  gpu.library_products = true;
+  gpu.called_f32 = {1, 0};
+  const Tensor x = param("x", numbers("64,48")), w = param("w", numbers("48,32"));
+  const loop::Module module =
+      plan::make_plan(to_ir(observe(tanh(einsum("i,k; k,o => i,o", x, w)))), gpu_target(gpu)).scheduled;
+  const codegen::CudaText text = codegen::to_cuda(module);
+  ASSERT_EQ(text.launches.size(), 2u);
+  EXPECT_EQ(text.launches[0].function, "");
+  EXPECT_EQ(text.launches[0].kernels, std::vector<size_t>{0});
+  EXPECT_NE(text.launches[1].function, "");
+  EXPECT_CONTAINS(text.texts[0],
+                  "library product of x[48*row + term] and w[column + 32*term] for row < 64, column < 32, term < 48");
+}
+
 // The lanes of spread groups are in all warps of a block, so their barrier is that of the block. No thread may miss it,
 // as it would in a guard that depends on the group.
 TEST(CudaLaunches, NoBarrierOfABlockIsInAGuard) {

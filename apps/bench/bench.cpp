@@ -114,12 +114,14 @@ std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string&
   return out;
 }
 
-// How the steps would run on the device. For a GPU that is not here, an H200.
+// How the steps would run on the device. For a GPU that is not here, an H200 with its library of products.
 int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& options, const std::string& device,
                 const Settings& settings) {
   const bool on_gpu = device.starts_with("cuda");
   Target target = host(int(settings.threads()));
-  if (on_gpu) target = cuda::facts().count > 0 ? *make_device({.device = device})->target() : gpu_target();
+  Gpu common;
+  common.library_products = true;
+  if (on_gpu) target = cuda::facts().count > 0 ? *make_device({.device = device})->target() : gpu_target(common);
   target.gpu.tf32 = options.tf32;
   for (const bench::Entry& entry : entries) {
     const Context ctx({.device = "interp", .memory_limit = options.memory_limit});

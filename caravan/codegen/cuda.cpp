@@ -41,11 +41,13 @@ class Together {
     const Kernel& kernel = module_->kernels[next.kernel];
     threads_ = std::max(threads_, kernel.grid.threads), shared_ = std::max(shared_, shared_bytes(kernel));
     cluster_ = std::max(cluster_, cluster_of(kernel));
+    large_ = large_ || (!kernel.contractions.empty() && kernel.contractions[0].tile_rows == 128);
     members_.push_back(next);
   }
   const std::vector<Printed>& members() const { return members_; }
   int threads() const { return threads_; }
   int64_t shared() const { return shared_; }
+  bool is_large() const { return large_; }      // a multiprocessor should have two of its blocks
   int64_t cluster() const { return cluster_; }  // blocks that are started together and see each other's shared memory
   // Of one of the kernels: whole clusters.
   int64_t blocks(const Printed& member) const {
@@ -59,6 +61,7 @@ class Together {
   std::vector<Printed> members_;
   int threads_ = 0;
   int64_t shared_ = 0, cluster_ = 1;
+  bool large_ = false;
 };
 
 // The function that a GPU is told to run: its blocks are divided among the kernels.
@@ -90,13 +93,10 @@ std::string global_function(const Module& module, const Together& group, const s
     body += last ? "  " + call : "  if (block < " + blocks + ") return " + call + "  block -= " + blocks + ";\n";
   }
   if (has_seed) parameters.push_back("uint64_t seed");
-  std::string bounds = "__launch_bounds__(" + std::to_string(group.threads());
-  if (group.threads() == 256 && group.shared() > kAcrossBytes)
-    bounds += ", 2";  // so that a multiprocessor has two tiles
-  bounds += ") ";
+  std::string bounds = "__launch_bounds__(" + std::to_string(group.threads()) + (group.is_large() ? ", 2) " : ") ");
   if (group.cluster() > 1) bounds += "__cluster_dims__(" + std::to_string(group.cluster()) + ", 1, 1) ";
   return "extern \"C\" __global__ void " + bounds + name + "(" + joined(parameters) +
-         ") {\n  int block = blockIdx.x;\n" + body + "}\n";
+         ") {\n  caravan_begin();\n  int block = blockIdx.x;\n" + body + "}\n";
 }
 
 CudaText::Launch launch_of(const Module& module, const Together& group) {
@@ -127,7 +127,7 @@ std::string call_in_block(const Module& module, const Printed& printed) {
   return "    " + printed.function + "(" + joined(arguments) + ");\n";
 }
 std::string copy_in_block(const LibraryCall& call) {
-  return "    for (int64_t i = threadIdx.x; i < " + std::to_string(call.numbers[0]) +
+  return "    for (int64_t i = threadIdx.x; i < " + std::to_string(std::get<LibraryCall::Copy>(call.function).bytes) +
          "; i += blockDim.x)\n      ((char*)buffers.at[" + std::to_string(call.writes[0]) +
          "])[i] = ((const char*)buffers.at[" + std::to_string(call.reads[0]) + "])[i];\n";
 }
@@ -143,7 +143,8 @@ std::string cuda_prelude(bool restrict) {
 
 constexpr const char* kNextText =
     "\nextern \"C\" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count) {\n"
-    "  for (int64_t k = 0; k < count; ++k)\n    if (++symbols[k] == ranges[k]) symbols[k] = 0;\n}\n";
+    "  caravan_begin();\n  for (int64_t k = 0; k < count; ++k)\n    if (++symbols[k] == ranges[k]) symbols[k] = "
+    "0;\n}\n";
 
 // Prints the kernels of a module. Kernels that differ only in their buffers share one function.
 class Functions {
@@ -201,14 +202,14 @@ CudaText in_launches(const Module& module, CudaForm form) {
   };
   Together group(module, form);
   for (size_t k = 0; k < module.kernels.size(); ++k) {
-    if (const LibraryCall* call = library_call(module.kernels[k])) {
+    if (library_call(module.kernels[k])) {
       end(std::exchange(group, Together(module, form)));
-      CARAVAN_CHECK(call->function == LibraryCall::Function::copy, "`" + module.kernels[k].name + "` calls a library");
-      CudaText::Launch copy;
-      copy.stage = module.kernels[k].grid.stage;
-      copy.kernels = {k}, copy.arguments = {{.buffer = call->writes[0]}, {.buffer = call->reads[0]}};
-      copy.copied_bytes = call->numbers[0];
-      out.launches.push_back(std::move(copy));
+      CudaText::Launch launch;
+      launch.stage = module.kernels[k].grid.stage;
+      launch.kernels = {k};
+      out.launches.push_back(std::move(launch));
+      if (out.texts.empty()) out.texts.push_back(prelude);
+      out.texts.back() += "\n" + comment(to_string(module, module.kernels[k])) + "\n";
       continue;
     }
     const Printed printed = functions.print(k);

@@ -23,7 +23,7 @@ struct CudaText {
   struct Launch {
     std::vector<size_t> kernels;  // which ones of the module
     int stage = -1;               // launches of one stage may run at the same time
-    std::string function;         // empty: a copy of so many bytes from the second buffer to the first
+    std::string function;         // empty: the kernel is a library call
     size_t text = 0;              // which of the texts has the function
     struct Argument {
       ir::BufferId buffer = -1;
@@ -34,7 +34,6 @@ struct CudaText {
     int threads = 0;  // of a block
     int64_t blocks = 0;
     int64_t shared_bytes = 0;  // of a block
-    int64_t copied_bytes = 0;
   };
   std::vector<std::string> texts;  // to be compiled separately; the last one has the functions below
   std::vector<Launch> launches;    // in order; of the form `one_block` there are none

@@ -98,6 +98,9 @@ std::string Cuda::local(const Local& local, const std::string& name) const {
 }
 std::vector<std::string> Cuda::before_loop(const For& loop) const {
   if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full) return {"#pragma unroll"};
+  // Several elements of a lane are on their way from memory at the same time.
+  if (loop.kind == LoopKind::lanes && outermost_.count(&loop) && loop.extent * loop.chunk > grid_.lanes)
+    return {"#pragma unroll 4"};
   return {};
 }
 std::string Cuda::loop(const For& loop, const std::string& variable) const {

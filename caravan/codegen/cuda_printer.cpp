@@ -60,17 +60,20 @@ Block CudaPrinter::needed(const Block& definitions, std::set<Register> wanted) {
 void CudaPrinter::print_factor(const Nest& nest, Register factor, const char* parameters,
                                const std::vector<const For*>& one, const char* one_name, bool copied) {
   const std::string type = dialect_.element_type(this->type(nest.combine->to));
-  line("[&](" + std::string(parameters) + ") -> " + (copied ? "const void*" : type) + " {");
+  line("[&](" + std::string(parameters) + (copied ? ", bool& caravan_there) -> const void* {" : ") -> " + type + " {"));
   ++depth_;
   print_digits(nest.batch, "caravan_at"), print_digits(one, one_name), print_digits(nest.terms, "caravan_term");
-  if (nest.guard && guards(nest, factor)) line("if (!(" + condition(*nest.guard) + ")) return 0;");
+  const std::string guard = nest.guard && guards(nest, factor) ? condition(*nest.guard) : "";
   Block definitions = needed(nest.before, {factor});
   if (copied) {
     const Load load = std::get<Load>(std::get<Define>(definitions.back()).value);
     definitions.pop_back();  // the others are indices that it is found by
+    if (!guard.empty()) line("caravan_there = caravan_there && (" + guard + ");");
+    line("if (!caravan_there) return " + memory_name(load.buffer) + ";");
     print_block(definitions);
     line("return &" + element(load.buffer, load.offset) + ";");
   } else {
+    if (!guard.empty()) line("if (!(" + guard + ")) return 0;");
     print_block(definitions);
     line("return " + as(factor, this->type(nest.combine->to)).text + ";");
   }

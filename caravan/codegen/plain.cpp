@@ -16,8 +16,9 @@ PlainText to_plain(const Module& module, const std::string& prefix) {
   std::map<std::string, std::string> known;  // function names, by the text of the kernel with numbered names
   for (const Kernel& kernel : module.kernels) {
     if (const LibraryCall* call = library_call(kernel)) {
-      CARAVAN_CHECK(call->function == LibraryCall::Function::copy, "`" + kernel.name + "` calls a library");
-      out.calls.push_back({"", "", {call->writes[0], call->reads[0]}, {}, call->numbers[0]});
+      auto* copy = std::get_if<LibraryCall::Copy>(&call->function);
+      CARAVAN_CHECK(copy, "`" + kernel.name + "` calls a library");
+      out.calls.push_back({"", "", {call->writes[0], call->reads[0]}, {}, copy->bytes});
       continue;
     }
     KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);

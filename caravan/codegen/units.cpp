@@ -48,7 +48,8 @@ std::string call_of(const Kernel& kernel, const Uses& uses, const std::string& f
 
 std::string copy_of(const LibraryCall& call) {
   return "memcpy(step->buffers[" + std::to_string(call.writes[0]) + "], step->buffers[" +
-         std::to_string(call.reads[0]) + "], " + std::to_string(call.numbers[0]) + ");";
+         std::to_string(call.reads[0]) + "], " + std::to_string(std::get<LibraryCall::Copy>(call.function).bytes) +
+         ");";
 }
 
 // Functions that another text calls are not visible outside of the library, so that they are called directly.

@@ -92,7 +92,7 @@ SumOrder order(const ir::Program& program, Accumulation a, const Target& target)
   if (!form.injective) return {};
   a.order = {};
   if (target.kind == Target::Kind::cuda) {  // its lanes are chosen with its loops (schedule/map_to_grid.h)
-    a.order.fused = target.fma && !extreme;
+    a.order.fused = target.fma && !extreme && !ir::reduced_iterators(a, form).empty();
     return a.order;
   }
   if (is_contraction(program, a, tuning)) {

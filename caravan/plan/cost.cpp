@@ -43,15 +43,18 @@ int64_t footprint(const loop::Term& offset, const Sizes& sizes, int64_t elements
   return std::min({points, span, elements});
 }
 
-// A library call reads or writes each of its arguments completely, once.
+// A library call reads or writes each element of its arguments once.
 KernelCost cost(const loop::Module& module, const loop::LibraryCall& call) {
-  auto bytes_of = [&](const std::vector<ir::BufferId>& buffers) {
-    int64_t out = 0;
-    for (const ir::BufferId id : buffers)
-      out += module.buffers[size_t(id)].shape.elements() * bytes(module.buffers[size_t(id)].dtype);
-    return out;
-  };
-  return {bytes_of(call.reads), bytes_of(call.writes), 0};
+  auto size = [&](ir::BufferId id) { return bytes(module.buffers[size_t(id)].dtype); };
+  return match(
+      call.function,
+      [](const loop::LibraryCall::Copy& copy) {
+        return KernelCost{copy.bytes, copy.bytes, 0};
+      },
+      [&](const loop::LibraryCall::Product& p) {
+        return KernelCost{p.batch * p.terms * (p.rows * size(call.reads[0]) + p.columns * size(call.reads[1])),
+                          p.batch * p.rows * p.columns * size(call.writes[0]), 2 * p.multiplications()};
+      });
 }
 
 }  // namespace

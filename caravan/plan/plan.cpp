@@ -24,6 +24,7 @@
 #include "caravan/optimize/split_long_sums.h"
 #include "caravan/optimize/split_sums.h"
 #include "caravan/optimize/store_narrow.h"
+#include "caravan/schedule/call_products.h"
 #include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/expand_lanes.h"
 #include "caravan/schedule/forward_stores.h"
@@ -106,7 +107,8 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"free_early", optimize::free_early},        // after delay_updates, whose order it keeps where it can
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
-    {"fuse", schedule::fuse},                      // first: the others work within a kernel
+    {"fuse", schedule::fuse, When::wished, On::processors},  // first: the others work within a kernel
+    {"fuse", schedule::fuse_for_gpu, When::wished, On::cuda},
     {"forward_stores", schedule::forward_stores},  // after fuse: a store and its load become a register
     {"hoist", schedule::hoist},  // after forward_stores, which removes stores that would keep loads in loops
     {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
@@ -132,6 +134,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
      On::processors},  // late: makes vectors explicit for the printers
     {"local_buffers", schedule::local_buffers, When::wished,
      On::cpu},  // when loops are final: others analyse buffers alone
+    {"call_products", schedule::call_products, When::wished,
+     On::cuda},  // when sums have their epilogues, and before the rest is shared by threads
     {"map_to_grid", schedule::map_to_grid, When::always,
      On::cuda},  // instead of all passes for vectors and threads of a processor
     {"copy_states", schedule::copy_states, When::always},  // late: no pass before it need know about library calls

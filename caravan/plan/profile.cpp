@@ -31,8 +31,7 @@ Profile make_profile(const Plan& plan, const std::vector<double>& nanoseconds, c
     row.microseconds = nanoseconds[k] / 1e3;
     row.cost = cost(module, kernel);
     row.least_microseconds = 1e6 * peaks.seconds(row.cost.flops, row.cost.read_bytes + row.cost.written_bytes);
-    const loop::LibraryCall* call = loop::library_call(kernel);
-    row.loops = call ? std::string(loop::name(call->function)) : loop::loops_text(kernel);
+    row.loops = loop::loops_text(kernel);
     for (const loop::Contraction& c : kernel.contractions) row.tiles.push_back(loop::to_string(c));
     out.kernel_microseconds += row.microseconds;
     out.kernels.push_back(std::move(row));

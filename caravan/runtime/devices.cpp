@@ -45,7 +45,10 @@ constexpr Kind kKinds[] = {
     {"interp", [] { return 1; }, make_interp,
      [](const cc::CompilerFacts&) { return std::string("the interpreter, in double precision, one thread"); }},
     {"cuda", [] { return cuda::facts().count; }, make_cuda,
-     [](const cc::CompilerFacts&) { return cuda::facts().note; }},
+     [](const cc::CompilerFacts&) {
+       const cuda::Facts& facts = cuda::facts();
+       return facts.count > 0 ? facts.note + ", " + cuda::library_note() : facts.note;
+     }},
 };
 
 [[noreturn]] void refuse_kind(const std::string& kind) {

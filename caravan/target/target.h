@@ -95,7 +95,9 @@ struct Gpu {
   int64_t long_sum = 2048, few_sums = 32'768, least_parts = 4, most_parts = 64, least_part = 64;
   // Kernels are launched together if they have at most so many arguments, and each at most so many blocks of threads.
   int64_t most_arguments = 256, most_joined = 1024;
+  int64_t few_blocks = 8;    // of threads; a kernel of no more can be delayed
   int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
+  int64_t least_beside = 8;  // fewest such groups in a block: as many f32 as memory gives at a time
   // Products are computed in square tiles. How many multiplications a multiprocessor makes in a cycle, measured, while
   // it has one tile to compute, and while it has several.
   struct TileRate {
@@ -109,12 +111,22 @@ struct Gpu {
   int64_t slice_cycles = 2600;     // that adding the sums of slices takes, for all tiles that are computed at once
   int64_t tiles_at_once = 4;       // of a multiprocessor
   int64_t shared_bytes = 227'328;  // of a block
+  bool early_kernels = true;       // can a kernel start while the one before it ends? From compute capability 9.0 on
   int64_t memory = 0;              // bytes; 0: not known
   // Comparisons. Sums into a table are gathered (schedule/gpu_scatters.h) if it takes no more of them.
   int64_t most_matched = 4'000'000'000;
   // In operations. One block of threads runs all kernels of a program that has no more than this, many steps a launch.
   int64_t one_block_work = 400'000;
   bool tf32 = false;  // may products of f32 round their factors to 10 bits of fraction (ContextOptions::tf32)?
+  // Is there a library of products (cuBLASLt)? It is called for products (schedule/call_products.h) of at least `least`
+  // multiplications, and of at least `per_byte` for each byte that is moved only because of the call. The numbers
+  // follow from how long the products took on an H200 by the library and in tiles.
+  bool library_products = false;
+  struct Called {
+    int64_t least, per_byte;
+    bool operator==(const Called&) const = default;
+  };
+  Called called_f32{2'000'000'000, 40}, called_tf32{1'500'000'000, 30}, called_narrow{1'500'000'000, 80};
   bool operator==(const Gpu&) const = default;
 };
 

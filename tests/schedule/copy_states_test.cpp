@@ -48,9 +48,9 @@ TEST(CopyStates, LeavesNoAssignmentAndKeepsTheValueUntilItsCopy) {
 TEST(CopyStates, ACallThatDoesNotFitIsAProblem) {
   loop::Module module = copy_states(update_in_place(lowered(swapped())));
   auto& call = std::get<loop::LibraryCall>(module.kernels.back().body);
-  call.numbers[0] = 8;
+  std::get<loop::LibraryCall::Copy>(call.function).bytes = 8;
   EXPECT_NE(loop::problem(module, module.kernels.back()).value_or("").find("has another size"), std::string::npos);
-  call.numbers.clear();
+  call.reads.clear();
   EXPECT_TRUE(loop::problem(module, module.kernels.back()));
   call.reads = {99};
   EXPECT_NE(loop::problem(module, module.kernels.back()).value_or("").find("does not exist"), std::string::npos);

@@ -5,6 +5,7 @@
 
 #include "caravan/loop/walk.h"
 #include "caravan/lower/lower.h"
+#include "caravan/optimize/join_parts.h"
 #include "pass_table.h"
 
 namespace caravan::schedule {
@@ -15,6 +16,13 @@ std::string staged(const loop::Module& module) {
   std::string out;
   for (const loop::Kernel& kernel : module.kernels)
     out += (out.empty() ? "" : ", ") + std::to_string(kernel.grid.stage) + " " + kernel.name;
+  return out;
+}
+
+// A GPU for which no kernel is so small that it is delayed.
+Target eager_gpu() {
+  Target out = gpu_target();
+  out.gpu.few_blocks = 0;
   return out;
 }
 
@@ -43,17 +51,17 @@ TEST(OrderStages, AKernelComesOneStageAfterWhatItDependsOn) {
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     const loop::Module before = lower::lower(in_order(row.program, row.before)),
-                       after = order_stages(before, gpu_target());
+                       after = order_stages(before, eager_gpu());
     loop::verify(after);
     EXPECT_EQ(staged(after), row.after);
-    EXPECT_EQ(staged(order_stages(after, gpu_target())), row.after) << "a second time";
+    EXPECT_EQ(staged(order_stages(after, eager_gpu())), row.after) << "a second time";
   }
 }
 
 TEST(OrderStages, AStateIsWrittenAfterItsReaders) {
   const Tensor w = param("w", Array(parse_shape("4")));
   const Tensor seen = sum(w * w).named("seen");
-  const loop::Module after = order_stages(lowered(assign(w, exp(w)) & observe(seen)), gpu_target());
+  const loop::Module after = order_stages(lowered(assign(w, exp(w)) & observe(seen)), eager_gpu());
   loop::verify(after);
   std::map<std::string, int> last_read;
   for (const loop::Kernel& kernel : after.kernels)
@@ -67,6 +75,26 @@ TEST(OrderStages, AStateIsWrittenAfterItsReaders) {
       }
     });
   EXPECT_EQ(last_read.count("w"), 1u) << loops(after);
+}
+
+TEST(OrderStages, SmallKernelsAreDelayed) {
+  const Tensor a = leaf("a", "4"), b = leaf("b", "4");
+  const Tensor p = exp(a).named("p"), q = sin(b).named("q"), sum_p = sum(p).named("sum_p");
+  const Program program = observe({(sum_p * q).named("r"), sum(q).named("sum_q")});
+  const loop::Module module = lower::lower(in_order(program, {"p", "q", "sum_p", "r", "sum_q"}));
+  EXPECT_EQ(staged(order_stages(module, gpu_target())), "0 p, 1 q, 1 sum_p, 2 r, 2 sum_q");
+}
+
+// The gradient of a tensor that is used slice by slice is written slice by slice (optimize/join_parts.h).
+TEST(OrderStages, SlicesOfOneTensorAreWrittenInOneStage) {
+  const Tensor a = leaf("a", "4,2"), b = leaf("b", "4,2");
+  const Tensor joined = (einsum("t, h => t, h^2", exp(a)) + einsum("t, h => t, 2^h", exp(b))).named("joined");
+  const loop::Module after = order_stages(lower::lower(optimize::join_parts(prepared(observe(joined)))), eager_gpu());
+  loop::verify(after);
+  int writers = 0, last = 0;
+  for (const loop::Kernel& kernel : after.kernels) ++writers, last = std::max(last, kernel.grid.stage);
+  EXPECT_EQ(writers, 4) << staged(after);
+  EXPECT_EQ(last, 1) << staged(after);
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "caravan/backend/cuda/compile.h"
+#include "caravan/backend/cuda/cublas.h"
 #include "caravan/backend/cuda/gpu.h"
 #include "caravan/backend/cuda/graph.h"
 #include "caravan/backend/states.h"
@@ -28,6 +30,8 @@ struct Shared {  // by the device and its executables
   std::shared_ptr<Gpu> gpu;
   backend::States<Memory> states;
   std::map<const void*, std::pair<Array, Memory>> data;  // data that is on the GPU, by its address on the host
+
+  std::shared_ptr<ProductLibrary> library;  // null until a program calls it
 
   Memory allocate(int64_t bytes) { return Memory(gpu, bytes); }
   // Equal data of several programs is on the GPU once. The array is kept, so that its address stays its own.
@@ -53,7 +57,11 @@ bool fits_in_a_block(const loop::Module& module, const Target& target) {
   int64_t work = 0;
   for (const loop::Kernel& kernel : module.kernels) {
     work += loop::count_flops(kernel);
-    if (const loop::LibraryCall* call = loop::library_call(kernel)) work += call->numbers[0];
+    const loop::LibraryCall* call = loop::library_call(kernel);
+    if (!call) continue;
+    auto* copy = std::get_if<loop::LibraryCall::Copy>(&call->function);
+    if (!copy) return false;  // a block cannot call a library
+    work += copy->bytes;
   }
   return work <= target.gpu.one_block_work && module.buffers.size() <= codegen::kMostBuffers;
 }
@@ -62,10 +70,12 @@ class CudaExecutable : public backend::Executable {
  public:
   CudaExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Shared> shared)
       : shared_(std::move(shared)), gpu_(*shared_->gpu), plan_(std::move(plan)), module_(plan_->scheduled) {
+    load_products();
     check_memory();
     form_ = fits_in_a_block(module_, gpu_.target()) ? CudaForm::one_block : CudaForm::launches;
     step_ = load(form_);
     arena_ = shared_->allocate(plan_->memory.bytes);
+    workspace_ = shared_->allocate(workspace_bytes_);
     symbols_ = shared_->allocate(2 * symbol_bytes());
     staged_ = HostMemory(*shared_->gpu, 2 * symbol_bytes());
     buffers_.assign(module_.buffers.size(), 0);
@@ -151,12 +161,31 @@ class CudaExecutable : public backend::Executable {
  private:
   // Before anything is allocated: is there room for the buffers, and for the states that are not there yet?
   void check_memory() const {
-    const int64_t arena = plan_->memory.bytes;
+    const int64_t needed = plan_->memory.bytes + workspace_bytes_;
     const int64_t free = gpu_.free_bytes();
-    if (arena > free)
-      throw StateError("the program `" + module_.name + "` needs " + std::to_string(arena) +
+    if (needed > free)
+      throw StateError("the program `" + module_.name + "` needs " + std::to_string(needed) +
                        " bytes for its buffers; the GPU has " + std::to_string(free) + " bytes free of " +
                        std::to_string(gpu_.target().gpu.memory) + ".");
+  }
+  static bool is_product(const loop::Kernel& kernel) {
+    const loop::LibraryCall* call = loop::library_call(kernel);
+    return call && std::holds_alternative<loop::LibraryCall::Product>(call->function);
+  }
+  // The calls of products. Those of one stage may run at the same time, and so each of them has memory of its own.
+  void load_products() {
+    int stage = -1;
+    int64_t end = 0;  // of the memory of the products of the stage
+    for (size_t k = 0; k < module_.kernels.size(); ++k) {
+      const loop::Kernel& kernel = module_.kernels[k];
+      if (!is_product(kernel)) continue;
+      if (!shared_->library) shared_->library = std::make_shared<ProductLibrary>(gpu_);
+      if (stage != kernel.grid.stage) stage = kernel.grid.stage, end = 0;
+      LibraryProduct product(shared_->library, module_, *loop::library_call(kernel));
+      const int64_t begin = std::exchange(end, end + product.workspace_bytes());
+      workspace_bytes_ = std::max(workspace_bytes_, end);
+      products_.emplace(k, std::pair(std::move(product), begin));
+    }
   }
   int64_t symbol_bytes() const { return int64_t(std::max<size_t>(module_.symbols.size(), 1) * sizeof(int64_t)); }
 
@@ -197,32 +226,47 @@ class CudaExecutable : public backend::Executable {
   }
   // --- one step ---
 
-  void launch(const Code& code, size_t k, StreamHandle* stream) {
+  void launch(const Code& code, size_t k, StreamHandle* stream, bool early = false) {
     const CudaText::Launch& l = code.text.launches[k];
+    if (l.function.empty()) return call_library(l.kernels[0], stream);
     std::vector<uint64_t> values;  // all arguments have 8 bytes
     for (const CudaText::Launch::Argument& a : l.arguments)
       values.push_back(a.buffer >= 0 ? buffers_[size_t(a.buffer)]
                                      : symbols_.address() + size_t(a.symbol) * sizeof(int64_t));
-    const std::string& name = module_.kernels[l.kernels[0]].name;
-    if (l.function.empty())
-      return check(gpu_.driver().copy_on_device(values[0], values[1], size_t(l.copied_bytes), stream),
-                   "the GPU does not copy `" + name + "`");
     if (l.has_seed) values.push_back(shared_->options.seed);
     std::vector<void*> arguments;
     for (uint64_t& value : values) arguments.push_back(&value);
-    launch(code.functions[k], l.blocks, l.threads, l.shared_bytes, arguments, name, stream);
+    launch(code.functions[k], l.blocks, l.threads, l.shared_bytes, arguments, module_.kernels[l.kernels[0]].name,
+           stream, early);
+  }
+  void call_library(size_t kernel, StreamHandle* stream) {
+    const loop::LibraryCall& call = *loop::library_call(module_.kernels[kernel]);
+    const Address to = buffers_[size_t(call.writes[0])], from = buffers_[size_t(call.reads[0])];
+    match(
+        call.function,
+        [&](const loop::LibraryCall::Copy& copy) {
+          check(gpu_.driver().copy_on_device(to, from, size_t(copy.bytes), stream),
+                "the GPU does not copy `" + module_.kernels[kernel].name + "`");
+        },
+        [&](const loop::LibraryCall::Product&) {
+          const auto& [product, workspace] = products_.at(kernel);
+          product.run(stream, from, buffers_[size_t(call.reads[1])], to, workspace_.address() + Address(workspace));
+        });
   }
   void launch(FunctionHandle* function, int64_t blocks, int threads, int64_t shared, std::vector<void*>& arguments,
-              const std::string& name, StreamHandle* stream) const {
-    check(gpu_.driver().launch(function, unsigned(blocks), 1, 1, unsigned(threads), 1, 1, unsigned(shared), stream,
-                               arguments.data(), nullptr),
+              const std::string& name, StreamHandle* stream, bool early = false) const {
+    LaunchAttribute may_be_early{};
+    may_be_early.id = LaunchAttribute::kEarly, may_be_early.value = 1;
+    const LaunchConfig config{unsigned(blocks), 1, 1, unsigned(threads), 1, 1, unsigned(shared), stream, &may_be_early,
+                              early ? 1u : 0u};
+    check(gpu_.driver().launch(&config, function, arguments.data(), nullptr),
           "the GPU does not run the kernel `" + name + "`");
   }
-  void launch_next(StreamHandle* stream) const {
+  void launch_next(StreamHandle* stream, bool early) const {
     Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
     int64_t count = int64_t(module_.symbols.size());
     std::vector<void*> arguments = {&symbols, &ranges, &count};
-    launch(step_.next, 1, 1, 0, arguments, "next", stream);
+    launch(step_.next, 1, 1, 0, arguments, "next", stream, early);
   }
   void launch_block(int64_t steps) {
     Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
@@ -233,15 +277,20 @@ class CudaExecutable : public backend::Executable {
   // All kernels of a step as one launch. With `next`, the symbols are incremented at the end.
   void launch_graph(Graph& graph, bool next) {
     if (!graph.recorded()) {
+      // While a step is recorded, the library must not load its kernels. What these results are does not matter.
+      if (!std::exchange(called_, true))
+        for (const auto& [kernel, product] : products_) call_library(kernel, gpu_.stream());
       std::vector<Graph::Stage> stages;
       int last = -1;
       for (size_t k = 0; k < step_.text.launches.size(); ++k) {
         const int stage = step_.text.launches[k].stage;
         if (stages.empty() || stage < 0 || stage != last) stages.emplace_back();
-        stages.back().push_back([this, k](StreamHandle* stream) { launch(step_, k, stream); });
+        stages.back().push_back({[this, k](StreamHandle* stream, bool early) { launch(step_, k, stream, early); },
+                                 !step_.text.launches[k].function.empty()});
         last = stage;
       }
-      if (next && !module_.symbols.empty()) stages.push_back({[this](StreamHandle* stream) { launch_next(stream); }});
+      if (next && !module_.symbols.empty())
+        stages.push_back({{[this](StreamHandle* stream, bool early) { launch_next(stream, early); }, true}});
       graph.record(stages);
     }
     graph.launch();
@@ -273,9 +322,13 @@ class CudaExecutable : public backend::Executable {
   CudaForm form_{};
   Code step_, timed_;  // `timed_` is compiled when it is first needed
   Graph once_{gpu_}, and_next_{gpu_};
+  // By kernel: its call, and where its part of the library's memory begins.
+  std::map<size_t, std::pair<LibraryProduct, int64_t>> products_;
+  int64_t workspace_bytes_ = 0;
+  bool called_ = false;  // has each of them been called once?
   std::vector<EventHandle*> events_;
   HostMemory staged_;
-  Memory arena_, symbols_;  // `symbols_` has the values of symbols and then their ranges
+  Memory arena_, workspace_, symbols_;  // `symbols_` has the values of symbols and then their ranges
   std::vector<Address> buffers_;
   backend::UsedStates<Memory> states_;
 };
@@ -284,6 +337,7 @@ class CudaDevice : public backend::Device {
  public:
   explicit CudaDevice(const DeviceOptions& options) {
     nvrtc();  // without a compiler there is no device
+    opening_ = std::jthread(cublas_lt);
     shared_->options = options;
     shared_->gpu = std::make_shared<Gpu>(options.ordinal);
   }
@@ -294,6 +348,7 @@ class CudaDevice : public backend::Device {
   std::optional<Target> target() const override {
     Target out = shared_->gpu->target();
     out.gpu.tf32 = shared_->options.tf32;
+    out.gpu.library_products = cublas_lt() != nullptr;
     return out;
   }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
@@ -316,6 +371,7 @@ class CudaDevice : public backend::Device {
 
  private:
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::jthread opening_;  // the library of products is large: it is opened while the GPU makes itself ready
 };
 
 Facts find_facts() {
@@ -352,6 +408,11 @@ std::unique_ptr<backend::Device> make_device(const DeviceOptions& options) {
 const Facts& facts() {
   static const Facts found = find_facts();
   return found;
+}
+std::string library_note() {
+  if (const CublasLt* found = cublas_lt())
+    return "cuBLASLt " + std::to_string(found->version / 10000) + "." + std::to_string(found->version / 100 % 100);
+  return "no library for large products: " + why_no_cublas_lt();
 }
 
 }  // namespace caravan::cuda

@@ -22,5 +22,8 @@ struct Facts {
   std::string note;  // the GPUs and the versions, or why there is none, in a line without a full stop
 };
 const Facts& facts();
+// Which library computes large products, or why there is none, in words without a full stop. It opens the library,
+// which takes a moment.
+std::string library_note();
 
 }  // namespace caravan::cuda

@@ -1,9 +1,9 @@
 #include "caravan/backend/cuda/driver.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <vector>
+
+#include "caravan/backend/cuda/open_library.h"
 
 namespace caravan::cuda {
 
@@ -12,16 +12,6 @@ namespace {
 constexpr int kOldestDriver = 12000,
               kOldestNvrtc = 12;  // cuGraphInstantiateWithFlags, and code for compute capability 9.0
 
-void* open_first(const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  return nullptr;
-}
-template <class Function>
-void find(void* library, const char* symbol, Function& function, const char* what) {
-  function = reinterpret_cast<Function>(dlsym(library, symbol));
-  if (!function) throw NoGpuError(std::string(what) + " has no function " + symbol + "; install a newer one.");
-}
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -31,7 +21,7 @@ Driver open_driver() {
   if (!library)
     throw NoGpuError("there is no driver of NVIDIA (libcuda.so.1); a GPU needs one, of version 525 or newer.");
   Driver out;
-#define X(name, symbol, parameters) find(library, symbol, out.name, "the driver of NVIDIA (libcuda.so.1)");
+#define X(name, symbol, parameters) find_function(library, symbol, out.name, "the driver of NVIDIA (libcuda.so.1)");
   CARAVAN_CUDA_DRIVER(X)
 #undef X
   out.driver_version(&out.version);
@@ -47,20 +37,13 @@ Driver open_driver() {
 }
 
 Nvrtc open_nvrtc() {
-  std::vector<std::string> names;
-  if (const char* given = std::getenv("CARAVAN_NVRTC"); given && *given) names.emplace_back(given);
-  for (const char* version : {"13", "12"}) names.push_back(std::string("libnvrtc.so.") + version);
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* folder = std::getenv(variable); folder && *folder)
-      names.push_back(std::string(folder) + "/lib64/libnvrtc.so");
-  names.emplace_back("/usr/local/cuda/lib64/libnvrtc.so");
-  void* library = open_first(names);
+  void* library = open_first(toolkit_names("CARAVAN_NVRTC", "libnvrtc.so"));
   if (!library)
     throw NoGpuError(
         "CUDA's run-time compiler (libnvrtc) was not found; install CUDA 12 or 13, or name the library in "
         "CARAVAN_NVRTC.");
   Nvrtc out;
-#define X(name, symbol, parameters) find(library, symbol, out.name, "CUDA's run-time compiler (libnvrtc)");
+#define X(name, symbol, parameters) find_function(library, symbol, out.name, "CUDA's run-time compiler (libnvrtc)");
   CARAVAN_NVRTC(X)
 #undef X
   out.version(&out.major, &out.minor);
@@ -71,6 +54,17 @@ Nvrtc open_nvrtc() {
 }
 
 }  // namespace
+
+std::vector<std::string> toolkit_names(const char* variable, const std::string& library) {
+  std::vector<std::string> out;
+  if (const char* given = std::getenv(variable); given && *given) out.emplace_back(given);
+  for (const char* version : {"13", "12"}) out.push_back(library + "." + version);
+  for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* folder = std::getenv(home); folder && *folder)
+      out.push_back(std::string(folder) + "/lib64/" + library);
+  out.push_back("/usr/local/cuda/lib64/" + library);
+  return out;
+}
 
 const Driver& driver() {
   static const Driver opened = open_driver();

@@ -30,6 +30,20 @@ struct GraphExecHandle;
 struct GraphNodeHandle;
 struct ProgramHandle;
 
+// The arguments of a launch, as the driver lays them out.
+struct LaunchAttribute {
+  static constexpr int kEarly = 6;  // the kernel may start while the one before it in the stream still runs
+  int id = 0, unused = 0;
+  int value = 0;
+  char more[60] = {};
+};
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+  StreamHandle* stream;
+  const LaunchAttribute* attributes;
+  unsigned count;
+};
+
 // clang-format off
 // name here, name in the library, parameters
 #define CARAVAN_CUDA_DRIVER(X)                                                                                            \
@@ -65,8 +79,7 @@ struct ProgramHandle;
   X(module_unload, "cuModuleUnload", (ModuleHandle* module))                                                              \
   X(module_function, "cuModuleGetFunction", (FunctionHandle** function, ModuleHandle* module, const char* name))          \
   X(function_set, "cuFuncSetAttribute", (FunctionHandle* function, int attribute, int value))                              \
-  X(launch, "cuLaunchKernel", (FunctionHandle* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, \
-                               unsigned bz, unsigned shared, StreamHandle* stream, void** arguments, void** extra))       \
+  X(launch, "cuLaunchKernelEx", (const LaunchConfig* config, FunctionHandle* function, void** arguments, void** extra))   \
   X(stream_after, "cuStreamWaitEvent", (StreamHandle* stream, EventHandle* event, unsigned flags))                        \
   X(event_create, "cuEventCreate", (EventHandle** event, unsigned flags))                                                 \
   X(event_destroy, "cuEventDestroy_v2", (EventHandle* event))                                                             \

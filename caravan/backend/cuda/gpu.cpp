@@ -38,7 +38,7 @@ Gpu::Gpu(int ordinal) : driver_(cuda::driver()) {
   gpu.memory = int64_t(bytes);
   gpu.shared_bytes = attribute(driver_, kSharedBytes, device);
   constexpr int kFirstWithClusters = 90, kOldest = 80;
-  if (gpu.compute < kFirstWithClusters) gpu.most_slices = 1;
+  if (gpu.compute < kFirstWithClusters) gpu.most_slices = 1, gpu.early_kernels = false;
   if (gpu.compute < kOldest)
     throw NoGpuError(std::string("the GPU ") + name + " has compute capability " + std::to_string(gpu.compute / 10) +
                      "." + std::to_string(gpu.compute % 10) + "; 8.0 or newer is needed.");

@@ -22,13 +22,19 @@ void Graph::record(const std::vector<Stage>& stages) {
   const Driver& driver = gpu_.driver();
   StreamHandle* main = gpu_.stream();
   const char* kFailed = "the GPU does not record a step";
-  constexpr int kThisThread = 1;  // only calls of this thread are recorded
+  constexpr int kThisThread = 1;                 // only calls of this thread are recorded
+  constexpr int kFirstWithEarlyKernels = 12030;  // the version of CUDA from which they can be recorded
+  bool after_kernel = false;                     // is the last work of the stream one kernel?
   check(driver.capture_begin(main, kThisThread), kFailed);
   for (const Stage& stage : stages) {
     const size_t used = std::min(stage.size(), kBranches);
     if (used > 1) check(driver.event_record(events_[0], main), kFailed);
     for (size_t b = 1; b < used; ++b) check(driver.stream_after(branches_[b - 1], events_[0], 0), kFailed);
-    for (size_t k = 0; k < stage.size(); ++k) stage[k](k % kBranches == 0 ? main : branches_[k % kBranches - 1]);
+    const bool early = after_kernel && stage.size() == 1 && driver.version >= kFirstWithEarlyKernels &&
+                       gpu_.target().gpu.early_kernels;
+    for (size_t k = 0; k < stage.size(); ++k)
+      stage[k].put(k % kBranches == 0 ? main : branches_[k % kBranches - 1], early);
+    after_kernel = stage.size() == 1 && stage[0].is_kernel;
     for (size_t b = 1; b < used; ++b) {
       check(driver.event_record(events_[b], branches_[b - 1]), kFailed);
       check(driver.stream_after(main, events_[b], 0), kFailed);

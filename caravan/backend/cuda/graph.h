@@ -10,8 +10,13 @@ namespace caravan::cuda {
 
 class Graph {
  public:
-  using Launch = std::function<void(StreamHandle*)>;  // puts its work into this stream
-  using Stage = std::vector<Launch>;                  // whose work may run at the same time
+  // Puts its work into this stream. `early`: its blocks may be started before the work before it has ended; they wait
+  // for its end themselves (caravan_begin in prelude/cuda.cuh).
+  struct Launch {
+    std::function<void(StreamHandle*, bool early)> put;
+    bool is_kernel = true;
+  };
+  using Stage = std::vector<Launch>;  // whose work may run at the same time
 
   explicit Graph(const Gpu& gpu) : gpu_(gpu) {}
   ~Graph();

@@ -24,6 +24,13 @@ static inline void caravan_wait() {
     asm volatile("bar.sync %0, %1;" ::"r"(1 + int(threadIdx.x) / lanes), "n"(lanes) : "memory");
 }
 
+/* Lets the next kernel start its blocks, and waits for the end of the kernels before this one. */
+static inline void caravan_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* Shared memory of a block: all kernels that a block runs take turns with it. */
 extern __shared__ __align__(128) char caravan_memory[];
 static inline void* caravan_shared() { return caravan_memory; }

@@ -5,8 +5,8 @@
    terms of both factors lie in shared memory: while one is multiplied, the next ones are on their way.
 
    Panels are filled in one of two ways. With `left_copy` = 16, 8 or 4, `left` returns the address of so many bytes of
-   neighbouring elements, or null for zeros, and they are copied while the threads go on. With 0, `left` returns one
-   element, which is computed. Neighbours are those along the terms if `left_along`, else along the rows (columns).
+   neighbouring elements, and they are copied while the threads go on; its last argument says whether they are in range,
+   and it may say that they are not: then they are zeros. With 0, `left` returns one element, which is computed. Neighbours are those along the terms if `left_along`, else along the rows (columns).
 
    Several blocks, which form a cluster, share the terms of a tile if there are `slices`. Their sums are added at the end,
    those of the first slice first. So the order of every sum is fixed by the sizes. */
@@ -31,18 +31,17 @@ struct caravan_element<T, caravan_f16> {
 
 static inline unsigned caravan_shared_address(const void* p) { return unsigned(__cvta_generic_to_shared(p)); }
 
-/* Copies `bytes` to shared memory while the thread goes on; zeros if `from` is null. */
+/* Copies `bytes` to shared memory while the thread goes on, or zeros if `there` is false. The address must be one of
+   global memory in either case. */
 template <int bytes>
-static inline void caravan_copy(void* to, const void* from) {
-  struct __align__(bytes) Zeros {
-    unsigned words[bytes / 4];
-  };
-  if (!from)
-    *(Zeros*)to = Zeros();
-  else if (bytes == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(caravan_shared_address(to)), "l"(from) : "memory");
+static inline void caravan_copy(void* to, const void* from, bool there) {
+  if (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(caravan_shared_address(to)), "l"(from),
+                 "r"(there ? 16 : 0)
+                 : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(caravan_shared_address(to)), "l"(from), "n"(bytes)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(caravan_shared_address(to)), "l"(from),
+                 "n"(bytes), "r"(there ? bytes : 0)
                  : "memory");
 }
 
@@ -209,14 +208,15 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
       const int term = (first + panel) * depth;
       if constexpr (left_copy > 0)
         LeftPanel::for_each_chunk(thread, [&](int, int m, int k) {
-          const bool there = row + m < rows && term + k < terms;
-          caravan_copy<left_copy>(left_of(panel) + LeftPanel::place(m, k), there ? left(at, row + m, term + k) : nullptr);
+          bool there = row + m < rows && term + k < terms;
+          const void* from = left(at, row + m, term + k, there);
+          caravan_copy<left_copy>(left_of(panel) + LeftPanel::place(m, k), from, there);
         });
       if constexpr (right_copy > 0)
         RightPanel::for_each_chunk(thread, [&](int, int n, int k) {
-          const bool there = column + n < columns && term + k < terms;
-          caravan_copy<right_copy>(right_of(panel) + RightPanel::place(n, k),
-                                   there ? right(at, term + k, column + n) : nullptr);
+          bool there = column + n < columns && term + k < terms;
+          const void* from = right(at, term + k, column + n, there);
+          caravan_copy<right_copy>(right_of(panel) + RightPanel::place(n, k), from, there);
         });
     };
     auto compute = [&](int panel) {
