@@ -218,15 +218,26 @@ bool operator==(const If& a, const If& b);
 
 // A function that a library has, called with whole buffers in place of loops of our own.
 struct LibraryCall {
-  enum class Function : uint8_t {
-    copy,  // copies a buffer to another of the same size; `numbers` holds the size in bytes
+  struct Copy {  // of a buffer to another of the same size
+    int64_t bytes = 0;
+    bool operator==(const Copy&) const = default;
   };
-  Function function{};
+  // Products of matrices: writes[0][result] = sum over all terms of reads[0][left] * reads[1][right]. In the offsets
+  // the variables are kBatch, kRow, kColumn and kTerm, which run below these sizes. In each factor and in the result,
+  // one variable beside kBatch has stride 1. Both factors are f32, bf16 or f16, sums are f32, and the result is f32 or
+  // what the factors are.
+  struct Product {
+    static constexpr Variable kBatch = 0, kRow = 1, kColumn = 2, kTerm = 3;
+    int64_t batch = 1, rows = 1, columns = 1, terms = 1;
+    Term left, right, result;
+    bool tf32 = false;  // factors may be rounded to 10 bits of fraction
+    int64_t multiplications() const { return batch * rows * columns * terms; }
+    bool operator==(const Product&) const = default;
+  };
+  std::variant<Copy, Product> function;
   std::vector<ir::BufferId> writes, reads;  // the arguments
-  std::vector<int64_t> numbers;             // sizes and the like
   bool operator==(const LibraryCall&) const = default;
 };
-std::string_view name(LibraryCall::Function function);
 
 // A sum of products that is computed in tiles (schedule/tile_contractions.h), for those who print or measure the
 // kernel.
@@ -299,7 +310,9 @@ struct Module {
 
 std::string to_string(const Module& module, const Kernel& kernel);
 std::string to_string(const Module& module);
-std::string loops_text(const Kernel& kernel);  // "b0 10 (o0 16 (i0 2), o0 16)": a loop, its extent, the loops inside it
+// "b0 10 (o0 16 (i0 2), o0 16)": a loop, its extent, the loops inside it. Of a library call, what is called: "copy",
+// "library product of 1024 rows, 384 columns, 256 terms".
+std::string loops_text(const Kernel& kernel);
 
 // The precision of a register for values of `dtype`: f32 for f16 and bf16, which are computed in f32.
 DType wide(DType dtype);

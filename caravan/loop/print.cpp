@@ -42,13 +42,6 @@ bool operator==(const For& a, const For& b) {
 }
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 
-std::string_view name(LibraryCall::Function function) {
-  switch (function) {
-    case LibraryCall::Function::copy: return "copy";
-  }
-  return "?";
-}
-
 const Block& statements(const Kernel& kernel) {
   static const Block none;
   auto* block = std::get_if<Block>(&kernel.body);
@@ -88,13 +81,23 @@ class Dump : public Printer {
 
  private:
   void print(const LibraryCall& call) {
-    std::string out;
-    for (const ir::BufferId id : call.writes) add_to_list(out, memory_name(id));
-    out += " = " + std::string(name(call.function)) + "(";
-    std::string arguments;
-    for (const ir::BufferId id : call.reads) add_to_list(arguments, memory_name(id));
-    for (const int64_t number : call.numbers) add_to_list(arguments, std::to_string(number));
-    line(out + arguments + ")");
+    if (call.writes.size() != 1 || call.reads.empty()) return line("a call without arguments");
+    const std::string to = memory_name(call.writes[0]), from = memory_name(call.reads[0]);
+    match(
+        call.function,
+        [&](const LibraryCall::Copy& copy) { line(to + " = copy(" + from + ", " + std::to_string(copy.bytes) + ")"); },
+        [&](const LibraryCall::Product& p) {
+          auto element = [](const std::string& buffer, const Term& offset) {
+            return buffer + "[" + ir::to_string(offset, {"batch", "row", "column", "term"}, {}, {}) + "]";
+          };
+          std::string ranges;
+          const std::pair<const char*, int64_t> sizes[] = {
+              {"batch", p.batch}, {"row", p.rows}, {"column", p.columns}, {"term", p.terms}};
+          for (const auto& [variable, size] : sizes)
+            if (size > 1) add_to_list(ranges, variable + std::string(" < ") + std::to_string(size));
+          line(element(to, p.result) + " = library product of " + element(from, p.left) + " and " +
+               element(memory_name(call.reads.back()), p.right) + " for " + ranges + (p.tf32 ? ", in tf32" : ""));
+        });
   }
   template <class List>
   static bool has(const List& list, int n) {
@@ -210,14 +213,27 @@ std::string loops_text(const Block& block, const Kernel& kernel) {
   return out;
 }
 
+template <class Sizes>  // Contraction, LibraryCall::Product
+std::string sizes_text(const Sizes& s) {
+  auto text = [](int64_t count, const char* what) { return std::to_string(count) + what; };
+  return text(s.rows, " rows, ") + text(s.columns, " columns, ") + text(s.terms, " terms") +
+         (s.batch > 1 ? ", " + text(s.batch, " times") : "");
+}
+std::string call_text(const LibraryCall& call) {
+  return match(
+      call.function, [](const LibraryCall::Copy&) { return std::string("copy"); },
+      [](const LibraryCall::Product& p) { return "library product of " + sizes_text(p); });
+}
+
 }  // namespace
 
-std::string loops_text(const Kernel& kernel) { return loops_text(statements(kernel), kernel); }
+std::string loops_text(const Kernel& kernel) {
+  const LibraryCall* call = library_call(kernel);
+  return call ? call_text(*call) : loops_text(statements(kernel), kernel);
+}
 
 std::string to_string(const Contraction& c) {
-  auto text = [](int64_t count, const char* what) { return std::to_string(count) + what; };
-  return text(c.tile_rows, " x ") + std::to_string(c.tile_columns) + " of " + text(c.rows, " rows, ") +
-         text(c.columns, " columns, ") + text(c.terms, " terms") + (c.batch > 1 ? ", " + text(c.batch, " times") : "");
+  return std::to_string(c.tile_rows) + " x " + std::to_string(c.tile_columns) + " of " + sizes_text(c);
 }
 
 std::string to_string(const Module& module) {

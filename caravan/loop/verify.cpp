@@ -29,23 +29,40 @@ class Verifier {
 
  private:
   void check(const LibraryCall& call) const {
-    auto exist = [&](const std::vector<ir::BufferId>& ids) {
-      for (const ir::BufferId id : ids)
-        hold(id >= 0 && size_t(id) < module_.buffers.size(), "the call of ", name(call.function),
-             " names a buffer that does not exist");
-    };
-    exist(call.writes), exist(call.reads);
-    switch (call.function) {
-      case LibraryCall::Function::copy: {
-        const bool fits = call.writes.size() == 1 && call.reads.size() == 1 && call.numbers.size() == 1;
-        hold(fits, "a copy takes two buffers and their bytes");
-        for (const ir::BufferId id : {call.writes[0], call.reads[0]}) {
-          const ir::Buffer& buffer = module_.buffers[size_t(id)];
-          hold(buffer.shape.elements() * bytes(buffer.dtype) == call.numbers[0], "a copy of ", call.numbers[0],
-               " bytes names `", buffer.name, "`, which has another size");
-        }
-      }
+    for (const std::vector<ir::BufferId>* ids : {&call.writes, &call.reads})
+      for (const ir::BufferId id : *ids)
+        hold(id >= 0 && size_t(id) < module_.buffers.size(), "a library call names a buffer that does not exist");
+    match(
+        call.function, [&](const LibraryCall::Copy& copy) { check(call, copy); },
+        [&](const LibraryCall::Product& product) { check(call, product); });
+  }
+  void check(const LibraryCall& call, const LibraryCall::Copy& copy) const {
+    hold(call.writes.size() == 1 && call.reads.size() == 1, "a copy takes two buffers");
+    for (const ir::BufferId id : {call.writes[0], call.reads[0]}) {
+      const ir::Buffer& buffer = module_.buffers[size_t(id)];
+      hold(buffer.shape.elements() * bytes(buffer.dtype) == copy.bytes, "a copy of ", copy.bytes, " bytes names `",
+           buffer.name, "`, which has another size");
     }
+  }
+  void check(const LibraryCall& call, const LibraryCall::Product& p) const {
+    using Product = LibraryCall::Product;
+    hold(call.writes.size() == 1 && call.reads.size() == 2, "a product takes three buffers");
+    const std::vector<int64_t> sizes = {p.batch, p.rows, p.columns, p.terms};
+    auto fits = [&](ir::BufferId id, const Term& offset, Variable down, Variable across) {
+      const ir::Buffer& buffer = module_.buffers[size_t(id)];
+      const ir::Interval touched = ir::range(offset, sizes, {});
+      hold(touched.low >= 0 && touched.high < buffer.shape.elements(), "a product reaches beyond `", buffer.name, "`");
+      const int64_t by_row = coefficient(offset, down), by_column = coefficient(offset, across);
+      hold((by_column == 1 && by_row >= sizes[size_t(across)]) || (by_row == 1 && by_column >= sizes[size_t(down)]),
+           "the elements of `", buffer.name, "` do not form a matrix");
+    };
+    fits(call.reads[0], p.left, Product::kRow, Product::kTerm);
+    fits(call.reads[1], p.right, Product::kTerm, Product::kColumn);
+    fits(call.writes[0], p.result, Product::kRow, Product::kColumn);
+    auto dtype = [&](ir::BufferId id) { return module_.buffers[size_t(id)].dtype; };
+    const DType factors = dtype(call.reads[0]), result = dtype(call.writes[0]);
+    hold(wide(factors) == DType::f32 && dtype(call.reads[1]) == factors && (result == DType::f32 || result == factors),
+         "a product has factors or a result of a precision that the library does not take");
   }
 
   enum class Seen : uint8_t { never, defined, accumulator, gone };

@@ -298,6 +298,10 @@ int64_t count_flops(const Block& block, const Kernel& kernel) {
 
 }  // namespace
 
-int64_t count_flops(const Kernel& kernel) { return count_flops(statements(kernel), kernel); }
+int64_t count_flops(const Kernel& kernel) {
+  const LibraryCall* call = library_call(kernel);
+  auto* product = call ? std::get_if<LibraryCall::Product>(&call->function) : nullptr;
+  return product ? 2 * product->multiplications() : count_flops(statements(kernel), kernel);
+}
 
 }  // namespace caravan::loop

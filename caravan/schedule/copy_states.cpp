@@ -15,7 +15,7 @@ Module copy_states(const Module& module) {
     Kernel kernel;
     kernel.name = to.name;
     kernel.comments = {to.name + " := " + from.name};
-    kernel.body = LibraryCall{LibraryCall::Function::copy, {state}, {value}, {to.shape.elements() * bytes(to.dtype)}};
+    kernel.body = LibraryCall{LibraryCall::Copy{to.shape.elements() * bytes(to.dtype)}, {state}, {value}};
     out.kernels.push_back(std::move(kernel));
   }
   out.assignments.clear();

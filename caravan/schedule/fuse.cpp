@@ -75,8 +75,9 @@ struct Meeting {
 
 class Fuser {
  public:
-  explicit Fuser(const Module& module)
-      : out_(module),
+  Fuser(const Module& module, bool vectors)
+      : vectors_(vectors),
+        out_(module),
         writers_(module.buffers.size()),
         readers_(module.buffers.size()),
         old_value_(module.buffers.size(), -1) {
@@ -206,7 +207,8 @@ class Fuser {
   // Does fusion keep loops vectorisable? If the iterations of the shared loop have stride 1 in a's inner loops, they
   // are computed as vectors; inner loops of b that have stride 1 themselves would prevent that. Sums in lanes are
   // computed one by one, so that an elementary function of them, fused into the same loop, would not be vectorised.
-  static bool keeps_lanes(const For& a, const For& b) {
+  bool keeps_lanes(const For& a, const For& b) const {
+    if (!vectors_) return !has_loop(a.body) || !has_loop(b.body) || !has_lanes(a) || has_lanes(b);
     if (!has_loop(b.body)) return !has_partial_sums(a.body) || !calls_function(b.body);
     return !has_loop(a.body) || has_lanes(a) == has_lanes(b);
   }
@@ -279,6 +281,7 @@ class Fuser {
     to->insert(to->end(), std::make_move_iterator(moved.begin()), std::make_move_iterator(moved.end()));
   }
 
+  const bool vectors_;  // are loops computed as vectors?
   Module out_;
   std::vector<std::vector<int>> writers_;  // by buffer: the kernels that write it, as numbered before fusion
   std::vector<std::vector<int>> readers_;  // the same for kernels that read it, up to the current one
@@ -289,6 +292,7 @@ class Fuser {
 
 }  // namespace
 
-Module fuse(const Module& module) { return Fuser(module).run(); }
+Module fuse(const Module& module) { return Fuser(module, true).run(); }
+Module fuse_for_gpu(const Module& module) { return Fuser(module, false).run(); }
 
 }  // namespace caravan::schedule

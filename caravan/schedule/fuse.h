@@ -30,6 +30,9 @@ namespace caravan::schedule {
 inline constexpr size_t kMostAccumulations = 64;
 inline constexpr size_t kMostCandidates = 4;  // how many earlier readers of the same elements are tried
 
-loop::Module fuse(const loop::Module& module);
+loop::Module fuse(const loop::Module& module);  // for a processor
+// The same for a GPU, which has no vector loops: of the refusals above, those for vectors do not hold. Rows that lanes
+// share are still not merged into loops whose neighbouring iterations are neighbours in memory.
+loop::Module fuse_for_gpu(const loop::Module& module);
 
 }  // namespace caravan::schedule

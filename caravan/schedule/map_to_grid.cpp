@@ -170,7 +170,10 @@ class Mapper {
     if (inner.beside > inner.along) {
       int64_t lanes = 1;
       while (lanes < gpu.most_spread && 4 * lanes <= inner.iterations && groups * lanes * 2 <= threads) lanes *= 2;
-      return lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(gpu.warp * lanes)};
+      // Neighbouring groups of a block read neighbours in memory: a warp of them, or fewer if there are few groups.
+      int64_t beside = gpu.warp;
+      while (beside > gpu.least_beside && groups < beside * gpu.multiprocessors) beside /= 2;
+      return lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(beside * lanes)};
     }
     // A block has 15 barriers for groups of several warps, so that groups of two warps would be too many.
     int64_t lanes = gpu.warp;
@@ -278,7 +281,8 @@ Module map_to_grid(const Module& module, const Target& target) {
     auto all = [](const For&) { return true; };
     for (Kernel& part : outer_loops(kernel, all)) out.kernels.push_back(std::move(part));
   }
-  for (Kernel& kernel : out.kernels) Mapper(out, kernel, target).run();
+  for (Kernel& kernel : out.kernels)
+    if (!library_call(kernel)) Mapper(out, kernel, target).run();
   return out;
 }
 

@@ -4,7 +4,8 @@
 // one launch become neighbours.
 //
 // In a launch every block has as much shared memory as the kernel that needs most, and so fewer blocks run at a time.
-// So a kernel joins a launch with large products only if all their blocks fit on the GPU at once.
+// So a kernel joins a launch with large products only if all their blocks fit on the GPU at once. Nor do kernels with
+// large blocks of threads join products: there are not enough registers for them.
 //
 // May run when the kernels are final. Promises the same bits. The memory planner lets buffers share memory only if they
 // are used in different stages.
