@@ -159,6 +159,10 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   parsed.choices[command.add_option("--stage", o.stage, listed(stage_names()) + " [graph]")->type_name("NAME")] =
       stage_names();
   add_batch(command, o.wishes);
+  command
+      .add_option("--devices", o.devices, "The step of one of so many devices; --stage plan shows what they exchange")
+      ->check(kNotEmpty)
+      ->type_name("N");
   command.add_flag("--dot", o.dot, "The graph for Graphviz, with values and gradients");
   command.add_flag("--json", o.json,
                    "Standard output is JSON: the stage as a text, or without --stage what --trace writes");
@@ -326,6 +330,13 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   if (!row.data.empty()) add_data_setting(command, parsed);
   add_setting(command, parsed, "seed", "N", kSeedDoc);
   add_device_settings(command, parsed);
+  command
+      .add_option(
+          "--devices", o.devices,
+          "Several devices share each batch: their number, or a list such as cpu:0,cpu:1; also the processes of "
+          "`mpirun -n N caravan train ...` [1]")
+      ->check(kNotEmpty)
+      ->type_name("N");
   add_memory_limit(command, o.memory_limit);
   command.add_flag("--quiet", o.quiet, "No progress and nothing drawn in the terminal");
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");

@@ -37,6 +37,7 @@ int ops_command(const OpsOptions& options);
 struct InspectOptions {
   std::string recipe, stage, dump, trace;  // no stage: the graph, or nothing beside a dump or a trace
   Wishes wishes;
+  std::string devices;  // as in TrainOptions
   std::vector<std::string> passes_off;
   int64_t memory_limit = 0;  // bytes; 0: no limit
   bool dot = false, json = false;
@@ -88,6 +89,7 @@ int summary_command(const SummaryOptions& options, const Settings& settings);
 struct TrainOptions {
   std::string recipe;
   Wishes wishes;
+  std::string devices;              // "4" or "cpu:0,cpu:1"; empty: one, or the processes that mpirun has started
   std::string plot, dump;           // folders; empty: none
   std::string trace, save, resume;  // files; empty: none
   double save_every = 60;           // seconds

@@ -9,6 +9,7 @@
 #include "apps/json_line.h"
 #include "apps/stages.h"
 #include "apps/terminal.h"
+#include "apps/train/ranks.h"
 #include "caravan/base/error.h"
 
 namespace caravan::app {
@@ -36,9 +37,12 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
   const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
   // Looking at stages and values needs no C compiler: the plan that the interpreter shows is that of this processor.
+  std::string device = "interp";
+  const Mesh mesh = mesh_of(options.devices, device);
   Context ctx({.seed = settings.seed(),
                .device = "interp",
                .threads = int(settings.threads()),
+               .mesh = mesh,
                .memory_limit = options.memory_limit,
                .passes_off = options.passes_off});
   const Routine step = ctx.compile(recipe.program);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "apps/kernel_table.h"
+#include "apps/mesh_table.h"
 #include "apps/unknown_name.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/base/error.h"
@@ -65,7 +66,7 @@ std::vector<std::string> stage_names() {
   for (const std::string& name : plan_stage_names()) out.push_back(name);
   return out;
 }
-std::vector<std::string> plan_stage_names() { return {"loops", "optimized", "c", "cuda", "memory", "kernels"}; }
+std::vector<std::string> plan_stage_names() { return {"loops", "optimized", "c", "cuda", "memory", "kernels", "plan"}; }
 
 std::string Stages::graphviz() const {
   Context ctx({.seed = recipe_.schedule.seed, .device = "interp"});
@@ -79,6 +80,7 @@ std::string stage_of(const plan::Plan& plan, const std::string& stage, const std
   if (stage == "cuda") return cuda_text(plan);
   if (stage == "memory") return memory_table(plan);
   if (stage == "kernels") return kernel_table(plan);
+  if (stage == "plan") return mesh_table(plan);
   throw ConfigError(unknown_name("stage", stage, plan_stage_names()));
 }
 

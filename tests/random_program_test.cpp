@@ -12,6 +12,7 @@
 #include "caravan/backend/interp/device.h"
 #include "caravan/tensor/graph.h"
 #include "compiled_device.h"
+#include "placed.h"
 #include "programs.h"
 
 namespace caravan {
@@ -481,8 +482,8 @@ class Generator {
 // What is compiled goes with the test: a long run would fill a disk.
 class WithCpu {
  protected:
-  Outcome run_compiled(const std::vector<std::string>& passes_off, const char* optimisation, const Task& task,
-                       int runs, int64_t memory_limit = 0) const {
+  Outcome run_compiled(const std::vector<std::string>& passes_off, const char* optimisation, const Task& task, int runs,
+                       int64_t memory_limit = 0) const {
     cc::DeviceOptions options;
     options.compiler.cache = cache_.path;
     if (kCompiler) options.compiler.compiler = kCompiler;
@@ -498,6 +499,8 @@ class WithCpu {
       return run_compiled({}, "-O0", task, runs);
     }
   }
+
+  const std::string& cache() const { return cache_.path; }
 
  private:
   const TemporaryFolder cache_;
@@ -592,6 +595,20 @@ TEST_P(RandomPrograms, AreTheSameFusedUnfusedAndObserved) {
   expect_near(g, run_compiled(plan::pass_names(), "-O0", g.task, kRuns), expected, ", without any pass");
   expect_same(g, run_with_less_memory(g.task, kRuns), fused, "with less memory");
   expect_same(g, run_compiled({}, "-O0", all_observed(g.task), kRuns), fused, "with everything observed");
+}
+// On several devices, with axes placed at random.
+TEST_P(RandomPrograms, AreTheSameOnSeveralDevices) {
+  if (on_gpu()) GTEST_SKIP() << "a mesh of GPUs is not built";
+  const Group g = group(uint32_t(GetParam()));
+  const Outcome expected = run_on(*interp::make_device(0), g.task, kRuns);
+  const Mesh meshes[] = {{{"a", 2}}, {{"a", 3}}, {{"a", 2}, {"b", 2}}};
+  const Mesh& mesh = meshes[size_t(GetParam()) / kTogether % 3];
+  const Task placed = placed_at_random(g.task, mesh, uint32_t(GetParam()));
+  expect_near(g, run_on_mesh(placed, mesh, kRuns), expected, ", interpreted on " + to_string(mesh));
+  cc::DeviceOptions options;
+  options.compiler.cache = cache();
+  options.compiler.flags.push_back("-O0");
+  expect_near(g, run_on_mesh(placed, mesh, kRuns, &options), expected, ", on " + to_string(mesh));
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1, 1 + kPrograms, kTogether));
 

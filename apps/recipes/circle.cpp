@@ -85,8 +85,8 @@ Recipe circle_recipe(const Request& request) {
   const Schedule schedule = app::schedule(request, find_recipe("circle").defaults);
   const data::LabelledPoints points = points_around(schedule.points, schedule.seed, "circle.points");
   Index batch("batch", schedule.steps_per_epoch()), step("step");
-  Tensor x = points.points.batches(schedule.batch)[batch].named("x"),
-         labels = points.labels.batches(schedule.batch)[batch].named("labels");
+  Tensor x = place(points.points.batches(schedule.batch)[batch].named("x"), "data"),
+         labels = place(points.labels.batches(schedule.batch)[batch].named("labels"), "data");
 
   const nn::Mlp mlp = network();
   Tensor logits = mlp(x);

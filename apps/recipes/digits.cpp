@@ -27,8 +27,8 @@ DigitBatches digit_batches(const Request& request, Defaults defaults, bool shuff
           schedule,
           batch,
           step,
-          pixels(both[0][batch]).named("x"),
-          cast(both[1][batch], DType::i32).named("labels")};
+          place(pixels(both[0][batch]).named("x"), "data"),
+          place(cast(both[1][batch], DType::i32).named("labels"), "data")};
 }
 
 namespace {

@@ -53,7 +53,7 @@ Drawn drawn_examples(const data::Sequences& all, int64_t batch, const Index& ste
   const Tensor at = drawn(all.targets.shape().sizes()[0], batch, step);
   auto of = [&](const Array& ids) {
     const Tensor rows = gather(table_of(ids), at);
-    return ids.shape().batch.size() == 1 ? rows : einsum("b | t => b, t |", rows);
+    return place(ids.shape().batch.size() == 1 ? rows : einsum("b | t => b, t |", rows), "data");
   };
   return {of(all.inputs), of(all.targets)};
 }
@@ -62,7 +62,7 @@ Drawn drawn_windows(const Array& text, int64_t length, int64_t batch, const Inde
   const Tensor first = drawn(text.size() - length, batch, step);
   const Tensor at =
       einsum("b | => b, t |", first, {{"t", length}}) + einsum("t => t |", cast(iota(length), DType::i32));
-  return {gather(text, at), gather(text, at + 1)};
+  return {place(gather(text, at), "data"), place(gather(text, at + 1), "data")};
 }
 
 // The mean loss of a character on each part of the data. All parts are one array of batches, so that one program is

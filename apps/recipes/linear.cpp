@@ -46,7 +46,8 @@ Recipe linear_recipe(const Request& request) {
   const Schedule schedule = app::schedule(request, find_recipe("linear").defaults);
   const Points points = noisy_line(schedule.points, schedule.seed);
   Index batch("batch", schedule.steps_per_epoch()), step("step");
-  Tensor x = points.x.batches(schedule.batch)[batch].named("x"), y = points.y.batches(schedule.batch)[batch].named("y");
+  Tensor x = place(points.x.batches(schedule.batch)[batch].named("x"), "data"),
+         y = place(points.y.batches(schedule.batch)[batch].named("y"), "data");
 
   const Line line;
   Tensor loss = (sum(square(line(x) - y)) / schedule.batch).named("loss");

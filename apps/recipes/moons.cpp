@@ -56,8 +56,8 @@ Recipe moons_recipe(const Request& request) {
   const Schedule schedule = app::schedule(request, find_recipe("moons").defaults);
   const auto moons = data::half_moons({.points = schedule.points, .noise = 0.1, .seed = schedule.seed});
   Index batch("batch", schedule.steps_per_epoch()), step("step");
-  Tensor x = moons.points.batches(schedule.batch)[batch].named("x"),
-         y = moons.labels.batches(schedule.batch)[batch].named("y");
+  Tensor x = place(moons.points.batches(schedule.batch)[batch].named("x"), "data"),
+         y = place(moons.labels.batches(schedule.batch)[batch].named("y"), "data");
 
   const MoonsMlp network;
   Tensor score = network(x);

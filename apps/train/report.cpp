@@ -180,6 +180,7 @@ nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Find
   for (const auto& [name, value] : found.numbers) out[name] = value;
   if (!found.samples.empty()) out["samples"] = found.samples;
   if (!pictures.empty()) out["plots"] = p.options.plot, out["pictures"] = pictures;
+  if (p.wanted.mesh.devices() > 1) out["devices"] = p.wanted.mesh.devices();
   if (const std::string next = next_command(p, ended); !next.empty()) out["next"] = next;
   out["curve"] = curve_json(p.recipe, history);
   return out;

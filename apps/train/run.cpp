@@ -1,5 +1,7 @@
 #include "apps/train/run.h"
 
+#include "apps/train/ranks.h"
+
 namespace caravan::app {
 
 Ended run(const Prepared& p, const Evaluation& evaluation, Keeper& keeper) {
@@ -24,7 +26,11 @@ Ended run(const Prepared& p, const Evaluation& evaluation, Keeper& keeper) {
   out.history = training.history;
   out.seconds = training.seconds;
   const bool cut_off = out.how == Training::End::interrupted || out.how == Training::End::failed;
-  if (out.how != Training::End::not_finite) out.kept = keeper.keep(out.history, cut_off);
+  // After a step that failed on some devices, the others may have computed with values that never came.
+  const bool unsound = out.how == Training::End::failed && p.wanted.mesh.devices() > 1;
+  if (unsound) out.problems.push_back("a step was not completed on all devices." + keeper.state_of_file());
+  if (out.how != Training::End::not_finite && !unsound && this_rank() == 0)
+    out.kept = keeper.keep(out.history, cut_off);
   out.problems.insert(out.problems.end(), out.kept.problems.begin(), out.kept.problems.end());
   return out;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "apps/interruption.h"
+#include "apps/train/ranks.h"
 #include "caravan/runtime/nonfinite.h"
 
 namespace caravan::app {
@@ -66,7 +67,7 @@ Training::End Training::run(int64_t until) {
     if (!stretch(std::min({history.step + to_report, history.step + to_epoch, until}))) return End::not_finite;
     if (history.step % per_epoch == 0) end_epoch();
     if (history.step % schedule.report == 0 || history.step == schedule.steps) end_report();
-    if (Interruption::asked() && history.step < until) return End::interrupted;
+    if (stops_ && history.step < until) return End::interrupted;
     if (save && seconds_since(saved) > save_every) save(), saved = Clock::now();
   }
   return until < schedule.steps ? End::until : End::finished;
@@ -94,7 +95,8 @@ bool Training::stretch(int64_t stop) {
     }
     if (check && check->found(at, loss)) return false;
     history.step = ++count;
-  } while (count < stop && !Interruption::asked());
+    stops_ = any_rank(Interruption::asked());  // all processes end after the same step
+  } while (count < stop && !stops_);
   seconds += seconds_since(start);
   return true;
 }

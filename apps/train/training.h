@@ -48,6 +48,7 @@ class Training {
 
   const Recipe& recipe_;
   Routine step_;
+  bool stops_ = false;  // it was interrupted
 };
 
 }  // namespace caravan::app

@@ -59,7 +59,10 @@ std::string plan_text(const Prepared& p) {
 
 std::string device_text(const Prepared& p) {
   if (!p.compiled()) return "the interpreter, which is slow";
-  return fmt::format("{}, {}; ready in {}", p.ctx.device(), counted(p.settings.threads(), "thread", "threads"),
+  const std::string several =
+      p.wanted.mesh.devices() > 1 ? fmt::format("{} devices, each ", p.wanted.mesh.devices()) : "";
+  return fmt::format("{}{}, {}{}; ready in {}", several, p.ctx.device(),
+                     counted(p.settings.threads(), "thread", "threads"), several.empty() ? "" : " together",
                      duration(p.compile_seconds));
 }
 

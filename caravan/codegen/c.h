@@ -21,6 +21,10 @@ struct Step {
   // itself, one after the other.
   void (*parallel)(void* pool, void (*chunk)(const Step*, int64_t), const Step* step, int64_t chunks) = nullptr;
   void* pool = nullptr;
+  // Runs a kernel that is a library call other than a copy. The generated C has these two in a struct
+  // caravan_mesh_step, which begins with the fields above, and only if the program has such kernels.
+  void (*library)(void* owner, int64_t kernel) = nullptr;
+  void* owner = nullptr;
 };
 
 // void caravan_run(const caravan_step* step) runs the program once. States that were not updated in place are assigned

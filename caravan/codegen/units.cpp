@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/base/random.h"
@@ -52,6 +53,18 @@ std::string copy_of(const LibraryCall& call) {
          ");";
 }
 
+constexpr const char* kLibraryCall = R"(
+typedef struct caravan_mesh_step {
+  caravan_step step;
+  void (*library)(void* owner, int64_t kernel);
+  void* owner;
+} caravan_mesh_step;
+static void caravan_library(const caravan_step* step, int64_t kernel) {
+  const caravan_mesh_step* mesh = (const caravan_mesh_step*)step;
+  mesh->library(mesh->owner, kernel);
+}
+)";
+
 // Functions that another text calls are not visible outside of the library, so that they are called directly.
 const std::string kShared = "__attribute__((visibility(\"hidden\"))) ";
 
@@ -97,11 +110,15 @@ Parts parts_of(const Module& module, Entries entries) {
   std::map<std::string, std::string> known;  // function names, by the text of the kernel with numbered names
   std::string chunks;
   std::vector<std::string> calls;
+  bool calls_library = false;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     const Kernel& kernel = module.kernels[k];
     const std::string lap = entries == Entries::timed ? "  caravan_lap(laps, " + std::to_string(k) + ");\n" : "";
-    if (const LibraryCall* copy = library_call(kernel)) {
-      calls.push_back("  " + copy_of(*copy) + "  " + comment(kernel.comments[0]) + "\n" + lap);
+    if (const LibraryCall* called = library_call(kernel)) {
+      const bool copies = std::holds_alternative<LibraryCall::Copy>(called->function);
+      if (!copies && !std::exchange(calls_library, true)) chunks += kLibraryCall;
+      calls.push_back("  " + (copies ? copy_of(*called) : "caravan_library(step, " + std::to_string(k) + ");") + "  " +
+                      comment(kernel.comments[0]) + "\n" + lap);
       continue;
     }
     KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);

@@ -56,8 +56,9 @@ void for_each_term(const Accumulation& a, Visit visit) {
 
 bool equal(const Program& p, const Accumulation& a, const Program& q, const Accumulation& b) {
   if (a.accumulator != b.accumulator || a.extents != b.extents || a.where != b.where || a.write != b.write ||
-      a.counted != b.counted || a.order != b.order || a.part != b.part || a.body != b.body ||
-      a.operands.size() != b.operands.size() || !same_buffer(buffer_of(p, a.target), buffer_of(q, b.target)))
+      a.counted != b.counted || a.order != b.order || a.part != b.part || a.collective != b.collective ||
+      a.body != b.body || a.operands.size() != b.operands.size() ||
+      !same_buffer(buffer_of(p, a.target), buffer_of(q, b.target)))
     return false;
   for (size_t k = 0; k < a.operands.size(); ++k)
     if (a.operands[k].map != b.operands[k].map || first_alias(a, k) != first_alias(b, k) ||
@@ -83,6 +84,7 @@ size_t hash(const Program& program, const Accumulation& accumulation) {
   mix(uint64_t(a.order.lanes)), mix(uint64_t(a.order.width)), mix(uint64_t(a.order.fused));
   for (const SumOrder::Block& block : a.order.blocks) mix(uint64_t(block.iterator)), mix(uint64_t(block.size));
   mix(hash(a.body));
+  if (a.collective) mix(1 + uint64_t(a.collective->kind)), mix(uint64_t(a.collective->mesh_axis));
   mix(buffer_of(program, a.target));
   for (size_t k = 0; k < a.operands.size(); ++k) {
     mix(a.operands[k].map);

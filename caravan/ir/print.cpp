@@ -102,6 +102,8 @@ std::string text_of(const Program& program, const Accumulation& a, std::string_v
   for (size_t k = 0; k < a.operands.size(); ++k) make(make, k);
 
   std::string out = access(a.target, a.write) + " " + std::string(symbol) + " " + to_string(a.body, texts);
+  if (a.collective)
+    out = name_of(program, a.target) + " = " + std::string(name(a.collective->kind)) + "(" + texts[0] + ")";
 
   std::string box, counting;
   for (size_t k = 0; k < a.iterators.size(); ++k) {
@@ -143,6 +145,9 @@ std::string text_of(const Program& program, bool readable) {
 
 }  // namespace
 
+std::string_view name(Collective::Kind kind) {
+  return kind == Collective::Kind::all_reduce ? "all_reduce" : "all_gather";
+}
 std::string to_string(const Program& program, const Accumulation& accumulation) {
   return text_of(program, accumulation, row(accumulation.accumulator).symbol);
 }

@@ -105,6 +105,19 @@ struct SumOrder {
   bool operator==(const SumOrder&) const = default;
 };
 
+// In a program that several devices of a mesh run together (caravan/mesh): the accumulation computes nothing. Its
+// operand has a value on each device, and the target gets all of them. The devices are those along one axis of the
+// mesh.
+struct Collective {
+  enum class Kind : uint8_t {
+    all_reduce,  // target = the operands of all devices, combined by the accumulator
+    all_gather,  // the operand of device d is slice d of the target
+  } kind{};
+  int mesh_axis = 0;
+  bool operator==(const Collective&) const = default;
+};
+std::string_view name(Collective::Kind kind);
+
 struct Accumulation {
   BufferId target = -1;
   Accumulator accumulator{};
@@ -122,6 +135,7 @@ struct Accumulation {
   // A buffer that must be computed before this accumulation runs, although it is not read; -1: none. So a value that is
   // computed again to save memory (optimize/rematerialise.h) is not computed too early.
   BufferId after = -1;
+  std::optional<Collective> collective{};
   std::string label;  // what the user wrote: an op or a spec
   Source source;
 };
@@ -135,6 +149,14 @@ struct Assignment {
   BufferId state = -1, value = -1;
 };
 
+// An axis of a buffer is divided over the devices along an axis of a mesh (caravan/mesh). Before a program is divided,
+// what the user asked for; after that, what holds.
+struct Placement {
+  BufferId buffer = -1;
+  size_t axis = 0;  // in memory order
+  std::string mesh_axis;
+};
+
 struct Program {
   std::string name;
   std::vector<Symbol> symbols;
@@ -142,6 +164,7 @@ struct Program {
   std::vector<Accumulation> accumulations;
   std::vector<Assignment> assignments;
   std::vector<BufferId> observed;
+  std::vector<Placement> placements{};
 };
 
 // One line for each accumulation, in the notation above. See print.cpp for examples.

@@ -234,7 +234,21 @@ struct LibraryCall {
     int64_t multiplications() const { return batch * rows * columns * terms; }
     bool operator==(const Product&) const = default;
   };
-  std::variant<Copy, Product> function;
+  // Exchanges values with the devices along an axis of the mesh (ir::Collective): each of `writes` gets what all
+  // devices have in the corresponding one of `reads`. Only begins: the values are there after a Wait, and until then no
+  // other kernel touches these buffers.
+  struct Collective {
+    ir::Collective exchange;
+    // For each buffer: the accumulator (all_reduce), or into how many pieces of equal size what is read is cut: the
+    // pieces of all devices take turns in the result (all_gather).
+    std::vector<int64_t> numbers;
+    bool operator==(const Collective&) const = default;
+  };
+  struct Wait {         // ends a collective, with the same buffers
+    size_t kernel = 0;  // that began it
+    bool operator==(const Wait&) const = default;
+  };
+  std::variant<Copy, Product, Collective, Wait> function;
   std::vector<ir::BufferId> writes, reads;  // the arguments
   bool operator==(const LibraryCall&) const = default;
 };
@@ -306,6 +320,10 @@ struct Module {
   // To states that no kernel writes directly. schedule/copy_states turns them into kernels.
   std::vector<ir::Assignment> assignments;
   std::vector<ir::BufferId> observed;
+  // Collectives that are not kernels yet, one for each buffer. What they read ends the list of observed buffers, what
+  // they write counts as data, and kernels that read the latter come `after` the former. So passes leave these buffers
+  // alone, and plan/place_collectives can put a call between the kernels.
+  std::vector<LibraryCall> collectives{};
 };
 
 std::string to_string(const Module& module, const Kernel& kernel);

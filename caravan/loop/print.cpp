@@ -81,7 +81,7 @@ class Dump : public Printer {
 
  private:
   void print(const LibraryCall& call) {
-    if (call.writes.size() != 1 || call.reads.empty()) return line("a call without arguments");
+    if (call.writes.empty() || call.reads.empty()) return line("a call without arguments");
     const std::string to = memory_name(call.writes[0]), from = memory_name(call.reads[0]);
     match(
         call.function,
@@ -97,7 +97,15 @@ class Dump : public Printer {
             if (size > 1) add_to_list(ranges, variable + std::string(" < ") + std::to_string(size));
           line(element(to, p.result) + " = library product of " + element(from, p.left) + " and " +
                element(memory_name(call.reads.back()), p.right) + " for " + ranges + (p.tf32 ? ", in tf32" : ""));
-        });
+        },
+        [&](const LibraryCall::Collective& c) { print(call, std::string(ir::name(c.exchange.kind))); },
+        [&](const LibraryCall::Wait&) { print(call, "wait"); });
+  }
+  void print(const LibraryCall& call, const std::string& function) {
+    std::string to, from;
+    for (const ir::BufferId id : call.writes) add_to_list(to, memory_name(id));
+    for (const ir::BufferId id : call.reads) add_to_list(from, memory_name(id));
+    line(to + " = " + function + "(" + from + ")");
   }
   template <class List>
   static bool has(const List& list, int n) {
@@ -222,7 +230,9 @@ std::string sizes_text(const Sizes& s) {
 std::string call_text(const LibraryCall& call) {
   return match(
       call.function, [](const LibraryCall::Copy&) { return std::string("copy"); },
-      [](const LibraryCall::Product& p) { return "library product of " + sizes_text(p); });
+      [](const LibraryCall::Product& p) { return "library product of " + sizes_text(p); },
+      [](const LibraryCall::Collective& c) { return std::string(ir::name(c.exchange.kind)); },
+      [](const LibraryCall::Wait&) { return std::string("wait"); });
 }
 
 }  // namespace

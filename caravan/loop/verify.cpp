@@ -34,7 +34,18 @@ class Verifier {
         hold(id >= 0 && size_t(id) < module_.buffers.size(), "a library call names a buffer that does not exist");
     match(
         call.function, [&](const LibraryCall::Copy& copy) { check(call, copy); },
-        [&](const LibraryCall::Product& product) { check(call, product); });
+        [&](const LibraryCall::Product& product) { check(call, product); },
+        [&](const LibraryCall::Collective& c) {
+          hold(!call.reads.empty() && call.writes.size() == call.reads.size() && c.numbers.size() == call.reads.size(),
+               "a collective does not give as many buffers as it takes");
+        },
+        [&](const LibraryCall::Wait& wait) {
+          const bool kernel = wait.kernel < module_.kernels.size();
+          auto* begun = kernel ? library_call(module_.kernels[wait.kernel]) : nullptr;
+          hold(begun && std::holds_alternative<LibraryCall::Collective>(begun->function) &&
+                   begun->writes == call.writes && begun->reads == call.reads,
+               "a wait is not for a collective with the same buffers");
+        });
   }
   void check(const LibraryCall& call, const LibraryCall::Copy& copy) const {
     hold(call.writes.size() == 1 && call.reads.size() == 1, "a copy takes two buffers");

@@ -409,18 +409,52 @@ class KernelLowering {
 
 }  // namespace
 
+namespace {
+
+LibraryCall call_of(const ir::Program& program, const Accumulation& a) {
+  const bool reduces = a.collective->kind == ir::Collective::Kind::all_reduce;
+  int64_t number = int64_t(a.accumulator);
+  if (!reduces) {  // the axes before the one that is gathered
+    number = 1;
+    const std::vector<int64_t> part = program.buffers[size_t(a.operands[0].buffer)].shape.sizes(),
+                               whole = program.buffers[size_t(a.target)].shape.sizes();
+    for (size_t axis = 0; part[axis] == whole[axis]; ++axis) number *= part[axis];
+  }
+  return {LibraryCall::Collective{*a.collective, {number}}, {a.target}, {a.operands[0].buffer}};
+}
+
+// If collectives compute the buffer: what they read.
+std::vector<BufferId> sources(const Module& module, BufferId id) {
+  std::vector<BufferId> out;
+  for (size_t k = module.collectives.size(); k-- > 0;)
+    if (module.collectives[k].writes[0] == id) out.push_back(id = module.collectives[k].reads[0]);
+  return out;
+}
+
+}  // namespace
+
 Module lower(const ir::Program& program) {
   ir::Program extended = program;  // with the scratch buffers that lowering adds
   Module module;
   for (const Accumulation& a : program.accumulations) {
+    if (a.collective) {
+      module.collectives.push_back(call_of(program, a));
+      continue;
+    }
     Kernel kernel = KernelLowering(extended, without_sums_of_bool(program, a)).run();
     kernel.comments.push_back(ir::readable(program, a));
     kernel.origins.push_back(a.source.known() ? a.label + ", " + to_string(a.source) : a.label);
     if (a.after != -1) kernel.after.push_back(a.after);
+    for (const ir::Operand& o : a.operands)
+      for (const BufferId id : sources(module, o.buffer)) kernel.after.push_back(id);
     module.kernels.push_back(std::move(kernel));
   }
   module.name = program.name, module.symbols = program.symbols, module.buffers = std::move(extended.buffers);
   module.assignments = program.assignments, module.observed = program.observed;
+  for (const LibraryCall& call : module.collectives) {
+    module.observed.push_back(call.reads[0]);
+    module.buffers[size_t(call.writes[0])].kind = ir::DataLeaf{};
+  }
   return module;
 }
 

@@ -109,6 +109,7 @@ class Inliner {
 
  private:
   bool wanted(const Accumulation& reader, size_t k, const Accumulation& p) const {
+    if (reader.collective) return false;  // it takes a whole buffer
     if (reader.body.entries().size() + p.body.entries().size() > kLongestBody || is_index(reader, k)) return false;
     const bool random = reads_random(out_, p);
     if (is_copy(p.body) && !random) return true;

@@ -152,7 +152,7 @@ class Joiner {
     const Accumulation& a = out_.accumulations[size_t(p)];
     const std::vector<Range> box = written_box(a);
     const std::vector<int64_t> sizes = buffer(id).shape.sizes();
-    if (a.accumulator != Accumulator::add || a.part || box.size() != sizes.size()) return std::nullopt;
+    if (a.accumulator != Accumulator::add || a.part || a.collective || box.size() != sizes.size()) return std::nullopt;
     // A sum that is rounded to a narrow float may become -0.
     if (is_narrow(buffer(id).dtype) && reduces(a)) return std::nullopt;
     std::optional<Piece> out;

@@ -75,7 +75,8 @@ bool is_iterator_or_number(const ir::Term& index) {
 }
 
 bool is_elementwise(const ir::Program& program, const ir::Accumulation& a) {
-  if (keeps_position(a.accumulator) || !a.where.empty() || a.part || a.body.uses_position() || has_loads(a))
+  if (keeps_position(a.accumulator) || !a.where.empty() || a.part || a.collective || a.body.uses_position() ||
+      has_loads(a))
     return false;
   const ir::WriteForm form = ir::write_form(program, a);
   return form.covers && std::all_of(a.write.begin(), a.write.end(), is_iterator_or_number) &&

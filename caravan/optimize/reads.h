@@ -28,7 +28,7 @@ bool has_loads(const ir::Accumulation& accumulation);
 bool is_iterator_or_number(const ir::Term& index);  // i or 3, but not i + 3
 
 // Does the accumulation compute each element of its target once and write all of them, with a permutation of its
-// iterators as the write map and a body that reads neither the position nor an index tensor?
+// iterators as the write map and a body that reads neither the position nor an index tensor? A collective does not.
 bool is_elementwise(const ir::Program& program, const ir::Accumulation& accumulation);
 
 // Drops the operands that are read neither by the body nor by an index that the accumulation still needs.

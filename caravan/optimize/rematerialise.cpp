@@ -116,6 +116,7 @@ class Rematerialiser {
   bool collect(BufferId buffer, const std::vector<int>& update, Repeat& repeat) const {
     for (const int maker : times_.makers[size_t(buffer)]) {
       const Accumulation& a = out_.accumulations[size_t(maker)];
+      if (a.collective) return false;  // values are not exchanged again
       for (const ir::Operand& o : a.operands) {
         BufferId id = o.buffer;
         if (auto* random = std::get_if<ir::RandomLeaf>(&out_.buffers[size_t(id)].kind)) id = random->step;

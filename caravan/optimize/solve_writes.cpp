@@ -177,7 +177,7 @@ class AccumulationSolver {
 Program solve_writes(const Program& program) {
   Program out = program;
   for (size_t k = 0; k < program.accumulations.size(); ++k) {
-    if (ir::write_form(program, program.accumulations[k]).injective) continue;
+    if (program.accumulations[k].collective || ir::write_form(program, program.accumulations[k]).injective) continue;
     const size_t buffers = out.buffers.size();
     if (auto solved = AccumulationSolver(out, program.accumulations[k]).run())
       out.accumulations[k] = std::move(*solved);

@@ -43,8 +43,11 @@ Body widened(const Accumulation& a, const std::map<BufferId, DType>& before) {
 }  // namespace
 
 ir::Program store_narrow(const ir::Program& program) {
-  std::map<BufferId, int> writers;
-  for (const Accumulation& a : program.accumulations) ++writers[a.target];
+  std::map<BufferId, int> writers;  // and other reasons why a tensor stays as it is
+  for (const Accumulation& a : program.accumulations) {
+    ++writers[a.target];
+    if (a.collective) ++writers[a.operands[0].buffer];  // it is sent as it is
+  }
   for (const BufferId id : program.observed) ++writers[id];
   for (const ir::Assignment& a : program.assignments) ++writers[a.value];
 

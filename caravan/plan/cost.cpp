@@ -46,6 +46,7 @@ int64_t footprint(const loop::Term& offset, const Sizes& sizes, int64_t elements
 // A library call reads or writes each element of its arguments once.
 KernelCost cost(const loop::Module& module, const loop::LibraryCall& call) {
   auto size = [&](ir::BufferId id) { return bytes(module.buffers[size_t(id)].dtype); };
+  auto elements = [&](ir::BufferId id) { return module.buffers[size_t(id)].shape.elements(); };
   return match(
       call.function,
       [](const loop::LibraryCall::Copy& copy) {
@@ -54,7 +55,14 @@ KernelCost cost(const loop::Module& module, const loop::LibraryCall& call) {
       [&](const loop::LibraryCall::Product& p) {
         return KernelCost{p.batch * p.terms * (p.rows * size(call.reads[0]) + p.columns * size(call.reads[1])),
                           p.batch * p.rows * p.columns * size(call.writes[0]), 2 * p.multiplications()};
-      });
+      },
+      [&](const loop::LibraryCall::Collective&) {
+        KernelCost out;
+        for (const ir::BufferId id : call.reads) out.read_bytes += elements(id) * size(id);
+        for (const ir::BufferId id : call.writes) out.written_bytes += elements(id) * size(id);
+        return out;
+      },
+      [](const loop::LibraryCall::Wait&) { return KernelCost{}; });
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "caravan/optimize/split_long_sums.h"
 #include "caravan/optimize/split_sums.h"
 #include "caravan/optimize/store_narrow.h"
+#include "caravan/plan/place_collectives.h"
 #include "caravan/schedule/call_products.h"
 #include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/expand_lanes.h"
@@ -138,7 +139,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
      On::cuda},  // when sums have their epilogues, and before the rest is shared by threads
     {"map_to_grid", schedule::map_to_grid, When::always,
      On::cuda},  // instead of all passes for vectors and threads of a processor
-    {"copy_states", schedule::copy_states, When::always},  // late: no pass before it need know about library calls
+    {"place_collectives", place_collectives, When::always},  // when kernels are final
+    {"copy_states", schedule::copy_states, When::always},    // late: no pass before it need know about library calls
     {"order_stages", schedule::order_stages, When::always, On::cuda},  // last: when all kernels are there
 };
 

@@ -177,12 +177,14 @@ Routine Context::compile(const Program& program, Source where) {
   for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
   routine->plan = impl_->plans->find(program, shapes);
   if (!routine->plan) {
-    routine->plan = backend::needed_plan(*impl_->device, solved, impl_->plan_options());
+    routine->plan = backend::needed_plan(*impl_->device, impl_->for_one_device(solved), impl_->plan_options());
     impl_->plans->keep(program, shapes, routine->plan);
   }
   routine->executable = impl_->device->prepare(routine->plan);
   routine->symbols.resize(routine->indices.size());
   for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
+  for (auto& [name, places] : mesh::state_places(routine->plan->program, impl_->options.mesh))
+    impl_->places[name] = std::move(places);
   for (const auto& [name, value] : adopted) impl_->adopt(name, value);
   for (const std::string& name : fresh) impl_->initialise(name);
   for (const auto& a : solved.assignments)

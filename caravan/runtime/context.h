@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "caravan/base/handle.h"
+#include "caravan/mesh/mesh.h"
 #include "caravan/tensor/program.h"
 #include "caravan/tensor/tensor.h"
 
@@ -41,6 +42,9 @@ struct ContextOptions {
   // The largest number of threads that run a step; 0: one for each processor that this process may use. The number does
   // not change a bit of the result.
   int threads = 0;
+  // Devices that run the programs of this Context together (docs/many.md): {{"data", 2}} divides what `place` has
+  // placed on "data" over two of them. They share the threads. Without axes there is one device.
+  Mesh mesh{};
   // How parameters start that say nothing of it; automatic: Kaiming-normal over all input axes, zeros without.
   Init init{};
   std::string cache{};                        // folder of compiled code; if empty, $CARAVAN_CACHE or the user's cache

@@ -8,6 +8,7 @@
 
 #include "caravan/backend/backend.h"
 #include "caravan/base/error.h"
+#include "caravan/mesh/shard.h"
 #include "caravan/runtime/context.h"
 #include "caravan/runtime/ids.h"
 #include "caravan/runtime/initial_values.h"
@@ -53,6 +54,7 @@ struct Context::Impl {
   std::unique_ptr<backend::Device> device;
   std::map<std::string, Info> info;  // of states that programs use or the user wrote
   uint64_t writes = 0;               // to all states
+  mesh::StatePlaces places;          // of the states that programs use, if there is a mesh
   bool has_programs = false;
   bool loaded = false;  // states were written before there was a program, and all that programs need must be there
   uint64_t resets = 0;  // after each, the states of an optimiser may have gone to another
@@ -143,6 +145,13 @@ struct Context::Impl {
     KnownShapes out;
     for (const auto& [name, i] : info)
       if (device->has(name) && !i.any_axes) out[name] = i.shape;
+    return out;
+  }
+  // The program that each device of the mesh runs.
+  ir::Program for_one_device(const ir::Program& program) const {
+    if (options.mesh.devices() == 1) return program;
+    ir::Program out = mesh::shard(program, options.mesh, places);
+    ir::verify(out);
     return out;
   }
   Inference infer(const Program& program) const;  // with the states that exist

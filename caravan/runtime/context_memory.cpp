@@ -98,19 +98,20 @@ Context Context::reader(int threads) const {
   auto out = std::make_shared<Impl>();
   out->options = impl_->options;
   out->options.threads = threads;
+  out->options.mesh = {};  // a reader is one device
   out->device = out->options.make_device ? out->options.make_device(out->options) : make_device(out->options);
   const bool lends = !out->options.make_device && impl_->device->name() == "cpu";
   for (const auto& [name, info] : impl_->info) {
     if (info.input || !impl_->device->has(name)) continue;
     out->info.emplace(name, info);
     out->lent.insert(name);
-    if (lends)
-      cc::lend(*out->device, name, info.shape, info.dtype, const_cast<void*>(impl_->device->memory(name)));
+    if (const void* memory = lends ? impl_->device->memory(name) : nullptr)
+      cc::lend(*out->device, name, info.shape, info.dtype, const_cast<void*>(memory));
     else
       out->device->write(name, impl_->device->read(name), info.dtype);
   }
   out->has_programs = impl_->has_programs;
-  out->plans = impl_->plans;
+  if (impl_->options.mesh.devices() == 1) out->plans = impl_->plans;
   ++impl_->readers;
   out->lender = impl_.shared();
   return Context(std::move(out));

@@ -1,6 +1,8 @@
 #include "caravan/runtime/devices.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include "caravan/backend/cc/about_compiler.h"
 #include "caravan/backend/cc/device.h"
@@ -8,15 +10,22 @@
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/cuda/device.h"
 #include "caravan/backend/interp/device.h"
+#include "caravan/backend/mesh_device.h"
+#include "caravan/backend/mpi/mpi.h"
+#include "caravan/backend/streams/streams.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
+#include "caravan/base/processors.h"
 
 namespace caravan {
 
 namespace {
 
-std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int) {
+using ExchangeRef = std::shared_ptr<backend::Exchange>;  // null if the device is not one of a mesh
+
+std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int, ExchangeRef exchange) {
   cc::DeviceOptions device;
+  device.exchange = std::move(exchange);
   device.seed = options.seed;
   device.threads = options.threads;
   device.compiler.progress = options.compiling;
@@ -25,18 +34,19 @@ std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int) {
                                options.compiler_flags.end());
   return cc::make_device(device);
 }
-std::unique_ptr<backend::Device> make_cuda(const ContextOptions& options, int ordinal) {
+std::unique_ptr<backend::Device> make_cuda(const ContextOptions& options, int ordinal, ExchangeRef exchange) {
+  if (exchange) throw ConfigError("a mesh of GPUs is not built yet; use the device `cpu`, or one GPU.");
   return cuda::make_device({.seed = options.seed, .ordinal = ordinal, .cache = options.cache, .tf32 = options.tf32});
 }
-std::unique_ptr<backend::Device> make_interp(const ContextOptions& options, int) {
-  return interp::make_device(options.seed);
+std::unique_ptr<backend::Device> make_interp(const ContextOptions& options, int, ExchangeRef exchange) {
+  return interp::make_device(options.seed, std::move(exchange));
 }
 
 // The one table of devices.
 struct Kind {
   const char* name;
   int (*count)();  // of devices here, numbered from 0
-  std::unique_ptr<backend::Device> (*make)(const ContextOptions&, int ordinal);
+  std::unique_ptr<backend::Device> (*make)(const ContextOptions&, int ordinal, ExchangeRef exchange);
   std::string (*note)(const cc::CompilerFacts&);
 };
 constexpr Kind kKinds[] = {
@@ -50,6 +60,8 @@ constexpr Kind kKinds[] = {
        return facts.count > 0 ? facts.note + ", " + cuda::library_note() : facts.note;
      }},
 };
+
+constexpr int64_t kMostDevices = 1024;  // of a mesh in one process
 
 [[noreturn]] void refuse_kind(const std::string& kind) {
   throw ConfigError("device kind `" + kind + "` is not built into this library; it has: " + joined(device_names()) +
@@ -94,7 +106,9 @@ AutomaticDevice automatic_device(const std::string& cache) {
   return chosen;
 }
 
-std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
+namespace {
+
+std::unique_ptr<backend::Device> make_one(const ContextOptions& options, ExchangeRef exchange) {
   const std::string name = options.device == "auto" ? automatic_device(options.cache).name : options.device;
   const size_t colon = name.find(':');
   const std::string kind = name.substr(0, colon);
@@ -110,9 +124,64 @@ std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
     if (kind == k.name) {
       if (k.make == make_cuda && k.count() == 0)
         throw ConfigError("the device `" + name + "` cannot be used: " + cuda::facts().note + ".");
-      return ordinal < k.count() ? k.make(options, ordinal) : (refuse_ordinal(name), nullptr);
+      return ordinal < k.count() ? k.make(options, ordinal, std::move(exchange)) : (refuse_ordinal(name), nullptr);
     }
   refuse_kind(kind);
+}
+
+// Does each device of the mesh have a process of its own?
+bool uses_mpi(const Mesh& mesh) {
+  const int processes = mpi::launch().processes;
+  if (mesh.engine == "streams" || (mesh.engine == "auto" && processes == 1)) return false;
+  if (mesh.engine != "auto" && mesh.engine != "mpi")
+    throw ConfigError("`" + mesh.engine + "` is no engine of a mesh; there are: auto, streams, mpi.");
+  if (processes == 1)
+    throw ConfigError("the engine `mpi` is for processes that mpirun has started: mpirun -n " +
+                      std::to_string(mesh.devices()) + " ...");
+  if (mesh.devices() != processes)
+    throw ConfigError("the mesh " + to_string(mesh) + " has " + std::to_string(mesh.devices()) +
+                      " devices, but mpirun has started " + std::to_string(processes) + " processes.");
+  return true;
+}
+
+// How many processes of the mesh run on this machine, as mpirun says.
+int here() {
+  const char* text = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return std::max(1, text ? std::atoi(text) : 1);
+}
+
+// The devices of a mesh that belong to this process.
+std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options) {
+  const Mesh& mesh = options.mesh;
+  for (const MeshAxis& axis : mesh.axes)
+    if (axis.size < 1 || axis.name.empty())
+      throw ConfigError("an axis of a mesh has a name and at least one device; the mesh is " + to_string(mesh) + ".");
+  if (mesh.devices() > kMostDevices)
+    throw ConfigError("a mesh of " + std::to_string(mesh.devices()) + " devices is more than " +
+                      std::to_string(kMostDevices) + ".");
+  ContextOptions one = options;
+  const int threads = options.threads > 0 ? options.threads : processors().usable();
+  one.threads = std::max<int>(1, threads / int(mesh.devices()));
+  std::vector<std::shared_ptr<backend::Communicator>> communicators;
+  if (uses_mpi(mesh)) {
+    communicators = {mpi::communicator()};
+    one.threads = options.threads > 0 ? options.threads : std::max<int>(1, processors().usable() / here());
+  } else {
+    communicators = streams::make_communicators(int(mesh.devices()));
+  }
+  std::vector<backend::Worker> workers;
+  for (auto& communicator : communicators) {
+    auto exchange = std::make_shared<backend::Exchange>(std::move(communicator), mesh);
+    workers.push_back({make_one(one, exchange), exchange});
+    one.compiling = nullptr;  // the others find what the first has compiled
+  }
+  return backend::make_mesh_device(std::move(workers));
+}
+
+}  // namespace
+
+std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
+  return options.mesh.devices() == 1 ? make_one(options, nullptr) : make_mesh(options);
 }
 
 }  // namespace caravan

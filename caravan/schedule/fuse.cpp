@@ -174,6 +174,7 @@ class Fuser {
     const Kernel &a = out_.kernels[i], &b = out_.kernels[j];
     if (a.comments.size() + b.comments.size() > kMostAccumulations) return false;
     if (has_products(statements(a)) && has_products(statements(b))) return false;
+    if (must_follow(b, a)) return false;
     const std::vector<const For*> loops_a = last_loops(a), loops_b = perfect_nest(b);
     size_t most = 0;  // number of outer loops with equal extents
     while (most < std::min(loops_a.size(), loops_b.size()) && loops_a[most]->extent == loops_b[most]->extent) ++most;
@@ -194,6 +195,16 @@ class Fuser {
       return true;
     }
     return false;
+  }
+
+  // Does kernel b come after the whole of a buffer that kernel a writes?
+  static bool must_follow(const Kernel& b, const Kernel& a) {
+    bool out = false;
+    if (!b.after.empty())
+      for_each_access(a, [&](const loop::Access& x) {
+        out = out || (x.write && std::find(b.after.begin(), b.after.end(), BufferId(x.buffer)) != b.after.end());
+      });
+    return out;
   }
 
   // Does fusion not read more from memory? Either all loops are shared, so that only innermost bodies are joined, or at

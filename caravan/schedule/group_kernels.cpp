@@ -168,6 +168,9 @@ class Grouper {
     for (const Member& m : group)
       for (const Access& a : m.accesses)
         if (a.write) written.insert(a.buffer);
+    for (const Member& m : group)  // between the two of them comes what reads the one and makes ready the other
+      for (const BufferId id : m.kernel->after)
+        if (written.count(id)) return false;
     for (size_t d = 0; d < group[0].shared.size(); ++d) {
       std::map<BufferId, int64_t> strides;
       for (const Member& m : group) {

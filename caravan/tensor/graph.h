@@ -105,6 +105,14 @@ struct MustBeNumber {
   Source where;
 };
 
+// An axis of a tensor is divided over devices (`place`).
+struct PlacedAxis {
+  std::string mesh_axis;
+  RowKind row = RowKind::batch;
+  size_t axis = 0;  // in its row
+  Source where;
+};
+
 struct Node {
   NodeKind kind;
   DType dtype = DType::f32;
@@ -114,6 +122,7 @@ struct Node {
   Source where;
   std::vector<Tensor> shape_operands;  // needed to know sizes, never for values
   std::shared_ptr<const CustomGradient> custom;
+  std::vector<PlacedAxis> placed;              // what `place` asked for
   std::shared_ptr<const MustBeNumber> number;  // what is to be checked when shapes are known; null: nothing
 
   Node() = default;

@@ -119,6 +119,20 @@ Tensor with_check(const Tensor& tensor, MustBeNumber check) {
   return Tensor(std::move(node));
 }
 
+Tensor place(Operand a, std::string mesh_axis, RowKind row, int axis) {
+  if (axis < 0)
+    throw ShapeError("`place`" + where_text(a.where) + " names " + std::string(name(row)) + " axis " +
+                     std::to_string(axis) + "; axes are numbered from 0.");
+  // A state keeps its only node, and so does other data: what is placed is a copy, and the state with it.
+  Tensor copied = a.tensor;
+  if (!a.tensor.node().accumulate())
+    copied = make_store(link_to(shared_pointwise(1), a.where), 0, shared(ir::Body::identity()), attach({a}), 1,
+                        a.tensor.node().label, a.where);
+  auto node = std::make_shared<Node>(copied.node());
+  node->placed.push_back({std::move(mesh_axis), row, size_t(axis), a.where});
+  return Tensor(std::move(node));
+}
+
 Tensor with_gradient(Operand value, CustomGradient gradient, std::string label) {
   Tensor out = make_store(link_to(shared_pointwise(1), value.where), 0, shared(ir::Body::identity()), attach({value}),
                           1, std::move(label), value.where);

@@ -377,6 +377,13 @@ Tensor normal(std::string stream, const RandomOptions& options = {}, Source wher
 Tensor bernoulli(std::string stream, Operand probability, const RandomOptions& options = {},
                  Source where = Source::here());
 
+// --- several devices ---
+// The tensor, with one of its axes divided over the devices along an axis of the mesh (ContextOptions::mesh): each
+// device computes a part of it. The axis is the first batch axis, or another one of a group. What is computed from the
+// tensor, and gradients, are divided accordingly. A Context without such an axis of a mesh computes as if `place` were
+// not there.
+Tensor place(Operand a, std::string mesh_axis, RowKind row = RowKind::batch, int axis = 0);
+
 // --- gradients (autodiff/ has grad itself) ---
 Tensor stop_gradient(Operand a);  // a, which gradients take for a constant
 

@@ -127,8 +127,23 @@ class Emitter {
         },
         [&](const AccumulateNode&) -> ir::BufferKind { return ir::Computed{}; });
     buffers_[&node] = ir::BufferId(out_.buffers.size());
+    for (const PlacedAxis& p : node.placed)
+      out_.placements.push_back({buffers_[&node], memory_axis(tensor, b.shape, p), p.mesh_axis});
     out_.buffers.push_back(std::move(b)), tensors_.push_back(tensor);
     if (const AccumulateNode* n = node.accumulate()) emit_accumulation(tensor, *n);
+  }
+
+  static size_t memory_axis(const Tensor& tensor, const Shape& shape, const PlacedAxis& placed) {
+    if (placed.axis >= shape[placed.row].size())
+      throw ShapeError("`place` on `" + placed.mesh_axis + "`" + where_text(placed.where) + ": `" + describe(tensor) +
+                       "` has the shape " + to_string(shape) + ", which has no " + std::string(name(placed.row)) +
+                       " axis " + std::to_string(placed.axis) + " (axes are numbered from 0).");
+    size_t out = placed.axis;
+    for (RowKind kind : kMemoryOrder) {
+      if (kind == placed.row) break;
+      out += shape[kind].size();
+    }
+    return out;
   }
 
   void bound(int symbol, int64_t size) {  // the symbol is an index of an axis of this size

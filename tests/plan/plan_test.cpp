@@ -59,9 +59,11 @@ TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
   std::map<std::string, bool> changed;
   for (const LogEntry& entry : planned(to_ir(observe(exp(sin(leaf("a", "2")))))).log)
     changed[entry.pass] = changed[entry.pass] || entry.changed;
-  std::map<std::string, bool> expected = {{"copy_leaves", false}, {"remove_unused", false}, {"run_forwards", false},
-                                          {"split_sums", false},  {"lower", true},          {"split_loops", false},
-                                          {"keep_loops", false},  {"expand_lanes", false},  {"copy_states", false}};
+  std::map<std::string, bool> expected = {
+      {"copy_leaves", false}, {"remove_unused", false}, {"run_forwards", false},
+      {"split_sums", false},  {"lower", true},          {"split_loops", false},
+      {"keep_loops", false},  {"expand_lanes", false},  {"place_collectives", false},
+      {"copy_states", false}};
   for (const std::string& name : pass_names()) expected[name] = name == "inline_producers";
   expected.erase("call_products");  // for a GPU
   EXPECT_EQ(changed, expected);

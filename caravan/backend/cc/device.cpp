@@ -5,6 +5,7 @@
 #include <cstring>
 #include <future>
 #include <optional>
+#include <utility>
 
 #include "caravan/backend/cc/allowed_vectors.h"
 #include "caravan/backend/cc/memory.h"
@@ -80,6 +81,10 @@ class CcExecutable : public backend::Executable {
     states_ = {shared_->states, *plan_, allocate};
     step_.buffers = buffers_.data();
     step_.seed = shared_->options.seed;
+    step_.owner = this;
+    step_.library = [](void* owner, int64_t kernel) {
+      static_cast<CcExecutable*>(owner)->call_library(size_t(kernel));
+    };
     const bool parallel = std::any_of(module_.kernels.begin(), module_.kernels.end(),
                                       [](const loop::Kernel& kernel) { return loop::parallel_loop(kernel); });
     if (Pool* pool = parallel ? shared_->threads() : nullptr) {
@@ -94,12 +99,14 @@ class CcExecutable : public backend::Executable {
     make_ready(symbols);
     step_.symbols = symbols.data();
     run_(&step_);
+    check_library();
     states_.note_assigned();
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
     make_ready(symbols);
     step_.symbols = symbols.data();
     run_steps_(&step_, symbols.data(), ranges.data(), steps);
+    check_library();
     states_.note_assigned();
   }
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
@@ -115,6 +122,7 @@ class CcExecutable : public backend::Executable {
     for (int64_t s = 0; s < steps; ++s) {
       laps.last = nanoseconds();
       run_timed_(&step_, &laps);
+      check_library();
       backend::next(symbols, ranges);
     }
     states_.note_assigned();
@@ -138,6 +146,21 @@ class CcExecutable : public backend::Executable {
   using Run = void (*)(const codegen::Step*);
   using RunTimed = void (*)(const codegen::Step*, codegen::Laps*);
   using RunSteps = void (*)(const codegen::Step*, int64_t*, const int64_t*, int64_t);
+  // An exception must not pass through the generated code: it is kept until the code returns. What follows it computes
+  // from values that are not there, but nobody sees the results.
+  void call_library(size_t kernel) noexcept {
+    if (library_failed_) return;
+    try {
+      CARAVAN_CHECK(shared_->options.exchange, "the device is not one of a mesh");
+      shared_->options.exchange->run(module_, kernel, buffers_.data());
+    } catch (...) {
+      library_failed_ = std::current_exception();
+    }
+  }
+  void check_library() {
+    if (library_failed_) std::rethrow_exception(std::exchange(library_failed_, nullptr));
+  }
+
   // All checks come before the first change, so that a failure leaves the state as it was.
   void make_ready(const std::vector<int64_t>& symbols) {
     states_.make_ready(symbols, [&](BufferId id, const Memory& memory) { buffers_[size_t(id)] = memory.get(); });
@@ -153,6 +176,7 @@ class CcExecutable : public backend::Executable {
   Memory arena_;
   std::vector<void*> buffers_;
   codegen::Step step_;
+  std::exception_ptr library_failed_;
   backend::UsedStates<Memory> states_;
 };
 

@@ -251,7 +251,9 @@ class CudaExecutable : public backend::Executable {
         [&](const loop::LibraryCall::Product&) {
           const auto& [product, workspace] = products_.at(kernel);
           product.run(stream, from, buffers_[size_t(call.reads[1])], to, workspace_.address() + Address(workspace));
-        });
+        },
+        [&](const loop::LibraryCall::Collective&) { CARAVAN_CHECK(false, "a GPU is not one of a mesh"); },
+        [&](const loop::LibraryCall::Wait&) { CARAVAN_CHECK(false, "a GPU is not one of a mesh"); });
   }
   void launch(FunctionHandle* function, int64_t blocks, int threads, int64_t shared, std::vector<void*>& arguments,
               const std::string& name, StreamHandle* stream, bool early = false) const {

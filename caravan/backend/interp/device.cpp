@@ -12,6 +12,7 @@ namespace {
 struct Shared {
   State values;
   uint64_t seed = 0;
+  std::shared_ptr<backend::Exchange> exchange{};  // if the device is one of a mesh
 };
 
 class InterpExecutable : public backend::Executable {
@@ -20,7 +21,7 @@ class InterpExecutable : public backend::Executable {
       : plan_(std::move(plan)), shared_(std::move(shared)) {}
 
   void run(const std::vector<int64_t>& symbols) override {
-    results_ = interp::run(plan_->program, shared_->values, symbols, shared_->seed);
+    results_ = interp::run(plan_->program, shared_->values, symbols, shared_->seed, shared_->exchange.get());
   }
   Array observed(size_t which) const override { return results_[which]; }
 
@@ -32,7 +33,9 @@ class InterpExecutable : public backend::Executable {
 
 class InterpDevice : public backend::Device {
  public:
-  explicit InterpDevice(uint64_t seed) { shared_->seed = seed; }
+  InterpDevice(uint64_t seed, std::shared_ptr<backend::Exchange> exchange) {
+    shared_->seed = seed, shared_->exchange = std::move(exchange);
+  }
 
   std::string name() const override { return "interp"; }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
@@ -55,6 +58,8 @@ class InterpDevice : public backend::Device {
 
 }  // namespace
 
-std::unique_ptr<backend::Device> make_device(uint64_t seed) { return std::make_unique<InterpDevice>(seed); }
+std::unique_ptr<backend::Device> make_device(uint64_t seed, std::shared_ptr<backend::Exchange> exchange) {
+  return std::make_unique<InterpDevice>(seed, std::move(exchange));
+}
 
 }  // namespace caravan::interp

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "caravan/backend/backend.h"
+#include "caravan/backend/exchange.h"
 
 namespace caravan::interp {
 
-std::unique_ptr<backend::Device> make_device(uint64_t seed);
+// `exchange` runs the collectives of a device of a mesh.
+std::unique_ptr<backend::Device> make_device(uint64_t seed, std::shared_ptr<backend::Exchange> exchange = nullptr);
 
 }  // namespace caravan::interp

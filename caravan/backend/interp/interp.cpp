@@ -502,14 +502,45 @@ std::vector<size_t> last_readers(const Program& program) {
 
 DType kept_type(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
 
-std::vector<Array> run(const Program& program, State& state, const std::vector<int64_t>& symbols, uint64_t seed) {
+namespace {
+
+// What all devices along an axis of the mesh have of a buffer.
+Array exchanged(const Program& program, const Accumulation& a, const Array& own, backend::Exchange& exchange) {
+  const Buffer& target = program.buffers[size_t(a.target)];
+  Array out(target.shape, own.dtype());
+  backend::Communicator& communicator = exchange.communicator();
+  const std::vector<int> group = exchange.mesh().along(a.collective->mesh_axis, communicator.rank());
+  if (a.collective->kind == ir::Collective::Kind::all_reduce) {
+    const backend::Reduced part{own.data(), out.mutable_data(), own.size(), own.dtype(), a.accumulator};
+    communicator.all_reduce(group, {&part, 1});
+    return out;
+  }
+  const std::vector<int64_t> sizes = own.shape().sizes(), whole = target.shape.sizes();
+  int64_t pieces = 1;
+  for (size_t axis = 0; sizes[axis] == whole[axis]; ++axis) pieces *= sizes[axis];
+  const backend::Gathered part{own.data(), out.mutable_data(), pieces, own.size() / pieces * bytes(own.dtype())};
+  communicator.all_gather(group, {&part, 1});
+  return out;
+}
+
+}  // namespace
+
+std::vector<Array> run(const Program& program, State& state, const std::vector<int64_t>& symbols, uint64_t seed,
+                       backend::Exchange* exchange) {
   check_symbols(program, symbols);
   Buffers buffers(program, state, symbols, seed);
   const std::vector<size_t> last = last_readers(program);
   for (size_t k = 0; k < program.accumulations.size(); ++k) {
     const Accumulation& accumulation = program.accumulations[k];
     const std::optional<Array> others = accumulation.part ? buffers.take(accumulation.target) : std::nullopt;
-    buffers.put(accumulation.target, Execution(program, accumulation, buffers, symbols).run(others));
+    if (accumulation.collective) {
+      CARAVAN_CHECK(exchange, "the device is not one of a mesh");
+      const BufferId from = accumulation.operands[0].buffer;
+      const Array own = buffers.copy(from, kept_type(program.buffers[size_t(from)].dtype));
+      buffers.put(accumulation.target, exchanged(program, accumulation, own, *exchange));
+    } else {
+      buffers.put(accumulation.target, Execution(program, accumulation, buffers, symbols).run(others));
+    }
     if (last[size_t(accumulation.target)] == k) buffers.drop(accumulation.target);
     for (const ir::Operand& operand : accumulation.operands)
       if (last[size_t(operand.buffer)] == k) buffers.drop(operand.buffer);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "caravan/backend/exchange.h"
 #include "caravan/ir/program.h"
 
 namespace caravan::interp {
@@ -24,6 +25,8 @@ using State = std::map<std::string, Array>;
 // Runs the program, which must be verified, once: reads the old state, computes, then replaces the assigned states.
 // Returns the observed buffers, in the order of `program.observed`. A failure leaves `state` as it was.
 // `symbols` has one value per symbol of the program; a value outside its range is a StateError naming the symbol.
-std::vector<Array> run(const ir::Program& program, State& state, const std::vector<int64_t>& symbols, uint64_t seed);
+// Collectives are run by `exchange`.
+std::vector<Array> run(const ir::Program& program, State& state, const std::vector<int64_t>& symbols, uint64_t seed,
+                       backend::Exchange* exchange = nullptr);
 
 }  // namespace caravan::interp

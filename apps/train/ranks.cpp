@@ -1,0 +1,63 @@
+#include "apps/train/ranks.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <iostream>
+#include <streambuf>
+
+#include "caravan/backend/mpi/mpi.h"
+#include "caravan/base/error.h"
+
+namespace caravan::app {
+
+int this_rank() { return mpi::launch().rank; }
+
+bool any_rank(bool says_so) {
+  const int processes = mpi::launch().processes;
+  if (processes == 1) return says_so;
+  std::vector<int> group;
+  for (int r = 0; r < processes; ++r) group.push_back(r);
+  const uint8_t own = says_so;
+  uint8_t all = 0;
+  const backend::Reduced part{&own, &all, 1, DType::u8, Accumulator::max};
+  mpi::communicator()->all_reduce(group, {&part, 1});
+  return all != 0;
+}
+
+Mesh mesh_of(const std::string& devices, std::string& device) {
+  if (devices.empty()) {
+    const int processes = mpi::launch().processes;
+    return processes > 1 ? Mesh{{"data", processes}} : Mesh{};
+  }
+  int count = 0;
+  const char* end = devices.data() + devices.size();
+  if (const auto [stop, error] = std::from_chars(devices.data(), end, count); error == std::errc() && stop == end) {
+    if (count < 1) throw ConfigError(fmt::format("--devices is {}; a run needs one at least.", devices));
+    return count > 1 ? Mesh{{"data", count}} : Mesh{};
+  }
+  std::string kind;
+  count = 0;
+  for (size_t from = 0; from <= devices.size(); ++count) {
+    const size_t comma = std::min(devices.find(',', from), devices.size());
+    const std::string one = devices.substr(from, comma - from), its_kind = one.substr(0, one.find(':'));
+    if (its_kind.empty() || (!kind.empty() && its_kind != kind))
+      throw ConfigError(fmt::format(
+          "--devices `{}` is neither a number nor a list of devices of one kind, such as cpu:0,cpu:1.", devices));
+    kind = its_kind;
+    from = comma + 1;
+  }
+  device = kind;
+  return count > 1 ? Mesh{{"data", count}} : Mesh{};
+}
+
+void be_silent() {
+  class Nothing : public std::streambuf {
+    int overflow(int c) override { return c; }
+    std::streamsize xsputn(const char*, std::streamsize n) override { return n; }
+  };
+  static Nothing nothing;
+  std::cout.rdbuf(&nothing);
+}
+
+}  // namespace caravan::app

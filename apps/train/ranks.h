@@ -1,0 +1,20 @@
+// The processes of a run that mpirun has started. A run without mpirun is one process, number 0.
+#pragma once
+
+#include <string>
+
+#include "caravan/mesh/mesh.h"
+
+namespace caravan::app {
+
+int this_rank();
+// Whether one of the processes says so; all of them must ask.
+bool any_rank(bool says_so);
+
+// The mesh of `--devices`: "4" or "cpu:0,cpu:1", along the axis "data" that recipes place their batches on. Without it,
+// the processes that mpirun has started. `device` becomes what the list names. Throws ConfigError.
+Mesh mesh_of(const std::string& devices, std::string& device);
+
+void be_silent();  // from now on, nothing is printed to standard output: that is what process 0 does
+
+}  // namespace caravan::app

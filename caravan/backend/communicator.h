@@ -1,0 +1,49 @@
+// What a device of a mesh calls to exchange values with the others. Each engine (streams, mpi) has one of these.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "caravan/ops/op.h"
+
+namespace caravan::backend {
+
+// A buffer of each device of a group; all of them get the combination of all.
+struct Reduced {
+  const void* from = nullptr;
+  void* to = nullptr;  // not the same memory
+  int64_t elements = 0;
+  DType dtype{};
+  Accumulator accumulator{};
+};
+// A buffer of each device of a group; all of them get all of these, of which the pieces take turns.
+struct Gathered {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t pieces = 1, bytes = 0;  // of one piece
+};
+
+// The devices of a mesh call the same functions in the same order; a group is the list of the ranks that take part. A
+// call returns when this device has its values. It throws BackendError if another device has stopped, or does not
+// answer any more.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int devices() const = 0;
+  // Values are combined in a tree that depends on the group alone, so that all runs give the same bits, and all devices
+  // have the same ones.
+  virtual void all_reduce(const std::vector<int>& group, std::span<const Reduced> parts) = 0;
+  virtual void all_gather(const std::vector<int>& group, std::span<const Gathered> parts) = 0;
+  // All devices must give the same text, such as a digest of the program; BackendError names `what` if they do not.
+  virtual void agree(const std::string& what, const std::string& text) = 0;
+  // This device cannot go on: the calls of the others throw, too.
+  virtual void stop(const std::string& why) = 0;
+};
+
+// Combines element k of all rows into out[k], for first <= k < last: ((0 + 1) + (2 + 3)) + ..., as a balanced tree.
+void combine(std::span<const void* const> rows, void* out, int64_t first, int64_t last, DType dtype,
+             Accumulator accumulator);
+
+}  // namespace caravan::backend

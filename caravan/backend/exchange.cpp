@@ -1,0 +1,133 @@
+#include "caravan/backend/exchange.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "caravan/base/error.h"
+
+namespace caravan::backend {
+
+using loop::LibraryCall;
+
+namespace {
+
+int64_t nanoseconds_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Exchange::Exchange(std::shared_ptr<Communicator> communicator, const Mesh& mesh)
+    : communicator_(std::move(communicator)), mesh_(mesh) {
+  for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+    groups_.push_back(mesh.along(int(axis), communicator_->rank()));
+}
+
+Exchange::~Exchange() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Exchange::execute(const Job& job) {
+  const LibraryCall& call = *job.call;
+  const auto& [exchange, numbers] = std::get<LibraryCall::Collective>(call.function);
+  const std::vector<int>& group = groups_.at(size_t(exchange.mesh_axis));
+  const int64_t start = nanoseconds_now();
+  int64_t sent = 0;
+  auto buffer = [&](ir::BufferId id) -> const ir::Buffer& { return job.module->buffers[size_t(id)]; };
+  if (exchange.kind == ir::Collective::Kind::all_reduce) {
+    reduced_.clear();
+    for (size_t k = 0; k < call.reads.size(); ++k) {
+      const ir::Buffer& b = buffer(call.reads[k]);
+      reduced_.push_back({job.buffers[call.reads[k]], job.buffers[call.writes[k]], b.shape.elements(), b.dtype,
+                          Accumulator(numbers[k])});
+      sent += 2 * b.shape.elements() * bytes(b.dtype) * int64_t(group.size() - 1) / int64_t(group.size());
+    }
+    communicator_->all_reduce(group, reduced_);
+  } else {
+    gathered_.clear();
+    for (size_t k = 0; k < call.reads.size(); ++k) {
+      const ir::Buffer& b = buffer(call.reads[k]);
+      const int64_t pieces = std::max<int64_t>(1, numbers[k]), all = b.shape.elements() * bytes(b.dtype);
+      gathered_.push_back({job.buffers[call.reads[k]], job.buffers[call.writes[k]], pieces, all / pieces});
+      sent += all * int64_t(group.size() - 1);
+    }
+    communicator_->all_gather(group, gathered_);
+  }
+  const std::lock_guard lock(mutex_);
+  spent_.exchanging += nanoseconds_now() - start, spent_.bytes += sent;
+}
+
+void Exchange::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
+    if (stop_) return;
+    const Job job = jobs_.front();
+    jobs_.pop_front();
+    const bool runs = !failed_;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      if (runs) execute(job);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure && !failed_) failed_ = failure;
+    done_ = job.ticket;
+    changed_.notify_all();
+  }
+}
+
+void Exchange::wait_for(uint64_t ticket) {
+  const int64_t start = nanoseconds_now();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return done_ >= ticket; });
+  spent_.waiting += nanoseconds_now() - start;
+  if (failed_) std::rethrow_exception(failed_);
+}
+
+void Exchange::run(const loop::Module& module, size_t kernel, void* const* buffers) {
+  const LibraryCall& call = *loop::library_call(module.kernels[kernel]);
+  if (auto* wait = std::get_if<LibraryCall::Wait>(&call.function)) {
+    const auto at =
+        std::find_if(open_.begin(), open_.end(), [&](const auto& begun) { return begun.first == wait->kernel; });
+    if (at == open_.end()) return;  // it was not given to the other thread
+    const uint64_t ticket = at->second;
+    open_.erase(at);
+    wait_for(ticket);
+    return;
+  }
+  Job job{&call, &module, buffers, 0};
+  const LibraryCall* next =
+      kernel + 1 < module.kernels.size() ? loop::library_call(module.kernels[kernel + 1]) : nullptr;
+  auto* waits = next ? std::get_if<LibraryCall::Wait>(&next->function) : nullptr;
+  if (waits && waits->kernel == kernel) {
+    wait_for(begun_);  // collectives keep their order on all devices
+    const int64_t start = nanoseconds_now();
+    execute(job);
+    const std::lock_guard lock(mutex_);
+    spent_.waiting += nanoseconds_now() - start;
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  job.ticket = ++begun_;
+  open_.emplace_back(kernel, job.ticket);
+  jobs_.push_back(job);
+  changed_.notify_all();
+}
+
+Exchange::Spent Exchange::take_spent() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(spent_, {});
+}
+
+}  // namespace caravan::backend

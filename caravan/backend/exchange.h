@@ -1,0 +1,68 @@
+// Runs the collectives of plans on one device of a mesh. What has begun is exchanged by a thread of its own, while the
+// device computes.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "caravan/backend/communicator.h"
+#include "caravan/loop/loop.h"
+#include "caravan/mesh/mesh.h"
+
+namespace caravan::backend {
+
+class Exchange {
+ public:
+  Exchange(std::shared_ptr<Communicator> communicator, const Mesh& mesh);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // Runs a kernel that is an all_reduce, an all_gather or a wait; `buffers` has their memory by number. A collective
+  // that is waited for directly after it has begun is not given to the other thread. Throws what the communicator does.
+  void run(const loop::Module& module, size_t kernel, void* const* buffers);
+
+  Communicator& communicator() { return *communicator_; }
+  const Mesh& mesh() const { return mesh_; }
+  // Nanoseconds since the last call of this function.
+  struct Spent {
+    int64_t exchanging = 0;  // in collectives
+    int64_t waiting = 0;     // of these, while the device had nothing else to do
+    int64_t bytes = 0;       // that it sent to others, about
+  };
+  Spent take_spent();
+
+ private:
+  struct Job {
+    const loop::LibraryCall* call = nullptr;
+    const loop::Module* module = nullptr;
+    void* const* buffers = nullptr;
+    uint64_t ticket = 0;
+  };
+  void work();
+  void execute(const Job& job);
+  void wait_for(uint64_t ticket);
+
+  std::shared_ptr<Communicator> communicator_;
+  const Mesh mesh_;
+  std::vector<std::vector<int>> groups_;  // by axis of the mesh
+  std::vector<Reduced> reduced_;          // of the call that is executed; kept, so that a step allocates little
+  std::vector<Gathered> gathered_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  uint64_t begun_ = 0, done_ = 0;                  // tickets
+  std::vector<std::pair<size_t, uint64_t>> open_;  // kernels that have begun, and their tickets
+  std::exception_ptr failed_;
+  bool stop_ = false;
+  Spent spent_;
+  std::thread thread_;  // started when it is first needed
+};
+
+}  // namespace caravan::backend

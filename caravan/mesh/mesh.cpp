@@ -1,0 +1,67 @@
+#include "caravan/mesh/mesh.h"
+
+#include <charconv>
+
+#include "caravan/base/error.h"
+
+namespace caravan {
+
+int64_t Mesh::devices() const {
+  int64_t out = 1;
+  for (const MeshAxis& axis : axes) out *= axis.size;
+  return out;
+}
+
+int Mesh::find(std::string_view name) const {
+  for (size_t k = 0; k < axes.size(); ++k)
+    if (axes[k].name == name) return int(k);
+  return -1;
+}
+
+namespace {
+
+// By how much the rank changes from one device to the next along an axis.
+int64_t rank_stride(const Mesh& mesh, int axis) {
+  int64_t out = 1;
+  for (size_t k = mesh.axes.size(); --k > size_t(axis);) out *= mesh.axes[k].size;
+  return out;
+}
+
+}  // namespace
+
+int64_t Mesh::coordinate(int axis, int rank) const { return rank / rank_stride(*this, axis) % axes[size_t(axis)].size; }
+
+std::vector<int> Mesh::along(int axis, int rank) const {
+  const int64_t stride = rank_stride(*this, axis), first = rank - coordinate(axis, rank) * stride;
+  std::vector<int> out;
+  for (int64_t k = 0; k < axes[size_t(axis)].size; ++k) out.push_back(int(first + k * stride));
+  return out;
+}
+
+std::string to_string(const Mesh& mesh) {
+  std::string out;
+  for (const MeshAxis& axis : mesh.axes) out += (out.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
+  return out;
+}
+
+Mesh parse_mesh(const std::string& text) {
+  Mesh out;
+  for (size_t from = 0; from < text.size();) {
+    const size_t comma = std::min(text.find(',', from), text.size()), equals = text.find('=', from);
+    MeshAxis axis;
+    const char* end = text.data() + comma;
+    bool right = equals != text.npos && equals > from && equals < comma;
+    if (right) {
+      axis.name = text.substr(from, equals - from);
+      const auto [stop, error] = std::from_chars(text.data() + equals + 1, end, axis.size);
+      right = error == std::errc() && stop == end && axis.size > 0 && out.find(axis.name) < 0;
+    }
+    if (!right) throw ConfigError("`" + text + "` is not a mesh; one is written as data=2, or data=2,model=4.");
+    out.axes.push_back(axis);
+    from = comma + 1;
+    while (from < text.size() && text[from] == ' ') ++from;
+  }
+  return out;
+}
+
+}  // namespace caravan

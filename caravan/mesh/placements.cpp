@@ -1,0 +1,211 @@
+#include "caravan/mesh/placements.h"
+
+#include <algorithm>
+
+#include "caravan/base/error.h"
+#include "caravan/ops/op.h"
+
+namespace caravan::mesh {
+
+using ir::Accumulation;
+using ir::BufferId;
+using ir::Program;
+using ir::Term;
+
+namespace {
+
+std::vector<int64_t> symbol_ranges(const Program& program) {
+  std::vector<int64_t> out;
+  for (const ir::Symbol& symbol : program.symbols) out.push_back(symbol.range);
+  return out;
+}
+
+bool is_state(const ir::Buffer& buffer) { return std::holds_alternative<ir::StateLeaf>(buffer.kind); }
+
+// "batch axis 1 of `x`", of an axis in memory order.
+std::string axis_text(const ir::Buffer& buffer, size_t axis) {
+  for (RowKind kind : kMemoryOrder) {
+    if (axis < buffer.shape[kind].size()) return std::string(name(kind)) + " axis " + std::to_string(axis + 1);
+    axis -= buffer.shape[kind].size();
+  }
+  return "axis";
+}
+
+class Propagation {
+ public:
+  Propagation(const Program& program, const Mesh& mesh, const StatePlaces& known)
+      : program_(program), mesh_(mesh), writer_(program.buffers.size(), -1), readers_(program.buffers.size()) {
+    for (const ir::Buffer& b : program.buffers) out_.buffers.emplace_back(size_t(b.shape.rank()), -1);
+    wished_ = out_.buffers;
+    fixed_.assign(program.buffers.size(), false);
+    for (size_t k = 0; k < program.accumulations.size(); ++k) {
+      const Accumulation& a = program.accumulations[k];
+      out_.iterators.emplace_back(a.iterators.size(), -1);
+      writer_[size_t(a.target)] = int(k);
+      for (size_t o = 0; o < a.operands.size(); ++o) readers_[size_t(a.operands[o].buffer)].push_back({k, o});
+    }
+    for (size_t b = 0; b < program.buffers.size(); ++b)
+      if (const auto at = known.find(program.buffers[b].name); is_state(program.buffers[b]) && at != known.end())
+        out_.buffers[b] = at->second, fixed_[b] = true;
+    for (const ir::Placement& p : program.placements) ask(p);
+    observed_.assign(program.buffers.size(), false);
+    for (const BufferId id : program.observed) observed_[size_t(id)] = true;
+    assigned_.assign(program.buffers.size(), -1);
+    for (const ir::Assignment& a : program.assignments) assigned_[size_t(a.value)] = a.state;
+  }
+
+  Placements run() {
+    do {
+      changed_ = false;
+      for (size_t k = 0; k < program_.accumulations.size(); ++k) backwards(k, /*only_wishes=*/true), forwards(k);
+      for (size_t k = program_.accumulations.size(); k-- > 0;) backwards(k, /*only_wishes=*/false);
+      for (const ir::Assignment& a : program_.assignments) follow_value(a);
+    } while (changed_);
+    return std::move(out_);
+  }
+
+ private:
+  int64_t devices(int axis) const { return mesh_.axes[size_t(axis)].size; }
+  const ir::Buffer& buffer(BufferId id) const { return program_.buffers[size_t(id)]; }
+
+  void ask(const ir::Placement& p) {
+    const int axis = mesh_.find(p.mesh_axis);
+    if (axis < 0 || devices(axis) == 1) return;
+    const ir::Buffer& b = buffer(p.buffer);
+    const int64_t size = b.shape.sizes()[p.axis];
+    if (size % devices(axis) != 0)
+      throw ConfigError("`" + b.name + "`" + where_text(b.where) + " cannot be placed on `" + p.mesh_axis + "`: " +
+                        axis_text(b, p.axis) + " has size " + std::to_string(size) + ", which is not a multiple of " +
+                        std::to_string(devices(axis)) + " (the mesh is " + to_string(mesh_) + ").");
+    wished_[size_t(p.buffer)][p.axis] = axis;
+    // A copy of a state that was made to be placed: the state is meant.
+    if (writer_[size_t(p.buffer)] < 0) return;
+    const Accumulation& a = program_.accumulations[size_t(writer_[size_t(p.buffer)])];
+    if (a.operands.size() != 1 || !(a.body == ir::Body::identity()) || !is_state(buffer(a.operands[0].buffer))) return;
+    const ir::Operand& o = a.operands[0];
+    const int k = leading_iterator(program_, a, a.write[p.axis], size);
+    Places& state = out_.buffers[size_t(o.buffer)];
+    if (k < 0 || fixed_[size_t(o.buffer)] || std::find(state.begin(), state.end(), axis) != state.end()) return;
+    for (size_t x = 0; x < o.map.size(); ++x)
+      if (o.map[x] == Term::iterator(k) && buffer(o.buffer).shape.sizes()[x] % devices(axis) == 0) {
+        state[x] = axis;
+        return;
+      }
+  }
+
+  // Divides the iterator, if that is possible.
+  void divide(size_t accumulation, int iterator, int axis) {
+    Places& places = out_.iterators[accumulation];
+    const Accumulation& a = program_.accumulations[accumulation];
+    if (iterator < 0 || places[size_t(iterator)] >= 0 ||
+        std::find(places.begin(), places.end(), axis) != places.end() ||
+        a.extents[size_t(iterator)] % devices(axis) != 0 || !can_be_divided(a, iterator))
+      return;
+    places[size_t(iterator)] = axis;
+    Places made = written_places(program_, a, places);
+    if (keeps_position(a.accumulator) && std::find(made.begin(), made.end(), axis) == made.end()) {
+      places[size_t(iterator)] = -1;  // its results cannot be combined
+      return;
+    }
+    changed_ = true;
+    out_.buffers[size_t(a.target)] = std::move(made);
+  }
+  // The position that an argmax keeps is that of the whole box (shard.cpp adds what is missing): the iterators outside
+  // of the divided one must be known where the result is.
+  static bool can_be_divided(const Accumulation& a, int iterator) {
+    if (!keeps_position(a.accumulator) || !a.counted[size_t(iterator)]) return true;
+    for (int k = 0; k <= iterator; ++k)
+      if (a.counted[size_t(k)] && a.extents[size_t(k)] > 1 &&
+          std::find(a.write.begin(), a.write.end(), Term::iterator(k)) == a.write.end())
+        return false;
+    return true;
+  }
+
+  void forwards(size_t k) {
+    const Accumulation& a = program_.accumulations[k];
+    for (const ir::Operand& o : a.operands) {
+      const Places& places = out_.buffers[size_t(o.buffer)];
+      const std::vector<int64_t> sizes = buffer(o.buffer).shape.sizes();
+      for (size_t x = 0; x < places.size(); ++x)
+        if (places[x] >= 0) divide(k, leading_iterator(program_, a, o.map[x], sizes[x]), places[x]);
+    }
+  }
+
+  void backwards(size_t k, bool only_wishes) {
+    const Accumulation& a = program_.accumulations[k];
+    const std::vector<int64_t> sizes = buffer(a.target).shape.sizes();
+    for (size_t x = 0; x < sizes.size(); ++x) {
+      int axis = wished_[size_t(a.target)][x];
+      if (const int state = assigned_[size_t(a.target)]; axis < 0 && state >= 0) axis = out_.buffers[size_t(state)][x];
+      if (axis < 0 && !only_wishes) axis = common_place(a.target, x);
+      if (axis >= 0) divide(k, leading_iterator(program_, a, a.write[x], sizes[x]), axis);
+    }
+  }
+  // The axis of the mesh over which all readers divide this axis; -1 if there is none.
+  int common_place(BufferId id, size_t x) const {
+    if (observed_[size_t(id)] || assigned_[size_t(id)] >= 0) return -1;
+    int out = -1;
+    for (const auto& [k, o] : readers_[size_t(id)]) {
+      const Accumulation& a = program_.accumulations[k];
+      const int iterator = leading_iterator(program_, a, a.operands[o].map[x], buffer(id).shape.sizes()[x]);
+      const int axis = iterator < 0 ? -1 : out_.iterators[k][size_t(iterator)];
+      if (axis < 0 || (out >= 0 && axis != out)) return -1;
+      out = axis;
+    }
+    return out;
+  }
+
+  void follow_value(const ir::Assignment& a) {
+    Places& state = out_.buffers[size_t(a.state)];
+    const Places& value = out_.buffers[size_t(a.value)];
+    const auto is_whole = [](int axis) { return axis < 0; };
+    if (fixed_[size_t(a.state)] || !std::all_of(state.begin(), state.end(), is_whole) ||
+        std::all_of(value.begin(), value.end(), is_whole))
+      return;
+    state = value;
+    changed_ = true;
+  }
+
+  const Program& program_;
+  const Mesh& mesh_;
+  Placements out_;
+  std::vector<Places> wished_;  // by buffer
+  std::vector<bool> fixed_;     // by buffer: a state whose places are known from other programs
+  std::vector<int> writer_;     // by buffer
+  std::vector<std::vector<std::pair<size_t, size_t>>> readers_;  // by buffer: accumulation and operand
+  std::vector<bool> observed_;
+  std::vector<int> assigned_;  // by buffer: the state
+  bool changed_ = false;
+};
+
+}  // namespace
+
+int leading_iterator(const Program& program, const Accumulation& a, const Term& term, int64_t size) {
+  for (const Term::Part& part : term.parts) {
+    if (part.kind != Term::Part::Kind::iterator || part.coefficient <= 0) continue;
+    const int64_t extent = a.extents[size_t(part.which)];
+    if (extent == 1 || part.coefficient * extent != size) continue;
+    Term rest = term;
+    rest.add(Term::Part::Kind::iterator, part.which, -part.coefficient);
+    const ir::Interval range = ir::range(rest, a.extents, symbol_ranges(program));
+    if (range.low >= 0 && range.high < part.coefficient) return part.which;
+  }
+  return -1;
+}
+
+Places written_places(const Program& program, const Accumulation& a, const Places& iterators) {
+  const std::vector<int64_t> sizes = program.buffers[size_t(a.target)].shape.sizes();
+  Places out(sizes.size(), -1);
+  for (size_t x = 0; x < sizes.size(); ++x) {
+    const int k = leading_iterator(program, a, a.write[x], sizes[x]);
+    const int axis = k < 0 ? -1 : iterators[size_t(k)];
+    if (axis >= 0 && std::find(out.begin(), out.end(), axis) == out.end()) out[x] = axis;
+  }
+  return out;
+}
+
+Placements propagate(const Program& program, const Mesh& mesh, const StatePlaces& known) {
+  return Propagation(program, mesh, known).run();
+}
+
+}  // namespace caravan::mesh

@@ -1,0 +1,308 @@
+#include "caravan/mesh/shard.h"
+
+#include <algorithm>
+#include <set>
+
+#include "caravan/base/error.h"
+#include "caravan/ops/table.h"
+
+namespace caravan::mesh {
+
+using ir::Accumulation;
+using ir::BufferId;
+using ir::Program;
+using ir::Term;
+
+namespace {
+
+class Sharder {
+ public:
+  Sharder(const Program& program, const Mesh& mesh, const StatePlaces& known)
+      : whole_(program),
+        mesh_(mesh),
+        placed_(propagate(program, mesh, known)),
+        out_(program),
+        places_(placed_.buffers) {
+    out_.accumulations.clear(), out_.placements.clear();
+    for (const ir::Buffer& b : program.buffers) names_.insert(b.name);
+    first_symbol_ = int(out_.symbols.size());
+    for (const MeshAxis& axis : mesh.axes) out_.symbols.push_back({"mesh." + axis.name, axis.size});
+    for (size_t b = 0; b < out_.buffers.size(); ++b)
+      out_.buffers[b].shape = local_shape(std::move(out_.buffers[b].shape), places_[b], mesh);
+  }
+
+  Program run() {
+    for (size_t k = 0; k < whole_.accumulations.size(); ++k) add(whole_.accumulations[k], placed_.iterators[k]);
+    for (BufferId& id : out_.observed) id = whole(id);
+    for (ir::Assignment& a : out_.assignments) a.value = placed_as(a.value, places_[size_t(a.state)]);
+    for (size_t b = 0; b < places_.size(); ++b)
+      for (size_t x = 0; x < places_[b].size(); ++x)
+        if (places_[b][x] >= 0) out_.placements.push_back({BufferId(b), x, mesh_.axes[size_t(places_[b][x])].name});
+    return std::move(out_);
+  }
+
+ private:
+  int64_t devices(int axis) const { return mesh_.axes[size_t(axis)].size; }
+  Term rank(int axis) const { return Term::symbol(first_symbol_ + axis); }
+  std::string unique(std::string name, const char* suffix) {
+    while (!names_.insert(name += suffix).second) {
+    }
+    return name;
+  }
+  BufferId add_buffer(ir::Buffer buffer, Places places) {
+    out_.buffers.push_back(std::move(buffer)), places_.push_back(std::move(places));
+    return BufferId(out_.buffers.size()) - 1;
+  }
+
+  // --- accumulations ---
+
+  // The term over divided iterators; `local` is the one whose part of the axis this is, so that it counts from 0.
+  static Term over_parts(const Term& term, const std::vector<Term>& absolute, int local) {
+    std::vector<Term> iterators = absolute;
+    if (local >= 0) iterators[size_t(local)] = Term::iterator(local);
+    return ir::substitute(term, iterators);
+  }
+
+  void add(const Accumulation& a, const Places& split) {
+    CARAVAN_CHECK(!a.part && a.after == -1, "a program is divided before it is optimised");
+    Accumulation out = a;
+    std::vector<Term> absolute;  // the iterators of the whole program
+    std::vector<int> reduced;    // axes of the mesh
+    for (size_t k = 0; k < split.size(); ++k) {
+      absolute.push_back(Term::iterator(int(k)));
+      if (split[k] < 0) continue;
+      out.extents[k] /= devices(split[k]);
+      absolute[k] = absolute[k] + rank(split[k]) * out.extents[k];
+      reduced.push_back(split[k]);
+    }
+    if (!reduced.empty() && a.body.uses_position()) read_position(out, a, absolute);
+    auto divide = [&](std::vector<Term>& map, const std::vector<Term>& before, const Places& places,
+                      const std::vector<int64_t>& sizes) {
+      for (size_t x = 0; x < map.size(); ++x)
+        map[x] = over_parts(before[x], absolute, places[x] < 0 ? -1 : leading_iterator(whole_, a, before[x], sizes[x]));
+    };
+    for (size_t o = 0; o < a.operands.size(); ++o) {
+      const BufferId id = a.operands[o].buffer;
+      const std::vector<int64_t> sizes = whole_.buffers[size_t(id)].shape.sizes();
+      Places needed = places_[size_t(id)];  // what the accumulation can use of it
+      for (size_t x = 0; x < needed.size(); ++x) {
+        const int k = leading_iterator(whole_, a, a.operands[o].map[x], sizes[x]);
+        if (needed[x] >= 0 && (k < 0 || split[size_t(k)] != needed[x])) needed[x] = -1;
+      }
+      out.operands[o].buffer = gathered(id, needed);
+      divide(out.operands[o].map, a.operands[o].map, needed, sizes);
+    }
+    const Places made = places_[size_t(a.target)];
+    divide(out.write, a.write, made, whole_.buffers[size_t(a.target)].shape.sizes());
+    for (Term& term : out.where) term = over_parts(term, absolute, -1);
+    std::erase_if(reduced, [&](int axis) { return std::find(made.begin(), made.end(), axis) != made.end(); });
+
+    if (keeps_position(a.accumulator) && out.extents != a.extents) {
+      add_argument(std::move(out), a, absolute);
+      return;
+    }
+    // What is not divided is summed on each device over its part, and then over the devices of each axis.
+    for (size_t k = reduced.size(); k-- > 0;) {
+      ir::Buffer part = out_.buffers[size_t(out.target)];
+      part.name = unique(part.name, ".part");
+      const BufferId to = out.target;
+      out.target = add_buffer(std::move(part), made);
+      pending_.push_back(collective(out.target, to, ir::Collective::Kind::all_reduce, reduced[k], a));
+    }
+    out_.accumulations.push_back(std::move(out));
+    while (!pending_.empty()) out_.accumulations.push_back(std::move(pending_.back())), pending_.pop_back();
+  }
+
+  BufferId add_iota(const std::string& name, int64_t size, Source where) {
+    Shape shape;
+    shape.output.push_back({size});
+    return add_buffer({unique("positions of " + name, "."), std::move(shape), DType::i64, ir::IotaLeaf{}, where}, {-1});
+  }
+
+  // The position in the box of the whole program, read from an iota.
+  void read_position(Accumulation& out, const Accumulation& a, const std::vector<Term>& absolute) {
+    Term at;
+    int64_t points = 1;
+    for (size_t k = a.extents.size(); k-- > 0; points *= a.extents[k]) at = at + absolute[k] * points;
+    const BufferId iota = add_iota(whole_.buffers[size_t(a.target)].name, points, a.source);
+    out.body = out.body.with_position(int(out.operands.size()));
+    out.operands.push_back({iota, {std::move(at)}});
+  }
+
+  // An argmax or argmin counts the positions of the part that a device has. What is missing to the position in the
+  // whole is added afterwards: it is a sum over written iterators (Propagation::can_be_divided).
+  void add_argument(Accumulation out, const Accumulation& a, const std::vector<Term>& absolute) {
+    int64_t points = 1, part_points = 1;
+    std::vector<Term> added(a.extents.size());
+    for (size_t k = a.extents.size(); k-- > 0;) {
+      if (!a.counted[k]) continue;
+      added[k] = absolute[k] * points - Term::iterator(int(k)) * part_points;
+      points *= a.extents[k], part_points *= out.extents[k];
+    }
+    if (points == part_points) {  // no divided iterator is counted
+      out_.accumulations.push_back(std::move(out));
+      return;
+    }
+    const BufferId target = out.target;
+    ir::Buffer part = out_.buffers[size_t(target)];
+    part.name = unique(part.name, ".part");
+    out.target = add_buffer(std::move(part), places_[size_t(target)]);
+    Accumulation shift = copy(out.target, target, a);
+    std::vector<Term> axes(a.extents.size());  // iterators of the copy, by iterator of the accumulation
+    for (size_t x = 0; x < a.write.size(); ++x)
+      if (a.write[x].parts.size() == 1 && a.write[x] == Term::iterator(a.write[x].parts[0].which))
+        axes[size_t(a.write[x].parts[0].which)] = Term::iterator(int(x));
+    Term at;
+    for (const Term& term : added) at = at + ir::substitute(term, axes);
+    shift.operands.push_back({add_iota(whole_.buffers[size_t(target)].name, points, a.source), {std::move(at)}});
+    ir::Body body;
+    const int position = body.load(0), zero = body.constant(0);
+    const int sum_of[2] = {position, body.load(1)}, less_than[2] = {position, zero};
+    const int choice[3] = {body.apply(Op::lt, less_than), position, body.apply(Op::add, sum_of)};
+    body.finish(body.apply(Op::where, choice));
+    const DType kept = out_.buffers[size_t(target)].dtype;
+    const DType operands[2] = {kept, DType::i64};
+    shift.body = ir::typed(body, operands, Accumulator::add, kept);
+    shift.body.finish(shift.body.cast(kept, shift.body.result()));
+    out_.accumulations.push_back(std::move(out));
+    out_.accumulations.push_back(std::move(shift));
+  }
+
+  // --- collectives ---
+
+  // to[i] = from[i]
+  Accumulation copy(BufferId from, BufferId to, const Accumulation& because) const {
+    Accumulation out;
+    out.target = to;
+    out.accumulator = Accumulator::add;
+    out.extents = out_.buffers[size_t(from)].shape.sizes();
+    for (size_t k = 0; k < out.extents.size(); ++k) {
+      out.iterators.push_back("i" + std::to_string(k));
+      out.write.push_back(Term::iterator(int(k)));
+    }
+    out.operands = {{from, out.write}};
+    out.body = ir::Body::identity();
+    out.label = because.label, out.source = because.source;
+    return out;
+  }
+  Accumulation collective(BufferId from, BufferId to, ir::Collective::Kind kind, int axis,
+                          const Accumulation& because) const {
+    Accumulation out = copy(from, to, because);
+    out.collective = {kind, axis};
+    if (kind == ir::Collective::Kind::all_reduce) out.accumulator = because.accumulator;
+    return out;
+  }
+
+  // The buffer with these axes divided, of those that are; all others are gathered.
+  BufferId gathered(BufferId id, const Places& needed) {
+    for (size_t x = 0; x < needed.size(); ++x)
+      if (places_[size_t(id)][x] >= 0 && needed[x] < 0) id = gathered_axis(id, x);
+    return id;
+  }
+  BufferId whole(BufferId id) { return gathered(id, Places(places_[size_t(id)].size(), -1)); }
+
+  BufferId gathered_axis(BufferId id, size_t x) {
+    const auto [at, fresh] = gathered_.try_emplace({id, x}, -1);
+    if (!fresh) return at->second;
+    const int axis = places_[size_t(id)][x];
+    ir::Buffer made = out_.buffers[size_t(id)];
+    Places places = places_[size_t(id)];
+    places[x] = -1;
+    Accumulation because;
+    because.label = made.name, because.source = made.where;
+    BufferId from = id;
+    if (!std::holds_alternative<ir::Computed>(made.kind)) {  // a state is overwritten at some time
+      made.kind = ir::Computed{};
+      ir::Buffer sent = made;
+      sent.name = unique(sent.name, ".sent");
+      from = add_buffer(std::move(sent), places_[size_t(id)]);
+      out_.accumulations.push_back(copy(id, from, because));
+    }
+    const int64_t size = made.shape.sizes()[x];
+    made.shape = with_size(std::move(made.shape), x, size * devices(axis));
+    made.name = unique(made.name, ".whole");
+    const BufferId to = add_buffer(std::move(made), std::move(places));
+    Accumulation gather = collective(from, to, ir::Collective::Kind::all_gather, axis, because);
+    gather.write[x] = gather.write[x] + rank(axis) * size;
+    out_.accumulations.push_back(std::move(gather));
+    return gathered_[{id, x}] = to;
+  }
+
+  // The value divided as the state that it is assigned to.
+  BufferId placed_as(BufferId id, const Places places) {
+    Places common = places;
+    for (size_t x = 0; x < places.size(); ++x)
+      if (places_[size_t(id)][x] != places[x]) common[x] = -1;
+    id = gathered(id, common);
+    if (common == places) return id;
+    ir::Buffer made = out_.buffers[size_t(id)];
+    Accumulation because;
+    because.label = made.name, because.source = made.where;
+    Accumulation cut = copy(id, -1, because);
+    made.kind = ir::Computed{};
+    made.name = unique(made.name, ".part");
+    for (size_t x = 0; x < places.size(); ++x) {
+      if (common[x] == places[x]) continue;
+      cut.extents[x] /= devices(places[x]);
+      made.shape = with_size(std::move(made.shape), x, cut.extents[x]);
+      cut.operands[0].map[x] = cut.operands[0].map[x] + rank(places[x]) * cut.extents[x];
+    }
+    cut.target = add_buffer(std::move(made), places);
+    out_.accumulations.push_back(std::move(cut));
+    return BufferId(out_.buffers.size()) - 1;
+  }
+
+  const Program& whole_;
+  const Mesh& mesh_;
+  const Placements placed_;
+  Program out_;
+  std::vector<Places> places_;                                // by buffer of out_
+  int first_symbol_ = 0;                                      // of the positions of a device in the mesh
+  std::map<std::pair<BufferId, size_t>, BufferId> gathered_;  // by buffer and axis
+  std::vector<Accumulation> pending_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+Program shard(const Program& program, const Mesh& mesh, const StatePlaces& known) {
+  return mesh.devices() == 1 ? program : Sharder(program, mesh, known).run();
+}
+
+StatePlaces state_places(const Program& sharded, const Mesh& mesh) {
+  StatePlaces out;
+  for (const ir::Buffer& b : sharded.buffers)
+    if (std::holds_alternative<ir::StateLeaf>(b.kind)) out[b.name] = Places(size_t(b.shape.rank()), -1);
+  for (const ir::Placement& p : sharded.placements)
+    if (const auto at = out.find(sharded.buffers[size_t(p.buffer)].name); at != out.end())
+      at->second[p.axis] = mesh.find(p.mesh_axis);
+  return out;
+}
+
+Shape with_size(Shape shape, size_t axis, int64_t size) {
+  for (RowKind kind : kMemoryOrder) {
+    Row& row = shape[kind];
+    if (axis < row.size()) {
+      row[axis].size = size;
+      row[axis].broadcastable = row[axis].broadcastable && size == 1;
+      return shape;
+    }
+    axis -= row.size();
+  }
+  return shape;
+}
+
+Shape local_shape(Shape shape, const Places& places, const Mesh& mesh) {
+  const std::vector<int64_t> sizes = shape.sizes();
+  for (size_t x = 0; x < places.size(); ++x)
+    if (places[x] >= 0) shape = with_size(std::move(shape), x, sizes[x] / mesh.axes[size_t(places[x])].size);
+  return shape;
+}
+Shape whole_shape(Shape shape, const Places& places, const Mesh& mesh) {
+  const std::vector<int64_t> sizes = shape.sizes();
+  for (size_t x = 0; x < places.size(); ++x)
+    if (places[x] >= 0) shape = with_size(std::move(shape), x, sizes[x] * mesh.axes[size_t(places[x])].size);
+  return shape;
+}
+
+}  // namespace caravan::mesh

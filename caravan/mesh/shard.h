@@ -1,0 +1,29 @@
+// The program that each device of a mesh runs.
+#pragma once
+
+#include "caravan/ir/program.h"
+#include "caravan/mesh/mesh.h"
+#include "caravan/mesh/placements.h"
+
+namespace caravan::mesh {
+
+// Divides a verified program over the devices of a mesh. In the program that comes out
+// * divided iterators and axes have the extent that one device has;
+// * where the absolute value of a divided iterator matters (random bits, data that every device has, conditions), it is
+//   the iterator plus its extent times a symbol, `mesh.data`, the position of the device along that axis of the mesh.
+//   These symbols follow those of the program, one for each axis of the mesh;
+// * where a divided iterator is reduced, the accumulation writes a new buffer, and an all_reduce the old one;
+// * where an accumulation needs an axis that is divided otherwise, it reads an all_gather of it; so does who observes
+// it;
+// * `placements` says which axes of states and other buffers are divided.
+// Buffers keep their numbers; new ones follow. With one device the program stays as it is.
+ir::Program shard(const ir::Program& program, const Mesh& mesh, const StatePlaces& known);
+
+StatePlaces state_places(const ir::Program& sharded, const Mesh& mesh);  // by the program's `placements`
+// The shape with another size of an axis, in memory order.
+Shape with_size(Shape shape, size_t axis, int64_t size);
+// What a device of this rank has of a whole shape, and the other way round.
+Shape local_shape(Shape whole, const Places& places, const Mesh& mesh);
+Shape whole_shape(Shape local, const Places& places, const Mesh& mesh);
+
+}  // namespace caravan::mesh

@@ -1,0 +1,177 @@
+// The command on several devices: workers of one process, and processes that mpirun has started.
+#include <gtest/gtest.h>
+
+#ifdef CARAVAN_COMMAND
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "caravan/data/digits.h"
+#include "caravan/data/idx.h"
+#include "caravan/data/safetensors.h"
+#include "command.h"
+
+namespace {
+
+using namespace caravan;
+
+class Many : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    if (data_.empty()) make_data();
+  }
+  // Little data, so that what follows training is quick.
+  static void make_data() {
+    data_ = scratch_ + "/data";
+    std::filesystem::create_directories(data_);
+    const data::Digits drawn = data::drawn_digits(96, 20, 5);
+    data::write_idx(data_ + "/train-images-idx3-ubyte", drawn.train.images.reshaped(parse_shape("96|28,28")));
+    data::write_idx(data_ + "/train-labels-idx1-ubyte", drawn.train.labels);
+    data::write_idx(data_ + "/t10k-images-idx3-ubyte", drawn.test.images.reshaped(parse_shape("20|28,28")));
+    data::write_idx(data_ + "/t10k-labels-idx1-ubyte", drawn.test.labels);
+    std::ofstream names(data_ + "/names.txt"), play(data_ + "/input.txt");
+    for (int k = 0; k < 300; ++k) {
+      names << char('a' + k % 26) << "nn" << char('a' + k * 7 % 26) << "e" << char('a' + k / 26) << "\n";
+      play << "Speaker " << k % 7 << ":\nSo it is said, and said again.\n\n";
+    }
+  }
+  Arguments train(const string& recipe, const Arguments& more) const {
+    Arguments out = {"train", recipe, "--debug-kernels", "--json", "--threads", "2"};
+    if (recipe.starts_with("mnist") || recipe.starts_with("names") || recipe.starts_with("shakespeare"))
+      out.insert(out.end(), {"--data", data_});
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  // The largest difference of a state, as a part of its norm.
+  static double difference(const string& a, const string& b) {
+    const data::Tensors first = data::read_safetensors(a), second = data::read_safetensors(b);
+    EXPECT_EQ(first.list.size(), second.list.size());
+    double out = 0;
+    for (const auto& [name, stored] : first.list) {
+      const Array x = first.array(name), y = second.array(name);
+      double norm = 1e-12, apart = 0;
+      for (int64_t k = 0; k < x.size(); ++k)
+        norm += x.at(k) * x.at(k), apart += (x.at(k) - y.at(k)) * (x.at(k) - y.at(k));
+      out = std::max(out, std::sqrt(apart / norm));
+    }
+    return out;
+  }
+  void expect_same(const string& recipe, const Arguments& how, const std::vector<string>& devices) const {
+    Arguments arguments = how;
+    arguments.insert(arguments.end(), {"--save", folder_ + "/1"});
+    const Outcome one = good(train(recipe, arguments));
+    for (const string& n : devices) {
+      arguments = how;
+      arguments.insert(arguments.end(), {"--devices", n, "--save", folder_ + "/" + n});
+      const Outcome many = good(train(recipe, arguments));
+      EXPECT_NEAR(number(many.last_line(), "loss"), number(one.last_line(), "loss"),
+                  1e-5 * std::abs(number(one.last_line(), "loss")))
+          << recipe << " on " << n;
+      EXPECT_LT(difference(folder_ + "/1", folder_ + "/" + n), 1e-5) << recipe << " on " << n;
+      EXPECT_EQ(number(many.last_line(), "devices"), std::stod(n));
+    }
+  }
+
+  static bool has_mpi() { return std::system("mpirun --version >/dev/null 2>&1") == 0; }
+  static Arguments mpirun(int processes) {
+    return {"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--oversubscribe",
+            "-n",           std::to_string(processes)};
+  }
+  Arguments under_mpi(int processes, const Arguments& arguments) const {
+    Arguments out = mpirun(processes);
+    out.push_back(CARAVAN_COMMAND);
+    out.insert(out.end(), arguments.begin(), arguments.end());
+    return out;
+  }
+
+  static inline string data_;
+};
+
+TEST_F(Many, RecipesComputeWhatOneDeviceComputes) {
+  expect_same("linear", {"--steps", "50"}, {"2"});
+  expect_same("moons", {"--steps", "50", "--batch", "20"}, {"2", "4"});
+  expect_same("circle", {"--steps", "50", "--batch", "4"}, {"2"});
+  expect_same("multiply-small", {"--steps", "50", "--batch", "4"}, {"2"});
+  expect_same("mnist-mlp", {"--steps", "8", "--batch", "12"}, {"2", "3"});
+  expect_same("mnist-conv", {"--steps", "2", "--batch", "6"}, {"3"});
+  expect_same("names-bigram", {"--steps", "50", "--batch", "12"}, {"3"});
+  expect_same("names-mlp-bn", {"--steps", "20", "--batch", "12"}, {"2", "3"});
+  expect_same("names-transformer", {"--steps", "2", "--batch", "6"}, {"2"});
+}
+
+TEST_F(Many, ABatchThatCannotBeDividedIsRefused) {
+  const Outcome o = run({"train", "moons", "--devices", "3"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_CONTAINS(o.err, "batch axis 1 has size 10, which is not a multiple of 3 (the mesh is data=3)");
+  EXPECT_CONTAINS(run({"train", "moons", "--devices", "cpu:0,interp"}).err, "devices of one kind");
+  EXPECT_CONTAINS(run({"train", "moons", "--devices", "0"}).err, "a run needs one at least");
+}
+
+TEST_F(Many, TheStagePlanShowsWhatDevicesExchange) {
+  const string out = good({"inspect", "moons", "--stage", "plan", "--devices", "2"}).out;
+  EXPECT_CONTAINS(out, "The mesh is data=2.");
+  EXPECT_CONTAINS(out, "all_reduce over data: 7 values, 1352 bytes");
+  EXPECT_CONTAINS(good({"inspect", "moons", "--stage", "plan"}).out, "One device");
+}
+
+TEST_F(Many, ProcessesComputeTheBitsOfWorkers) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const Arguments how = {"--steps", "40", "--batch", "20"};
+  Arguments workers = how, processes = how;
+  workers.insert(workers.end(), {"--devices", "2", "--save", folder_ + "/workers"});
+  processes.insert(processes.end(), {"--save", folder_ + "/processes"});
+  good(train("moons", workers));
+  const Outcome o = run_program(under_mpi(2, train("moons", processes)));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(number(o.last_line(), "devices"), 2);
+  EXPECT_EQ(content(folder_ + "/workers"), content(folder_ + "/processes"));
+  // Any number of devices goes on from it.
+  good(train("moons", {"--resume", folder_ + "/processes", "--steps", "60", "--save", folder_ + "/end"}));
+}
+
+TEST_F(Many, ProcessesThatDisagreeSaySo) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  Arguments both = under_mpi(1, train("moons", {"--batch", "20", "--steps", "40"}));
+  both.push_back(":");
+  for (const string& word : Arguments{"-n", "1", CARAVAN_COMMAND}) both.push_back(word);
+  for (const string& word : train("moons", {"--batch", "40", "--steps", "40"})) both.push_back(word);
+  const Outcome o = run_program(both);
+  EXPECT_NE(o.code, 0);
+  EXPECT_CONTAINS(o.err, "process 1 has another program than process 0");
+}
+
+// Kills one process of two, several times: the other ends soon, and what was saved is whole.
+TEST_F(Many, AKilledProcessEndsTheRun) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const string file = folder_ + "/run";
+  for (int k = 0; k < 3; ++k) {
+    const pid_t run =
+        start(under_mpi(2, train("moons", {"--epochs", "100000", "--save", file, "--save-every", "0.05"})));
+    for (int tries = 0; tries < 600 && !exists(file); ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(37 * k));
+    std::vector<pid_t> ranks;  // what mpirun has started
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const string status = content(entry.path().string() + "/status");
+      if (status.find("PPid:\t" + std::to_string(run) + "\n") != string::npos && status.find("Name:\tcaravan") == 0)
+        ranks.push_back(pid_t(std::stol(entry.path().filename().string())));
+    }
+    ASSERT_EQ(ranks.size(), 2u);
+    const auto from = std::chrono::steady_clock::now();
+    kill(ranks[size_t(k % 2)], SIGKILL);
+    EXPECT_NE(ended(run).code, 0);
+    EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::seconds(10));
+    EXPECT_GT(data::read_safetensors(file).list.size(), 0u);
+    std::filesystem::remove(file);
+  }
+}
+
+}  // namespace
+#endif

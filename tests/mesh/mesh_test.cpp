@@ -1,0 +1,220 @@
+// Programs on several devices compute what one device computes.
+#include <caravan/caravan.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "caravan/backend/streams/streams.h"
+#include "caravan/plan/plan.h"
+#include "caravan/tensor/graph.h"
+
+namespace caravan {
+namespace {
+
+ContextOptions on(const Mesh& mesh, const std::string& device = "interp", uint64_t seed = 3) {
+  ContextOptions out;
+  out.seed = seed, out.device = device, out.mesh = mesh;
+  out.compiler_flags = {"-O0"};
+  return out;
+}
+
+void expect_close(const Array& a, const Array& b, double tolerance, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  double largest = 1e-3;
+  for (int64_t k = 0; k < a.size(); ++k) largest = std::max(largest, std::abs(a.at(k)));
+  for (int64_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a.at(k), b.at(k), tolerance * largest) << what << " at " << k;
+}
+
+// Runs a program on one device and on a mesh, and compares observed tensors and states.
+void expect_same(const Program& program, const Mesh& mesh, const std::string& device, int steps = 3,
+                 const IndexValues& first = {}, double tolerance = 0) {
+  if (tolerance == 0) tolerance = device == "interp" ? 1e-12 : 2e-5;
+  Context one(on({}, device)), many(on(mesh, device));
+  Routine a = one.compile(program), b = many.compile(program);
+  a.run_steps(steps, first), b.run_steps(steps, first);
+  for (const Tensor& t : program.observed_as()) expect_close(a.read(t), b.read(t), tolerance, t.node().label);
+  ASSERT_EQ(one.names(), many.names());
+  for (const std::string& name : one.names()) {
+    EXPECT_EQ(one.read(name).shape(), many.read(name).shape());
+    expect_close(one.read(name), many.read(name), tolerance, name);
+  }
+}
+
+struct Example {
+  Index batch{"batch", 4};
+  Index step{"step"};
+  Program program;
+};
+Example mlp(const std::function<void(Tensor& w1, Tensor& w2)>& place_weights = {}) {
+  Example out;
+  const auto moons = data::half_moons({.points = 48, .noise = 0.1, .seed = 1});
+  Tensor x = place(moons.points.batches(12)[out.batch].named("x"), "data"),
+         y = place(moons.labels.batches(12)[out.batch].named("y"), "data");
+  Tensor w1 = param("w1", {.output = {8}}), b1 = param("b1", {.output = {8}, .init = zeros()}),
+         w2 = param("w2", {.output = {1}});
+  Tensor used1 = w1, used2 = w2;
+  if (place_weights) place_weights(used1, used2);
+  Tensor hidden = relu(used1(x) + b1);
+  hidden = where(bernoulli("drop", 0.2, {.like = hidden, .step = out.step}), 0.0, hidden / 0.8);
+  Tensor loss = (sum(relu(1 - y * used2(hidden))) / 12).named("loss");
+  out.program = train_step(loss, adam({.lr = 0.05}));
+  return out;
+}
+
+TEST(Mesh, DataParallelTrainingIsThatOfOneDevice) {
+  const Example e = mlp();
+  for (int devices : {1, 2, 3, 4})
+    for (const char* device : {"interp", "cpu"})
+      expect_same(e.program, {{"data", devices}}, device, 20, {{e.batch, 0}, {e.step, 0}}, 1e-5);
+}
+
+TEST(Mesh, AWeightMayBeDivided) {
+  const Example output = mlp([](Tensor& w1, Tensor&) { w1 = place(w1, "model", RowKind::output); });
+  const Example input = mlp([](Tensor&, Tensor& w2) { w2 = place(w2, "model", RowKind::input); });
+  for (const Example* e : {&output, &input})
+    for (const char* device : {"interp", "cpu"}) {
+      expect_same(e->program, {{"model", 2}}, device, 10, {{e->batch, 0}, {e->step, 0}}, 1e-5);
+      expect_same(e->program, {{"data", 2}, {"model", 2}}, device, 10, {{e->batch, 0}, {e->step, 0}}, 1e-5);
+    }
+}
+
+// A weight and its bias, the moments of its optimiser and the weight that follows: each device has half of them.
+TEST(Mesh, StatesThatFollowAWeightAreDividedWithIt) {
+  const Example e = mlp([](Tensor& w1, Tensor&) { w1 = place(w1, "model", RowKind::output); });
+  Context ctx(on({{"model", 2}}));
+  Routine step = ctx.compile(e.program);
+  const ir::Program& program = step.plan().program;
+  std::map<std::string, std::string> divided;
+  for (const ir::Placement& p : program.placements)
+    if (const ir::Buffer& b = program.buffers[size_t(p.buffer)]; std::holds_alternative<ir::StateLeaf>(b.kind))
+      divided[b.name] = to_string(b.shape);
+  const std::map<std::string, std::string> expected = {
+      {"b1", "4"},    {"b1.adam.mean", "4"},    {"b1.adam.square", "4"},
+      {"w1", "2->4"}, {"w1.adam.mean", "2->4"}, {"w1.adam.square", "2->4"},
+      {"w2", "4->1"}, {"w2.adam.mean", "4->1"}, {"w2.adam.square", "4->1"}};
+  EXPECT_EQ(divided, expected);
+  EXPECT_EQ(to_string(ctx.read("w1").shape()), "2->8");
+}
+
+// Heads are divided: queries, keys and values of a head are computed where the head is.
+TEST(Mesh, AttentionMayBeDividedByItsHeads) {
+  for (const bool causal : {false, true}) {
+    nn::CrossAttention attention("attention", {.dim = 8, .heads = 4, .causal = causal});
+    attention.q.weight = place(attention.q.weight, "model", RowKind::output);
+    attention.proj.weight = place(attention.proj.weight, "model", RowKind::input);
+    const Tensor x = uniform("x", {.batch = {2, 6}, .output = {8}, .step = 0});
+    const Program program = train_step(mean(square(attention(x, x))), adam({.lr = 0.1}));
+    for (const char* device : {"interp", "cpu"})
+      for (const Mesh& mesh : {Mesh{{"model", 2}}, Mesh{{"model", 4}}}) expect_same(program, mesh, device, 5);
+  }
+}
+
+// Batch norm needs the mean of all examples in the middle of the step; dropout the bits of each example.
+TEST(Mesh, ModelsWithBatchNormAndConvolutionsAreDividedByTheBatch) {
+  const Index step("step");
+  nn::Conv2d conv("conv", {.channels = 4, .bias = false});
+  nn::BatchNorm norm("norm");
+  nn::Linear out("out", {.output = {3}});
+  const nn::Phase phase = nn::training({.step = step});
+  const Tensor x = place(uniform("x", {.batch = {12}, .output = {8, 8, 1}, .step = step}), "data");
+  const Tensor labels = place(cast(uniform("y", {.batch = {12}, .step = step}) * 3, DType::i32), "data");
+  Tensor h = relu(norm(conv(x, phase), phase));
+  h = einmax("... | 2*i+k, 2*j+l, c => ... | i, j, c", h, {{"k", 2}, {"l", 2}});
+  const Tensor logits = out(mean("... | i, j, c => ... | c", h), phase);
+  const Tensor right = mean(argmax("... | c => ... |", logits) == labels);
+  const Program program = train_step(nn::cross_entropy(logits, labels), adam({.lr = 0.02})) & phase.updates() &
+                          observe(right) & observe(logits);
+  for (const char* device : {"interp", "cpu"})
+    for (int devices : {2, 3}) expect_same(program, {{"data", devices}}, device, 6, {{step, 0}});
+}
+
+TEST(Mesh, ARunRepeatsBitForBit) {
+  const Example e = mlp();
+  std::map<std::string, Array> first;
+  for (int run = 0; run < 3; ++run) {
+    Context ctx(on({{"data", 3}}, "cpu"));
+    ctx.compile(e.program).run_steps(30, {{e.batch, 0}, {e.step, 0}});
+    for (const std::string& name : ctx.names()) {
+      const Array value = ctx.read(name);
+      if (run == 0) {
+        first.emplace(name, value);
+        continue;
+      }
+      for (int64_t k = 0; k < value.size(); ++k) ASSERT_EQ(value.at(k), first.at(name).at(k)) << name;
+    }
+  }
+}
+
+// Small sums go together in one call, and other kernels run while it is under way.
+TEST(Mesh, SmallCollectivesBecomeOneCall) {
+  const Example e = mlp();
+  Context ctx(on({{"data", 2}}));
+  const Routine step = ctx.compile(e.program);
+  size_t calls = 0, values = 0;
+  for (const loop::Kernel& kernel : step.plan().scheduled.kernels)
+    if (const loop::LibraryCall* call = loop::library_call(kernel);
+        call && std::holds_alternative<loop::LibraryCall::Collective>(call->function))
+      ++calls, values += call->reads.size();
+  EXPECT_EQ(values, 4u);  // the loss, and the gradients of w1, b1 and w2
+  EXPECT_EQ(calls, 1u);
+}
+
+TEST(Mesh, ACheckpointOfOneNumberOfDevicesIsResumedOnAnother) {
+  const Example e = mlp([](Tensor& w1, Tensor&) { w1 = place(w1, "model", RowKind::output); });
+  Context one(on({})), two(on({{"data", 2}, {"model", 2}})), three(on({{"data", 3}}));
+  one.compile(e.program).run_steps(9, {{e.batch, 0}, {e.step, 0}});
+  two.compile(e.program).run_steps(4, {{e.batch, 0}, {e.step, 0}});
+  Routine rest = three.compile(e.program);
+  copy_states(two, three);
+  rest.run_steps(5, {{e.batch, 0}, {e.step, 4}});
+  for (const std::string& name : one.names()) expect_close(one.read(name), three.read(name), 1e-10, name);
+}
+
+// A device that fails stops the others, which would wait for it for ever.
+TEST(Mesh, AFailureOnOneDeviceEndsTheRun) {
+  const auto communicators = streams::make_communicators(3);
+  std::vector<std::thread> threads;
+  std::atomic<int> ended{0};
+  for (int rank = 1; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      const float own = 1;
+      float sum = 0;
+      const backend::Reduced part{&own, &sum, 1, DType::f32, Accumulator::add};
+      try {
+        communicators[size_t(rank)]->all_reduce({0, 1, 2}, {&part, 1});
+      } catch (const BackendError& error) {
+        ended += std::string(error.what()) == "the disk is full";
+      }
+    });
+  communicators[0]->stop("the disk is full");
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(ended, 2);
+}
+
+TEST(Mesh, IsWrittenAndReadAsText) {
+  EXPECT_EQ(to_string(parse_mesh("data=2, model=4")), "data=2, model=4");
+  EXPECT_EQ(parse_mesh("data=2,model=4").devices(), 8);
+  EXPECT_EQ((Mesh{{"data", 2}, {"model", 3}}).along(0, 4), (std::vector<int>{1, 4}));
+  for (const char* wrong : {"data", "data=0", "=2", "data=2,data=3", "data=x"})
+    EXPECT_THROW(parse_mesh(wrong), ConfigError) << wrong;
+}
+
+TEST(Mesh, WhatDoesNotDivideIsRefused) {
+  const Example e = mlp();
+  Context ctx(on({{"data", 5}}));
+  try {
+    ctx.compile(e.program);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("batch axis 1 has size 12, which is not a multiple of 5 (the mesh is "
+                        "data=5)"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace caravan

@@ -1,0 +1,45 @@
+#include "placed.h"
+
+#include <random>
+
+#include "caravan/backend/interp/device.h"
+#include "caravan/backend/mesh_device.h"
+#include "caravan/backend/streams/streams.h"
+#include "caravan/mesh/shard.h"
+
+namespace caravan {
+
+Task placed_at_random(Task task, const Mesh& mesh, uint32_t seed, uint32_t one_in) {
+  std::mt19937 random(seed);
+  for (size_t b = 0; b < task.program.buffers.size(); ++b) {
+    const ir::Buffer& buffer = task.program.buffers[b];
+    if (!std::holds_alternative<ir::Computed>(buffer.kind)) continue;
+    const std::vector<int64_t> sizes = buffer.shape.sizes();
+    for (size_t axis = 0; axis < sizes.size(); ++axis)
+      if (const MeshAxis& over = mesh.axes[random() % mesh.axes.size()];
+          random() % one_in == 0 && sizes[axis] > 1 && sizes[axis] % over.size == 0)
+        task.program.placements.push_back({ir::BufferId(b), axis, over.name});
+  }
+  return task;
+}
+
+Outcome run_on_mesh(const Task& task, const Mesh& mesh, int times, const cc::DeviceOptions* compiled) {
+  std::vector<backend::Worker> workers;
+  for (auto& communicator : streams::make_communicators(int(mesh.devices()))) {
+    auto exchange = std::make_shared<backend::Exchange>(communicator, mesh);
+    std::unique_ptr<backend::Device> device;
+    if (compiled) {
+      cc::DeviceOptions options = *compiled;
+      options.exchange = exchange, options.threads = 1;
+      device = cc::make_device(options);
+    } else {
+      device = interp::make_device(0, exchange);
+    }
+    workers.push_back({std::move(device), exchange});
+  }
+  Task divided = task;
+  divided.program = mesh::shard(task.program, mesh, {});
+  return run_on(*backend::make_mesh_device(std::move(workers)), divided, times);
+}
+
+}  // namespace caravan

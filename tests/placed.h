@@ -1,0 +1,15 @@
+// Programs with axes placed at random, on several devices in one process.
+#pragma once
+
+#include "caravan/backend/cc/device.h"
+#include "caravan/mesh/mesh.h"
+#include "programs.h"
+
+namespace caravan {
+
+// Asks for one in `one_in` of the axes that can be divided, of values that are computed.
+Task placed_at_random(Task task, const Mesh& mesh, uint32_t seed, uint32_t one_in = 4);
+// The task on all devices of a mesh: interpreters, or processors with these options.
+Outcome run_on_mesh(const Task& task, const Mesh& mesh, int times = 1, const cc::DeviceOptions* compiled = nullptr);
+
+}  // namespace caravan
