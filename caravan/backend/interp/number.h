@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "caravan/array/array.h"
+#include "caravan/ir/program.h"
 #include "caravan/ops/dtype.h"
 
 namespace caravan::interp {
