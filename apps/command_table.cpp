@@ -196,6 +196,11 @@ void add_profile(CLI::App& app, Parsed& parsed) {
                                   "  caravan profile moons --top 0 --json");
   parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
   add_batch(command, o.wishes);
+  command
+      .add_option("--devices", o.devices,
+                  "One of so many devices that share each batch; how long it waits for the others is shown, too [1]")
+      ->check(kNotEmpty)
+      ->type_name("N");
   command.add_option("--steps", o.steps, "Steps that are measured [as many as run in about half a second]")
       ->check(kOneOrMore)
       ->type_name("N");

@@ -47,6 +47,7 @@ int inspect_command(const InspectOptions& options, const Settings& settings);
 struct ProfileRequest {
   std::string recipe;
   Wishes wishes;
+  std::string devices;  // as in TrainOptions
   int64_t steps = 0;  // 0: as many as run in about half a second
   size_t top = 10;    // kernels that are shown; 0: all
   std::string plot;   // a file; empty: none

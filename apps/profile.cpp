@@ -9,6 +9,7 @@
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
 #include "apps/profile_json.h"
+#include "apps/train/ranks.h"
 #include "caravan/runtime/compile_notice.h"
 
 namespace caravan::app {
@@ -44,9 +45,12 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
   std::optional<OutputFile> picture;
   if (!options.plot.empty()) picture.emplace(options.plot, "--plot");
   const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
+  std::string device = settings.device();
+  const Mesh mesh = mesh_of(options.devices, device);
   Context ctx({.seed = settings.seed(),
-               .device = settings.device(),
+               .device = device,
                .threads = int(settings.threads()),
+               .mesh = mesh,
                .cache = settings.cache(),
                .memory_limit = options.memory_limit,
                .passes_off = options.passes_off,

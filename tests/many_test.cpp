@@ -121,6 +121,12 @@ TEST_F(Many, TheStagePlanShowsWhatDevicesExchange) {
   EXPECT_CONTAINS(good({"inspect", "moons", "--stage", "plan"}).out, "One device");
 }
 
+TEST_F(Many, AProfileShowsHowLongADeviceWaits) {
+  const string out = good({"profile", "moons", "--devices", "2", "--steps", "3", "--top", "0"}).out;
+  EXPECT_CONTAINS(out, "all_reduce");
+  EXPECT_CONTAINS(out, "wait");
+}
+
 TEST_F(Many, ProcessesComputeTheBitsOfWorkers) {
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
   const Arguments how = {"--steps", "40", "--batch", "20"};

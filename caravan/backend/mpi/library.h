@@ -15,7 +15,6 @@ struct Library {
   int (*isend)(const void*, int count, Type, int to, int tag, Comm, Request*);
   int (*irecv)(void*, int count, Type, int from, int tag, Comm, Request*);
   int (*test)(Request*, int* done, void* status);
-  int (*waitall)(int count, Request*, void* statuses);
   int (*ibarrier)(Comm, Request*);
   int (*comm_dup)(Comm, Comm*);
   Comm world;
