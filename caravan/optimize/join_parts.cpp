@@ -116,11 +116,11 @@ class Joiner {
     for (;;) {
       const Accumulation& a = out_.accumulations[f];
       const std::vector<size_t> order = added(a.body);
-      const bool plain = a.accumulator == Accumulator::add && a.where.empty() && a.order == ir::SumOrder() && !a.part &&
-                         order.size() > 1 && order.size() == a.operands.size() && is_whole(a, a.target) &&
-                         std::all_of(a.operands.begin(), a.operands.end(), [&](const ir::Operand& o) {
-                           return o.map == a.write && alike(o.buffer, a.target);
-                         });
+      const bool plain =
+          a.accumulator == Accumulator::add && a.where.empty() && a.order.lanes < 0 && a.order.blocks.empty() &&
+          !a.part && order.size() > 1 && order.size() == a.operands.size() && is_whole(a, a.target) &&
+          std::all_of(a.operands.begin(), a.operands.end(),
+                      [&](const ir::Operand& o) { return o.map == a.write && alike(o.buffer, a.target); });
       if (!plain) break;
       if (!sums.empty()) reversed.pop_back();
       sums.push_back(f);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "caravan/optimize/split_sums.h"
 #include "pass_table.h"
 
 namespace caravan::optimize {
@@ -120,6 +121,13 @@ TEST(JoinParts, MustRefuse) {
        }},
   };
   expect_refused(join_parts, hand_rows);
+}
+
+// For a GPU every sum may fuse products with additions, also one that has no products.
+TEST(JoinParts, JoinsSumsThatMayBeFused) {
+  const Program program = observe(stack({leaf("a", "3"), leaf("b", "3")}).named("y"));
+  const ir::Program joined = join_parts(split_sums(prepared(program), gpu_target()));
+  EXPECT_EQ(joined.accumulations.size(), 2u) << to_string(joined);
 }
 
 TEST(JoinParts, KeepsTheBits) {  // -0 in a part is 0 in the sum; f16 rounds to -0 when it is stored
