@@ -92,7 +92,7 @@ struct Gpu {
   int64_t least_sums = 2048, many_terms = 4096;
   // A sum of at least `long_sum` terms into at most `few_sums` elements is computed in parts
   // (optimize/split_long_sums.h): `least_parts` to `most_parts` of at least `least_part` terms each.
-  int64_t long_sum = 2048, few_sums = 32'768, least_parts = 4, most_parts = 64, least_part = 64;
+  int64_t long_sum = 2048, few_sums = 8'192, least_parts = 4, most_parts = 64, least_part = 64;
   // Kernels are launched together if they have at most so many arguments, and each at most so many blocks of threads.
   int64_t most_arguments = 256, most_joined = 1024;
   int64_t few_blocks = 8;    // of threads; a kernel of no more can be delayed
