@@ -44,7 +44,7 @@ std::string text_of(const loop::Module& module) {
     auto buffer = [](ir::BufferId id) { return "buffers[" + std::to_string(id) + "]"; };
     if (const loop::LibraryCall* call = loop::library_call(kernel)) {
       calls += "  memcpy(" + buffer(call->writes[0]) + ", " + buffer(call->reads[0]) + ", " +
-               std::to_string(call->numbers[0]) + ");\n";
+               std::to_string(std::get<loop::LibraryCall::Copy>(call->function).bytes) + ");\n";
       continue;
     }
     const std::string name = "kernel" + std::to_string(k);
