@@ -55,12 +55,13 @@ static inline T caravan_across(T x, Combine combine) {
   }
   const unsigned within = lanes >= 32 ? ~0u : ((1u << (lanes & 31)) - 1) << (threadIdx.x & 31 & ~(lanes - 1));
   for (int step = 1; step < (lanes < 32 ? lanes : 32); step *= 2) x = combine(x, __shfl_xor_sync(within, x, step));
-  if (lanes <= 32) return x;
-  if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = x;
-  caravan_wait<lanes, spread>();
-  const int first = int(threadIdx.x) / lanes * (lanes / 32);
-  x = slots[first + threadIdx.x % 32 % (lanes / 32)];
-  for (int step = 1; step < lanes / 32; step *= 2) x = combine(x, __shfl_xor_sync(~0u, x, step));
-  caravan_wait<lanes, spread>();
+  if constexpr (lanes > 32) {
+    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = x;
+    caravan_wait<lanes, spread>();
+    const int first = int(threadIdx.x) / lanes * (lanes / 32);
+    x = slots[first + threadIdx.x % 32 % (lanes / 32)];
+    for (int step = 1; step < lanes / 32; step *= 2) x = combine(x, __shfl_xor_sync(~0u, x, step));
+    caravan_wait<lanes, spread>();
+  }
   return x;
 }
