@@ -122,6 +122,17 @@ TEST_F(CudaText, ModelsAreCompiledInBothForms) {
 }
 
 // A block has 48 KiB of shared memory, also for numbers of 8 bytes and for tiles of several slices.
+// Blocks of threads look for the ids of their rows (schedule/gpu_scatters.h): the last block of 5,003 rows has fewer.
+TEST_F(CudaText, SumsIntoLargeTables) {
+  const Tensor g = param("g", numbers("40,50|96")), h = param("h", numbers("2000|"));
+  const ir::Program sums =
+      to_ir(observe({scatter_add(g, ids("40,50|"), 5003), scatter_add(cast(h, DType::f64), ids("2000|"), 60'000)}));
+  const std::vector<std::string> given = texts(sums, kHopper, CudaForm::launches);
+  EXPECT_CONTAINS(given[0], "caravan_scatter<1024, 10, float>(");
+  EXPECT_CONTAINS(given[0], "caravan_scatter<1024, 114, double>(");
+  for (const CudaForm form : {CudaForm::launches, CudaForm::one_block}) expect_compiled(sums, kHopper, form);
+}
+
 TEST_F(CudaText, ProductsOfAllTilesFitIntoSharedMemory) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     std::vector<Tensor> products;

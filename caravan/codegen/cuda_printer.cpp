@@ -10,6 +10,8 @@ using namespace loop;
 void CudaPrinter::print(const For& s) {
   if (s.kind == LoopKind::grid && !kernel_.contractions.empty())
     print_product(s);
+  else if (s.kind == LoopKind::rows)
+    print_scatter(s);
   else
     KernelPrinter::print(s);
 }

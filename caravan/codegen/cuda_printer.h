@@ -29,6 +29,7 @@ class CudaPrinter : public KernelPrinter {
   using KernelPrinter::print;
   void print(const loop::For& s) override;
   void print_product(const loop::For& outermost);
+  void print_scatter(const loop::For& rows);
   void print_factor(const Nest& nest, loop::Register factor, const char* parameters,
                     const std::vector<const loop::For*>& one, const char* one_name, bool copied);
   void print_digits(const std::vector<const loop::For*>& loops, const std::string& number);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
@@ -13,6 +14,11 @@ using namespace loop;
 using Part = Term::Part;
 
 namespace {
+
+constexpr int64_t kMany = int64_t(1) << 30;  // iterations; loops of a GPU that have more need other indices
+// Of a table whose rows are divided among blocks of threads: blocks for each multiprocessor, and most rows of a block
+// (prelude/scatter.cuh).
+constexpr int64_t kBlocks = 4, kMostRows = 128;
 
 // A nest of loops around one addition into memory.
 struct Scatter {
@@ -72,14 +78,62 @@ std::optional<int64_t> upper(const Term& term, Register r) {
   return term.constant;
 }
 
+Block wrapped(const std::vector<For>& loops, Block block) {
+  int64_t chunk = 1;
+  for (size_t k = loops.size(); k-- > 0;) {
+    For loop = loops[k];
+    if (k + 1 < loops.size() && loops[k + 1].kind != loop.kind) chunk = 1;
+    loop.chunk = loop.kind == LoopKind::serial ? 0 : chunk;
+    chunk *= loop.extent;
+    loop.body = std::move(block);
+    block = Block();
+    block.push_back(std::move(loop));
+  }
+  return block;
+}
+
+// The loops of the table: do iterations of each of them write different elements?
+bool are_independent(const Block& nest, size_t loops) {
+  const Block* block = &nest;
+  for (size_t k = 0; k < loops; ++k) {
+    const For& loop = std::get<For>(block->back());
+    if (!independent(loop.variable, loop.extent, loop.body)) return false;
+    block = &loop.body;
+  }
+  return true;
+}
+
+// Does a definition that the guards need depend on one of these loops?
+bool guards_depend_on(const std::vector<For>& loops, const std::vector<Statement>& items) {
+  std::set<Register> needed;
+  auto of_loops = [&](const Term& term) {
+    return std::any_of(loops.begin(), loops.end(), [&](const For& f) { return coefficient(term, f.variable) != 0; });
+  };
+  bool out = false;
+  for (const Statement& item : items)
+    if (auto* guard = std::get_if<If>(&item)) {
+      for_each_use(*guard, [&](Register r) { needed.insert(r); });
+      out = out || std::any_of(guard->where.begin(), guard->where.end(), of_loops);
+    }
+  for (size_t k = items.size(); k-- > 0;) {
+    auto* define = std::get_if<Define>(&items[k]);
+    if (!define || !needed.count(define->to)) continue;
+    for_each_use(*define, [&](Register r) { needed.insert(r); });
+    if (auto* load = std::get_if<Load>(&define->value)) out = out || of_loops(load->offset);
+    if (auto* index = std::get_if<IndexValue>(&define->value)) out = out || of_loops(index->term);
+    if (std::holds_alternative<RandomValue>(define->value)) return true;
+  }
+  return out;
+}
+
 }  // namespace
 
-void gather_scatter(Kernel& kernel, const Target& target) {
+bool gather_scatter(Kernel& kernel, const Target& target) {
   Scatter nest;
-  if (!take_nest(statements(kernel), nest)) return;
+  if (!take_nest(statements(kernel), nest)) return false;
   const auto index = index_of(nest.store.offset);
   const auto op = row(nest.store.accumulator).op;
-  if (!index || !op) return;
+  if (!index || !op) return false;
   const Register id = index->which;
 
   // The range of the index, from the guards, which become the question whether it is that of the element.
@@ -98,31 +152,28 @@ void gather_scatter(Kernel& kernel, const Target& target) {
       if (const auto found = upper(term, id)) most = most ? std::min(*most, *found) : *found;
       return is_lower(term, id) || upper(term, id).has_value();
     });
-    if (std::any_of(guard->where.begin(), guard->where.end(), [&](const Term& t) { return mentions(t, id); })) return;
+    if (std::any_of(guard->where.begin(), guard->where.end(), [&](const Term& t) { return mentions(t, id); }))
+      return false;
     if (guard->where.size() == before || asked) continue;
     guard->where.push_back(read - own), guard->where.push_back(own - read);
     asked = true;
   }
-  if (!from_zero || !most || !asked) return;
+  if (!from_zero || !most || !asked) return false;
 
   // Loops that are in the offset go outside; the others are the sum.
+  const Gpu& gpu = target.gpu;
   std::vector<For> outer = {{value, *most + 1, LoopKind::serial, {}}}, inner;
-  int64_t work = *most + 1;
+  int64_t work = *most + 1, terms = 1;
   for (For& f : nest.loops) {
-    work =
-        work > target.gpu.most_matched / std::max<int64_t>(f.extent, 1) ? target.gpu.most_matched + 1 : work * f.extent;
-    (coefficient(nest.store.offset, f.variable) != 0 ? outer : inner).push_back(f);
+    const bool is_outer = coefficient(nest.store.offset, f.variable) != 0;
+    work = work > kMany / std::max<int64_t>(f.extent, 1) ? kMany : work * f.extent;
+    if (!is_outer) terms = std::min(kMany, terms * f.extent);
+    (is_outer ? outer : inner).push_back(f);
   }
-  if (work > target.gpu.most_matched || inner.empty()) return;
+  const bool sorted = work > gpu.most_matched;
+  if (inner.empty() || terms >= kMany) return false;
+  if (sorted && guards_depend_on({outer.begin() + 1, outer.end()}, nest.items)) return false;
 
-  auto wrapped = [](std::vector<For>& loops, Block block) {
-    for (size_t k = loops.size(); k-- > 0;) {
-      loops[k].body = std::move(block);
-      block = Block();
-      block.push_back(std::move(loops[k]));
-    }
-    return block;
-  };
   const RegisterType type = kernel.registers[size_t(nest.store.value)].dtype;
   const Register total = add_register(kernel, type);
   Block point;
@@ -135,16 +186,35 @@ void gather_scatter(Kernel& kernel, const Target& target) {
     }
     point.insert(point.begin(), std::move(nest.items[k]));
   }
-  Block sum;
-  sum.push_back(Reset{total, neutral(nest.store.accumulator, type.dtype)});
-  append(sum, wrapped(inner, std::move(point)));
   Term offset = Term::number(nest.store.offset.constant);
   for (const Part& part : nest.store.offset.parts) {
     const bool is_index = part.kind == Part::Kind::load;
     offset.add(is_index ? Part::Kind::iterator : part.kind, is_index ? value : part.which, part.coefficient);
   }
-  sum.push_back(StoreCombine{nest.store.buffer, offset, nest.store.accumulator, total});
-  kernel.body = wrapped(outer, std::move(sum));
+  auto made = [&] {
+    Block sum;
+    sum.push_back(Reset{total, neutral(nest.store.accumulator, type.dtype)});
+    append(sum, wrapped(inner, point));
+    sum.push_back(StoreCombine{nest.store.buffer, offset, nest.store.accumulator, total});
+    return wrapped(outer, std::move(sum));
+  };
+  if (!sorted) {
+    kernel.body = made();
+    return false;
+  }
+
+  // A block of threads for some rows of the table.
+  if (!are_independent(made(), outer.size())) return false;
+  const int64_t most_blocks = kBlocks * gpu.multiprocessors,
+                rows = std::clamp<int64_t>((*most + most_blocks) / most_blocks, 1, kMostRows);
+  for (For& f : outer) f.kind = LoopKind::columns;
+  for (For& f : inner) f.kind = LoopKind::terms;
+  outer[0].kind = LoopKind::rows;
+  Block all;
+  all.push_back(For{add_variable(kernel, "once"), 1, LoopKind::grid, made(), (*most + rows) / rows});
+  kernel.body = std::move(all);
+  kernel.grid = {int(gpu.most_threads), false, int(gpu.most_threads)};
+  return true;
 }
 
 }  // namespace caravan::schedule

@@ -11,7 +11,22 @@
 //                                                             y[64*v + d] += r1
 //
 // Every element of the table looks at all indices, which is little work for small tables, and no two threads add to one
-// element. Refuses nests with other statements, indices without a known range, and tables that are too large for it.
+// element. For a large table, blocks of threads look for the indices of some rows (prelude/scatter.cuh). For 50,304
+// rows and 32,768 indices:
+//
+//     for v < 50304 rows:
+//       for d < 768 columns:
+//         r1 := 0
+//         for b < 32768 terms:
+//           r0 = ids[b]
+//           if r0 - v >= 0 and v - r0 >= 0:
+//             r1 += g[768*b + d]
+//         y[768*v + d] += r1
+//
+// The number of blocks is the `chunk` of a grid loop around it, which has one iteration. Each of them takes as many
+// neighbouring rows. It looks at the indices once, and adds for each row what belongs to it, in the order of b.
+//
+// Refuses nests with other statements, indices without a known range, and elements that several iterations write.
 #pragma once
 
 #include "caravan/loop/loop.h"
@@ -19,6 +34,7 @@
 
 namespace caravan::schedule {
 
-void gather_scatter(loop::Kernel& kernel, const Target& target);
+// True if the kernel is now mapped to threads, which it is for a large table.
+bool gather_scatter(loop::Kernel& kernel, const Target& target);
 
 }  // namespace caravan::schedule

@@ -87,7 +87,7 @@ class Mapper {
       : module_(module), kernel_(kernel), target_(target) {}
 
   void run() {
-    gather_scatter(kernel_, target_);
+    if (gather_scatter(kernel_, target_)) return;
     std::vector<For*> outer = grid_loops();
     if (mark_product(module_, kernel_, outer, target_)) return;
     if (outer.empty()) {

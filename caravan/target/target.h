@@ -113,8 +113,12 @@ struct Gpu {
   int64_t shared_bytes = 227'328;  // of a block
   bool early_kernels = true;       // can a kernel start while the one before it ends? From compute capability 9.0 on
   int64_t memory = 0;              // bytes; 0: not known
-  // Comparisons. Sums into a table are gathered (schedule/gpu_scatters.h) if it takes no more of them.
-  int64_t most_matched = 4'000'000'000;
+  // Comparisons. If a sum into a table needs no more of them, every element of the table looks at all indices
+  // (schedule/gpu_scatters.h).
+  int64_t most_matched = 50'000'000;
+  // In operations. `auto` takes a GPU for a program that has at least as many: then a step takes about 50 microseconds
+  // on one core of a processor and on a GPU alike.
+  int64_t least_work = 5'000'000;
   // In operations. One block of threads runs all kernels of a program that has no more than this, many steps a launch.
   int64_t one_block_work = 400'000;
   bool tf32 = false;  // may products of f32 round their factors to 10 bits of fraction (ContextOptions::tf32)?

@@ -156,18 +156,21 @@ kernel y
   }
 }
 
-TEST(MapToGrid, WhatCannotBeSharedIsRunByOneThread) {
-  const loop::Module module =
-      mapped(observe(scatter_add(leaf("g", "1024|"), indices(1024), 28).named("y")), {.most_matched = 1000});
-  EXPECT_EQ(last_kernel(module), trimmed(R"(
+TEST(MapToGrid, BlocksOfThreadsShareALargeTable) {
+  EXPECT_EQ(last_kernel(mapped(table_gradient(), {.multiprocessors = 3, .most_matched = 1000})), trimmed(R"(
 kernel y
+  groups of 1024 threads
   for once < 1 grid:
-    for b0 < 1024:
-      r1:i32 = data[b0]
-      r2:i64 = cast r1 to i64
-      if r2 >= 0 and 27 - r2 >= 0:
-        r3:f32 = g[b0]
-        y[r2] += r3
+    for v < 28 rows:
+      for d0 < 64 columns:
+        r4:f32 := 0
+        for b0 < 1024 terms:
+          r1:i32 = data[b0]
+          r2:i64 = cast r1 to i64
+          if r2 - v >= 0 and v - r2 >= 0:
+            r3:f32 = g[64*b0 + d0]
+            r4 += r3
+        y[28*d0 + v] += r4
 )"));
 }
 
