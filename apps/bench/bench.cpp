@@ -54,6 +54,7 @@ Json to_json(const Result& r) {
               {"kernels", m.kernels},
               {"arena_bytes", m.arena_bytes},
               {"live_bytes", m.live_bytes},
+              {"memory_bytes", m.memory_bytes},
               {"peak_bytes", nullptr}};
   if (m.cold_seconds) out["cold_seconds"] = *m.cold_seconds;
   if (m.peak_bytes) out["peak_bytes"] = *m.peak_bytes;
@@ -89,7 +90,7 @@ int print_list(const std::vector<bench::Entry>& entries, bool json) {
   Json all = Json::array();
   for (const bench::Entry& entry : entries)
     if (json)
-      all.push_back({{"name", entry.name}, {"what", entry.doc}});
+      all.push_back({{"name", entry.name}, {"what", entry.doc}, {"for_gpu", entry.for_gpu}});
     else
       std::cout << fmt::format("{:<19}  {}\n", entry.name, entry.doc);
   if (json) std::cout << json_line(all);

@@ -20,6 +20,7 @@ struct Measurement {
   double cached_seconds = 0;             // the same with the compiled code in the cache
   int64_t arena_bytes = 0;               // what the step computes, beside states and data
   int64_t live_bytes = 0;                // of it, the most that is needed at a time: the arena cannot be smaller
+  int64_t memory_bytes = 0;              // of the arena, the states and the data: what the device holds
   std::optional<int64_t> peak_bytes{};   // most memory of the process while it compiled and ran; none: not known
   int kernels = 0;
 };

@@ -7,6 +7,9 @@ import record as records
 import worker
 
 
+PRECISION = jnp.float32  # of the factors of products
+
+
 def array(record, name):
     dtype, sizes, content = record.tensors[name]
     return np.frombuffer(content, dtype={"F32": np.float32, "I32": np.int32}[dtype]).reshape(sizes)
@@ -27,9 +30,14 @@ def params_of(record):
     return out
 
 
+def narrow(x):
+    """The factor of a product, in the precision of products."""
+    return x.astype(PRECISION)
+
+
 def linear(p, name, x):
-    y = x @ p[name + ".weight"]
-    return y + p[name + ".bias"].reshape(-1) if name + ".bias" in p else y
+    y = narrow(x) @ narrow(p[name + ".weight"])
+    return narrow(y + p[name + ".bias"].reshape(-1)) if name + ".bias" in p else y
 
 
 def mlp(p, x, activation):
@@ -41,6 +49,7 @@ def mlp(p, x, activation):
 
 
 def layer_norm(p, name, x):
+    x = x.astype(jnp.float32)
     mean = x.mean(-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(-1, keepdims=True)
     return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * p[name + ".weight"] + p[name + ".bias"]
@@ -91,9 +100,9 @@ def gpt(heads):
     def attend(p, name, x):
         b, t, c = x.shape
         q, k, v = (part.reshape(b, t, heads, c // heads) for part in jnp.split(linear(p, name + ".qkv", x), 3, axis=-1))
-        scores = jnp.einsum("bshd,bthd->bhst", q, k) / np.sqrt(c // heads)
+        scores = jnp.einsum("bshd,bthd->bhst", q, k).astype(jnp.float32) / np.sqrt(c // heads)
         scores = jnp.where(jnp.tril(jnp.ones((t, t), bool)), scores, -jnp.inf)
-        seen = jnp.einsum("bhst,bthd->bshd", jax.nn.softmax(scores, axis=-1), v)
+        seen = jnp.einsum("bhst,bthd->bshd", narrow(jax.nn.softmax(scores, axis=-1)), v)
         return linear(p, name + ".proj", seen.reshape(b, t, c))
 
     def model(p, ids, _):
@@ -105,13 +114,14 @@ def gpt(heads):
             up = jax.nn.gelu(linear(p, block + ".up", layer_norm(p, block + ".ln2", x)), approximate=True)
             x = x + linear(p, block + ".down", up)
             i += 1
-        return linear(p, "head", layer_norm(p, "ln", x))
+        x = layer_norm(p, "ln", x)
+        return linear(p, "head", x) if "head.weight" in p else narrow(x) @ narrow(p["tok.weight"]).T
 
     return model
 
 
 def cross_entropy(output, y):
-    chosen = jnp.take_along_axis(jax.nn.log_softmax(output, axis=-1), y[..., None], axis=-1)
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(output.astype(jnp.float32), axis=-1), y[..., None], axis=-1)
     return -chosen.mean()
 
 
@@ -136,6 +146,8 @@ WORKLOADS = {
     "mnist-mlp": (lambda p, x, _: mlp(p, x, jax.nn.relu), cross_entropy),
     "lenet": (lenet, cross_entropy),
     "gpt-char": (gpt(6), cross_entropy),
+    "gpt-char-b64": (gpt(6), cross_entropy),
+    "gpt2-124m": (gpt(12), cross_entropy),
 }
 
 
@@ -222,13 +234,21 @@ def product(record):
     return difference, run
 
 
-def make(record, mode, threads):
-    jax.config.update("jax_default_matmul_precision", "highest")
+def make(record, mode, settings):
+    global PRECISION
+    PRECISION = {"f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16}[record.precision]
+    jax.config.update("jax_default_matmul_precision", "default" if settings["tf32"] else "highest")
+    memory = None
+    if settings["cuda"]:
+        device = jax.devices()[0]
+        if device.platform != "gpu":
+            raise RuntimeError(f"jax {jax.__version__} finds no GPU")
+        memory = lambda: (device.memory_stats() or {}).get("peak_bytes_in_use", 0)
     if record.is_product():
-        return (jax.__version__, *product(record))
+        return (jax.__version__, *product(record), memory)
     training = Training(record)
     expected = record.losses()
-    return jax.__version__, records.difference(training.losses(len(expected)), expected), training.run
+    return jax.__version__, records.difference(training.losses(len(expected)), expected), training.run, memory
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ class Record:
             content = file.read()
         self.metadata = header.pop("__metadata__")
         self.name = self.metadata["name"]
+        self.precision = self.metadata.get("precision", "f32")
         self.optimizer = json.loads(self.metadata["optimizer"] or "{}")
         self.tensors = {}
         for name, about in header.items():

@@ -1,4 +1,6 @@
-"""The workloads of `caravan bench` in PyTorch: eager, or with torch.compile."""
+"""The workloads of `caravan bench` in PyTorch: eager, with torch.compile, or with torch.compile and graphs of CUDA."""
+import contextlib
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -10,8 +12,8 @@ import worker
 class Params:
     """Initial values in PyTorch's layouts. Ours have the axes of the output first, as PyTorch's linear layers do."""
 
-    def __init__(self, record):
-        self.record = record
+    def __init__(self, record, cuda):
+        self.record, self.cuda = record, cuda
 
     def tensor(self, name):
         dtype, sizes, content = self.record.tensors[name]
@@ -113,7 +115,7 @@ def attend(q, k, v):
     if hasattr(F, "scaled_dot_product_attention"):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     t = q.shape[-2]
-    seen = torch.ones(t, t, dtype=torch.bool).tril()
+    seen = torch.ones(t, t, dtype=torch.bool, device=q.device).tril()
     scores = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).masked_fill(~seen, float("-inf"))
     return scores.softmax(-1) @ v
 
@@ -142,11 +144,13 @@ class Gpt(nn.Module):
         while params.has(f"blocks.{count}.up.weight"):
             count += 1
         self.blocks = nn.Sequential(*(Block(params, f"blocks.{i}", width, heads) for i in range(count)))
-        self.ln, self.head = norm(nn.LayerNorm, params, "ln"), linear(params, "head", width)
+        self.ln = norm(nn.LayerNorm, params, "ln")
+        self.head = linear(params, "head", width) if params.has("head.weight") else None  # the table of tokens
 
     def forward(self, ids):
-        x = self.tok(ids) + self.pos(torch.arange(ids.shape[1]))
-        return self.head(self.ln(self.blocks(x)))
+        x = self.tok(ids) + self.pos(torch.arange(ids.shape[1], device=ids.device))
+        x = self.ln(self.blocks(x))
+        return self.head(x) if self.head else F.linear(x, self.tok.weight)
 
 
 def cross_entropy(output, y):
@@ -170,7 +174,12 @@ WORKLOADS = {
     "mnist-mlp": (lambda p: mlp(p, 784, nn.ReLU), cross_entropy),
     "lenet": (lenet, cross_entropy),
     "gpt-char": (lambda p: Gpt(p, 6), cross_entropy),
+    "gpt-char-b64": (lambda p: Gpt(p, 6), cross_entropy),
+    "gpt2-124m": (lambda p: Gpt(p, 12), cross_entropy),
 }
+
+
+COMPILED = {"compile": {}, "graph": {"mode": "reduce-overhead"}}  # by mode: options of torch.compile
 
 
 def optimizer_of(model, about):
@@ -188,20 +197,31 @@ class Training:
         x, y = params.tensor("data.x"), params.tensor("data.y")
         x = x.long() if x.dtype == torch.int32 else x
         y = y.long() if y.dtype == torch.int32 else y
-        self.xs, self.ys = list(x), list(y)
-        self.model = make(params)
+        self.device = torch.device("cuda" if params.cuda else "cpu")
+        self.xs, self.ys = list(x.to(self.device)), list(y.to(self.device))
+        self.model = make(params).to(self.device)
         if params.record.name == "lenet":
             self.model = self.model.to(memory_format=layout)
             self.xs = [batch.permute(0, 3, 1, 2).contiguous(memory_format=layout) for batch in self.xs]
         self.optimizer = optimizer_of(self.model, params.record.optimizer)
-        self.loss = lambda x, y: loss(self.model(x), y)
-        if mode == "compile":
-            self.loss = torch.compile(self.loss)
+        narrow = getattr(torch, {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}[params.record.precision])
+
+        def loss_of(x, y):
+            around = contextlib.nullcontext()
+            if narrow != torch.float32:
+                around = torch.autocast(self.device.type, dtype=narrow)
+            with around:
+                return loss(self.model(x), y)
+
+        self.loss = torch.compile(loss_of, **COMPILED[mode]) if mode in COMPILED else loss_of
+        self.graphs = mode == "graph"
         self.at = 0
 
     def step(self):
         batch = self.at % len(self.xs)
         self.at += 1
+        if self.graphs:
+            torch.compiler.cudagraph_mark_step_begin()
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.loss(self.xs[batch], self.ys[batch])
         loss.backward()
@@ -211,18 +231,22 @@ class Training:
     def run(self, steps):
         for _ in range(steps):
             self.step()
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
 
 
 def product(params, mode):
-    a, b = params["a"], params["b"]
+    device = "cuda" if params.cuda else "cpu"
+    a, b, expected = (tensor.to(device) for tensor in (params["a"], params["b"], params.tensor("result")))
     a = a.t() if params.record.name.endswith("-tn") else a
     b = b.t() if params.record.name.endswith("-nt") else b
-    multiply = torch.compile(torch.mm) if mode == "compile" else torch.mm
-    expected = params.tensor("result")
+    multiply = torch.compile(torch.mm, **COMPILED[mode]) if mode in COMPILED else torch.mm
 
     def run(steps):
         for _ in range(steps):
             multiply(a, b)
+        if params.cuda:
+            torch.cuda.synchronize()
 
     return float((multiply(a, b) - expected).abs().max() / expected.abs().max()), run
 
@@ -241,15 +265,22 @@ def training(params, mode):
     return difference, one.run
 
 
-def make(record, mode, threads):
-    if mode == "compile" and not hasattr(torch, "compile"):
+def make(record, mode, settings):
+    if mode in COMPILED and not hasattr(torch, "compile"):
         raise RuntimeError(f"torch {torch.__version__} has no torch.compile")
-    torch.set_num_threads(threads)
-    params = Params(record)
+    memory = None
+    if settings["cuda"]:
+        if not torch.cuda.is_available():
+            raise RuntimeError(f"torch {torch.__version__} finds no GPU")
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = settings["tf32"]
+        memory = torch.cuda.max_memory_allocated
+    else:
+        torch.set_num_threads(settings["threads"])
+    params = Params(record, settings["cuda"])
     if record.is_product():
         with torch.no_grad():
-            return (torch.__version__, *product(params, mode))
-    return (torch.__version__, *training(params, mode))
+            return (torch.__version__, *product(params, mode), memory)
+    return (torch.__version__, *training(params, mode), memory)
 
 
 if __name__ == "__main__":
