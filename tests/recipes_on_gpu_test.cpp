@@ -1,0 +1,73 @@
+// Recipes on a GPU: they train as on the processor, their files move between both, and models write text. Where no GPU
+// is asked for (./dev test --cuda) this is skipped.
+#include <gtest/gtest.h>
+
+#ifdef CARAVAN_COMMAND
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "compiled_device.h"
+
+namespace {
+
+class OnGpu : public Command {
+ protected:
+  void SetUp() override {
+    if (!caravan::on_gpu()) GTEST_SKIP() << "CARAVAN_TEST_DEVICE is not cuda";
+    Command::SetUp();
+  }
+  nlohmann::json trained(const string& recipe, int steps, const string& device, const Arguments& more = {}) const {
+    Arguments arguments = {"train", recipe,     "--steps", std::to_string(steps), "--quiet", "--json", "--seed",
+                           "1",     "--device", device};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, 0) << joined(arguments) << '\n' << o.err;
+    return o.code == 0 ? nlohmann::json::parse(o.out) : nlohmann::json();
+  }
+  // The losses of a run, each with the largest difference that it may have.
+  static void expect_near(const nlohmann::json& ours, const nlohmann::json& theirs, const string& recipe) {
+    ASSERT_EQ(ours["curve"].size(), theirs["curve"].size()) << recipe;
+    for (size_t k = 0; k < ours["curve"].size(); ++k) {
+      const double a = ours["curve"][k]["loss"], b = theirs["curve"][k]["loss"];
+      ASSERT_NEAR(a, b, std::max(1e-4 * std::abs(b), 1e-6)) << recipe << ", step " << ours["curve"][k]["step"];
+    }
+  }
+};
+
+TEST_F(OnGpu, RecipesTrainAsOnTheProcessor) {
+  for (const char* recipe :
+       {"linear", "moons", "multiply-small", "multiply-large", "circle", "mnist-mlp", "mnist-conv", "mnist-autoencoder",
+        "names-bigram", "names-mlp", "names-mlp-bn", "names-wavenet", "names-transformer", "shakespeare-gpt"})
+    expect_near(trained(recipe, 50, "cuda"), trained(recipe, 50, "cpu"), recipe);
+}
+
+TEST_F(OnGpu, FilesMoveBetweenTheDevices) {
+  for (const auto& [first, second] : {std::pair("cuda", "cpu"), std::pair("cpu", "cuda")}) {
+    const string file = folder_ + "/" + first + ".safetensors";
+    trained("moons", 40, first, {"--save", file});
+    const nlohmann::json resumed = trained("moons", 80, second, {"--resume", file});
+    EXPECT_EQ(resumed["device"], second);
+    EXPECT_EQ(resumed["steps"], 80);
+    EXPECT_EQ(run({"eval", file, "--device", second}).code, 0);
+  }
+}
+
+TEST_F(OnGpu, ModelsWriteText) {
+  const string file = folder_ + "/names.safetensors";
+  trained("names-transformer", 30, "cuda", {"--save", file});
+  const Outcome text = run({"sample", file, "--device", "cuda"}), again = run({"sample", file, "--device", "cuda"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out, "");
+  EXPECT_EQ(text.out, again.out);
+}
+
+TEST_F(OnGpu, ProfilesShowKernels) {
+  const Outcome o = run({"profile", "mnist-mlp", "--device", "cuda", "--steps", "5"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_CONTAINS(o.out, "kernel");
+}
+
+}  // namespace
+#endif
