@@ -179,7 +179,10 @@ std::vector<std::string> device_choices() {
 
 void add_device_settings(CLI::App& command, Parsed& parsed) {
   add_setting(command, parsed, "device", "NAME",
-              joined(device_names()) + ", or auto: cpu where a C compiler works [auto]", device_choices());
+              joined(device_names()) +
+                  ", or auto: cuda for large steps where it can be used, "
+                  "else cpu where a C compiler works [auto]",
+              device_choices());
   add_setting(command, parsed, "threads", "N",
               "How many threads may work on a step; the results do not depend on it [all]");
 }

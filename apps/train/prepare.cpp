@@ -8,6 +8,7 @@
 #include "apps/progress.h"
 #include "apps/stages.h"
 #include "apps/train/ranks.h"
+#include "caravan/backend/cuda/device.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
 #include "caravan/runtime/devices.h"
@@ -69,12 +70,12 @@ std::string device_to_go_on(const ModelFile& file, const Settings& settings) {
     throw ConfigError(fmt::format("{}, and {} asks for {}: {}; --device {} on the command line allows it.", computed,
                                   asked.source, asked.value, otherwise, asked.value));
   if (const AutomaticDevice& found = automatic_device(settings.cache()); found.name == file.device)
-    return asked.value;
+    return file.device == "cpu" ? file.device : asked.value;  // not a GPU, although there may be one now
   else if (!found.why_interpreted.empty())
     throw ConfigError(
         fmt::format("{}, and here the run would be interpreted because {}: {}; --device interp allows it.", computed,
                     found.why_interpreted, otherwise));
-  if (file.device == "interp") return file.device;
+  if (file.device == "interp" || (file.device == "cuda" && cuda::facts().count > 0)) return file.device;
   throw ConfigError(fmt::format("{}: {}; --device auto allows it.", computed, otherwise));
 }
 

@@ -59,10 +59,13 @@ std::string plan_text(const Prepared& p) {
 
 std::string device_text(const Prepared& p) {
   if (!p.compiled()) return "the interpreter, which is slow";
+  const Target& target = p.step.plan().target;
+  const bool on_gpu = target.kind == Target::Kind::cuda;
+  std::string where = on_gpu ? target.processor : counted(p.settings.threads(), "thread", "threads");
+  if (on_gpu && !p.ctx.device_reason().empty()) where += fmt::format(" ({})", p.ctx.device_reason());
   const std::string several =
       p.wanted.mesh.devices() > 1 ? fmt::format("{} devices, each ", p.wanted.mesh.devices()) : "";
-  return fmt::format("{}{}, {}{}; ready in {}", several, p.ctx.device(),
-                     counted(p.settings.threads(), "thread", "threads"), several.empty() ? "" : " together",
+  return fmt::format("{}{}, {}{}; ready in {}", several, p.ctx.device(), where, several.empty() ? "" : " together",
                      duration(p.compile_seconds));
 }
 
@@ -73,6 +76,8 @@ void warn(const Prepared& p) {
   if (p.wanted.device == "auto" && !p.compiled())
     std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n",
                              automatic_device(p.wanted.cache).why_interpreted);
+  if (p.wanted.device == "auto" && p.ctx.device() == "cpu" && !p.ctx.device_reason().empty())
+    std::cerr << fmt::format("caravan: the GPU is not used: {}.\n", p.ctx.device_reason());
   if (p.wanted.device != p.settings.device() && p.start.file && p.ctx.device() == "interp")
     std::cerr << fmt::format(
         "caravan: {} was computed by the interpreter, so the run goes on with it; --device cpu "

@@ -90,4 +90,18 @@ KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
   return out;
 }
 
+int64_t operations(const ir::Program& program) {
+  int64_t out = 0;
+  for (const ir::Accumulation& a : program.accumulations) {
+    int64_t points = 1;
+    for (const int64_t extent : a.extents) points *= extent;
+    const auto& entries = a.body.entries();
+    const auto applied = std::count_if(entries.begin(), entries.end(),
+                                       [](const ir::Scalar& s) { return s.kind == ir::Scalar::Kind::apply; });
+    const bool sums = a.extents.size() > a.write.size();
+    out += points * (int64_t(applied) + (sums ? 1 : 0));
+  }
+  return out;
+}
+
 }  // namespace caravan::plan

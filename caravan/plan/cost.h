@@ -14,4 +14,7 @@ struct KernelCost {
 };
 KernelCost cost(const loop::Module& module, const loop::Kernel& kernel);
 
+// Operations of a program, estimated before it is planned: those of its bodies at every point.
+int64_t operations(const ir::Program& program);
+
 }  // namespace caravan::plan

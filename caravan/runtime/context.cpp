@@ -6,6 +6,7 @@
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
 #include "caravan/ir/text.h"
+#include "caravan/plan/cost.h"
 #include "caravan/runtime/context_impl.h"
 #include "caravan/runtime/devices.h"
 
@@ -76,6 +77,24 @@ Context::Context(const ContextOptions& options, Source where) : impl_("a Context
 
 uint64_t Context::seed() const { return impl_->options.seed; }
 std::string Context::device() const { return impl_->device->name(); }
+const std::string& Context::device_reason() const { return impl_->device_reason; }
+
+std::unique_ptr<backend::Device> Context::Impl::take_gpu(const ir::Program& program) {
+  const bool is_free = !has_programs && !lender && readers == 0 && options.mesh.devices() == 1;
+  if (options.device != "auto" || options.make_device || !is_free || program.assignments.empty()) return nullptr;
+  AutomaticGpu gpu = automatic_gpu(options, plan::operations(program));
+  device_reason = gpu.why;
+  if (!gpu.device) return nullptr;
+  try {
+    for (const std::string& name : device->names()) gpu.device->write(name, device->read(name), info.at(name).dtype);
+  } catch (const Error& error) {
+    device_reason = reason_of(error);
+    return nullptr;
+  }
+  device.swap(gpu.device);
+  options.device = device->name();
+  return std::move(gpu.device);
+}
 
 // An input that the program declares with other sizes than its value has counts as unknown: it gets a value of those
 // sizes before it runs.
@@ -175,12 +194,26 @@ Routine Context::compile(const Program& program, Source where) {
     if (!impl_->lent.count(name)) impl_->check_may_change(name);
   KnownShapes shapes;
   for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
-  routine->plan = impl_->plans->find(program, shapes);
-  if (!routine->plan) {
-    routine->plan = backend::needed_plan(*impl_->device, impl_->for_one_device(solved), impl_->plan_options());
-    impl_->plans->keep(program, shapes, routine->plan);
+  auto prepare = [&] {
+    routine->plan = impl_->plans->find(program, shapes);
+    const bool known = routine->plan != nullptr;
+    if (!known)
+      routine->plan = backend::needed_plan(*impl_->device, impl_->for_one_device(solved), impl_->plan_options());
+    routine->executable = impl_->device->prepare(routine->plan);
+    if (!known) impl_->plans->keep(program, shapes, routine->plan);
+  };
+  if (std::unique_ptr<backend::Device> before = impl_->take_gpu(solved)) {
+    try {
+      prepare();
+    } catch (const Error& error) {  // most often it is full
+      impl_->device = std::move(before);
+      impl_->options.device = "auto";
+      impl_->device_reason = reason_of(error);
+      prepare();
+    }
+  } else {
+    prepare();
   }
-  routine->executable = impl_->device->prepare(routine->plan);
   routine->symbols.resize(routine->indices.size());
   for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
   for (auto& [name, places] : mesh::state_places(routine->plan->program, impl_->options.mesh))

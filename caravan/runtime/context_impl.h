@@ -52,6 +52,7 @@ struct Context::Impl {
   };
   ContextOptions options;
   std::unique_ptr<backend::Device> device;
+  std::string device_reason;
   std::map<std::string, Info> info;  // of states that programs use or the user wrote
   uint64_t writes = 0;               // to all states
   mesh::StatePlaces places;          // of the states that programs use, if there is a mesh
@@ -155,6 +156,8 @@ struct Context::Impl {
     return out;
   }
   Inference infer(const Program& program) const;  // with the states that exist
+  // If the device is `auto` and this first program gains from a GPU, moves to it and returns the device before.
+  std::unique_ptr<backend::Device> take_gpu(const ir::Program& program);
   plan::Options plan_options() const { return {options.passes_off, options.memory_limit}; }
 };
 

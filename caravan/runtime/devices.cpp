@@ -1,5 +1,7 @@
 #include "caravan/runtime/devices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -104,6 +106,23 @@ AutomaticDevice automatic_device(const std::string& cache) {
     return {"cpu", ""};
   }();
   return chosen;
+}
+
+AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations) {
+  if (operations < Gpu().least_work) return {};
+  const cuda::Facts& found = cuda::facts();
+  if (found.count == 0) return {nullptr, found.driver ? found.note : ""};
+  try {
+    return {make_cuda(options, 0, nullptr),
+            fmt::format("a step has {:.3g} million operations", double(operations) / 1e6)};
+  } catch (const BackendError& error) {
+    return {nullptr, reason_of(error)};
+  }
+}
+std::string reason_of(const Error& error) {
+  std::string out = error.what();
+  if (out.ends_with('.')) out.pop_back();
+  return out;
 }
 
 namespace {

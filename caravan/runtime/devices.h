@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "caravan/base/error.h"
 #include "caravan/runtime/context.h"
 
 namespace caravan {
@@ -25,7 +26,15 @@ std::vector<std::string> device_names();  // of the kinds that are built
 // The device that the options name. ConfigError: a kind that is not built in, an ordinal that is not there.
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options);
 
-// What `auto` stands for: `cpu`, and `interp` only where there is no C compiler at all. A run does not become another
+// The GPU that `auto` takes for a program of so many operations, and why; if there is none, why that could not be used.
+struct AutomaticGpu {
+  std::unique_ptr<backend::Device> device;
+  std::string why;  // a line without a full stop; empty: the program is small, or there is no driver of a GPU
+};
+std::string reason_of(const Error& error);  // what it says, without the full stop
+AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations);
+
+// What `auto` begins with: `cpu`, and `interp` only where there is no C compiler at all. A run does not become another
 // one because of a passing problem: a compiler that cannot be run now, or has no room to write, is a BackendError.
 // Where the compiler has gone but the cache remembers it, `auto` stays `cpu`: what is in the cache runs, and what is
 // not is a BackendError. Asked once a process.

@@ -29,20 +29,26 @@ struct Shared {  // by the device and its executables
   DeviceOptions options;
   std::shared_ptr<Gpu> gpu;
   backend::States<Memory> states;
-  std::map<const void*, std::pair<Array, Memory>> data;  // data that is on the GPU, by its address on the host
+  // Data on the GPU. The array is kept, so that its address stays its own.
+  struct Data {
+    Array array;
+    Memory memory;
+  };
+  std::map<const void*, std::weak_ptr<const Data>> data;  // that programs use, by its address on the host
 
   std::shared_ptr<ProductLibrary> library;  // null until a program calls it
 
   Memory allocate(int64_t bytes) { return Memory(gpu, bytes); }
-  // Equal data of several programs is on the GPU once. The array is kept, so that its address stays its own.
-  Address on_gpu(const Array& array) {
-    auto [at, fresh] = data.try_emplace(array.data());
-    if (fresh) {
-      const int64_t bytes = array.size() * caravan::bytes(array.dtype());
-      at->second = {array, allocate(bytes)};
-      gpu->upload(at->second.second.address(), array.data(), bytes);
-    }
-    return at->second.second.address();
+  // Equal data of several programs is on the GPU once, as long as one of them is there.
+  std::shared_ptr<const Data> on_gpu(const Array& array) {
+    std::erase_if(data, [](const auto& entry) { return entry.second.expired(); });
+    std::weak_ptr<const Data>& known = data[array.data()];
+    if (auto found = known.lock()) return found;
+    const int64_t bytes = array.size() * caravan::bytes(array.dtype());
+    std::shared_ptr<const Data> made(new Data{array, allocate(bytes)});
+    gpu->upload(made->memory.address(), array.data(), bytes);
+    known = made;
+    return made;
   }
 };
 
@@ -77,14 +83,17 @@ class CudaExecutable : public backend::Executable {
     arena_ = shared_->allocate(plan_->memory.bytes);
     workspace_ = shared_->allocate(workspace_bytes_);
     symbols_ = shared_->allocate(2 * symbol_bytes());
-    staged_ = HostMemory(*shared_->gpu, 2 * symbol_bytes());
+    staged_ = HostMemory(*shared_->gpu, kMostUnderWay * 2 * symbol_bytes());
     buffers_.assign(module_.buffers.size(), 0);
     for (const plan::Placement& place : plan_->memory.placements)
       buffers_[size_t(place.buffer)] = arena_.address() + Address(place.offset);
 
     auto allocate = [&](int64_t bytes) { return shared_->allocate(bytes); };
     for (size_t b = 0; b < module_.buffers.size(); ++b)
-      if (auto* data = std::get_if<ir::DataLeaf>(&module_.buffers[b].kind)) buffers_[b] = shared_->on_gpu(data->array);
+      if (auto* data = std::get_if<ir::DataLeaf>(&module_.buffers[b].kind)) {
+        data_.push_back(shared_->on_gpu(data->array));
+        buffers_[b] = data_.back()->memory.address();
+      }
     states_ = {shared_->states, *plan_, allocate};
   }
   ~CudaExecutable() override {
@@ -106,8 +115,7 @@ class CudaExecutable : public backend::Executable {
       launch_block(1);
     else
       launch_graph(once_, false);
-    gpu_.wait();
-    states_.note_assigned();
+    states_.note_assigned();  // whoever reads waits
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
     make_ready(symbols, ranges);
@@ -310,10 +318,12 @@ class CudaExecutable : public backend::Executable {
       gpu_.wait();
       once_.forget(), and_next_.forget();
     }
-    if (!symbols.empty()) {  // without waiting: nothing else runs while they are copied
-      std::copy(symbols.begin(), symbols.end(), staged_.get());
-      std::copy(ranges.begin(), ranges.end(), staged_.get() + symbols.size());
-      check(gpu_.driver().copy_to_device(symbols_.address(), staged_.get(), size_t(2 * symbol_bytes()), gpu_.stream()),
+    if (!symbols.empty()) {  // without waiting: steps that are under way have their values elsewhere
+      if (under_way_ == kMostUnderWay) gpu_.wait(), under_way_ = 0;
+      int64_t* values = staged_.get() + under_way_++ * 2 * symbol_bytes() / int64_t(sizeof(int64_t));
+      std::copy(symbols.begin(), symbols.end(), values);
+      std::copy(ranges.begin(), ranges.end(), values + symbols.size());
+      check(gpu_.driver().copy_to_device(symbols_.address(), values, size_t(2 * symbol_bytes()), gpu_.stream()),
             "data cannot be copied to the GPU");
     }
   }
@@ -329,7 +339,10 @@ class CudaExecutable : public backend::Executable {
   int64_t workspace_bytes_ = 0;
   bool called_ = false;  // has each of them been called once?
   std::vector<EventHandle*> events_;
-  HostMemory staged_;
+  static constexpr int64_t kMostUnderWay = 64;  // steps that the GPU has not finished; then the next one waits
+  HostMemory staged_;                           // the values of symbols of these, and their ranges
+  int64_t under_way_ = 0;
+  std::vector<std::shared_ptr<const Shared::Data>> data_;
   Memory arena_, workspace_, symbols_;  // `symbols_` has the values of symbols and then their ranges
   std::vector<Address> buffers_;
   backend::UsedStates<Memory> states_;
@@ -378,6 +391,7 @@ class CudaDevice : public backend::Device {
 
 Facts find_facts() {
   Facts out;
+  out.driver = has_driver();
   try {
     const Driver& d = driver();
     int count = 0;

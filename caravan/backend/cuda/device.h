@@ -18,8 +18,9 @@ std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);
 
 // What was found on this machine. Never throws.
 struct Facts {
-  int count = 0;     // of GPUs that can be used
-  std::string note;  // the GPUs and the versions, or why there is none, in a line without a full stop
+  int count = 0;        // of GPUs that can be used
+  bool driver = false;  // is there a driver, whether it can be used or not?
+  std::string note;     // the GPUs and the versions, or why there is none, in a line without a full stop
 };
 const Facts& facts();
 // Which library computes large products, or why there is none, in words without a full stop. It opens the library,

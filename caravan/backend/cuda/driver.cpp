@@ -16,8 +16,13 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+void* driver_library() {
+  static void* const library = open_first({"libcuda.so.1", "libcuda.so"});
+  return library;
+}
+
 Driver open_driver() {
-  void* library = open_first({"libcuda.so.1", "libcuda.so"});
+  void* library = driver_library();
   if (!library)
     throw NoGpuError("there is no driver of NVIDIA (libcuda.so.1); a GPU needs one, of version 525 or newer.");
   Driver out;
@@ -36,12 +41,7 @@ Driver open_driver() {
   return out;
 }
 
-Nvrtc open_nvrtc() {
-  void* library = open_first(toolkit_names("CARAVAN_NVRTC", "libnvrtc.so"));
-  if (!library)
-    throw NoGpuError(
-        "CUDA's run-time compiler (libnvrtc) was not found; install CUDA 12 or 13, or name the library in "
-        "CARAVAN_NVRTC.");
+Nvrtc functions_of(void* library) {
   Nvrtc out;
 #define X(name, symbol, parameters) find_function(library, symbol, out.name, "CUDA's run-time compiler (libnvrtc)");
   CARAVAN_NVRTC(X)
@@ -51,6 +51,19 @@ Nvrtc open_nvrtc() {
     throw NoGpuError("CUDA's run-time compiler is of version " + std::to_string(out.major) + "." +
                      std::to_string(out.minor) + "; install CUDA " + std::to_string(kOldestNvrtc) + " or newer.");
   return out;
+}
+
+Nvrtc open_nvrtc() {
+  const char* given = std::getenv("CARAVAN_NVRTC");
+  const bool named = given && *given;
+  void* library = open_first(named ? std::vector<std::string>{given} : toolkit_names("CARAVAN_NVRTC", "libnvrtc.so"));
+  if (!library && named)
+    throw NoGpuError(std::string("CARAVAN_NVRTC names the run-time compiler ") + given + ", which cannot be opened.");
+  if (!library)
+    throw NoGpuError(
+        "CUDA's run-time compiler (libnvrtc) was not found; install CUDA 12 or 13, or name the library in "
+        "CARAVAN_NVRTC.");
+  return functions_of(library);
 }
 
 }  // namespace
@@ -66,6 +79,7 @@ std::vector<std::string> toolkit_names(const char* variable, const std::string& 
   return out;
 }
 
+bool has_driver() { return driver_library() != nullptr; }
 const Driver& driver() {
   static const Driver opened = open_driver();
   return opened;

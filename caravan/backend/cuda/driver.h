@@ -111,6 +111,7 @@ struct Nvrtc {
   int major = 0, minor = 0;
 };
 
+bool has_driver();  // is there a driver, whether it can be used or not?
 // Both are opened by the first call. NoGpuError: the library is missing, too old, or does not work.
 const Driver& driver();
 const Nvrtc& nvrtc();
