@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "caravan/plan/plan.h"
+#include "compiled_device.h"
 #include "programs.h"
 
 namespace caravan {
@@ -11,6 +12,7 @@ namespace {
 struct Sizes {
   int64_t batch = 2, tokens = 32, heads = 3, depth = 16;
   bool causal = true;
+  std::optional<DType> precision{};
 };
 
 Array numbers(const Sizes& n, int seed) {
@@ -22,7 +24,8 @@ Array numbers(const Sizes& n, int seed) {
 }
 Tensor attention(const Sizes& n) {
   const Tensor q = param("q", numbers(n, 1)), k = param("k", numbers(n, 2)), v = param("v", numbers(n, 3));
-  return nn::attend(q, k, v, {.causal = n.causal}).named("y");
+  const nn::Phase phase = nn::training({.precision = n.precision});
+  return cast(nn::attend(q, k, v, {.causal = n.causal}, phase), DType::f32).named("y");
 }
 Program trained(const Sizes& n) {
   return train_step(mean(square(attention(n) - tensor(numbers(n, 4)))), sgd({.lr = 10}));
@@ -75,6 +78,41 @@ TEST(Attention, HasTheSameBitsInAnyKernels) {
       const auto other = states(trained(n), options);
       for (const auto& [name, value] : grouped)
         for (int64_t i = 0; i < value.size(); ++i) ASSERT_EQ(other.at(name).at(i), value.at(i)) << name << i;
+    }
+  }
+}
+
+// On a GPU attention is a function that stores no scores (schedule/gpu_attention.h).
+TEST(Attention, OfAGpuIsThatOfTheInterpreter) {
+  if (!on_gpu()) GTEST_SKIP() << "CARAVAN_TEST_DEVICE is not cuda";
+  struct Row {
+    Sizes sizes;
+    bool tf32 = false;
+    double tolerance = 1e-5;
+  };
+  const Row rows[] = {
+      {{}},
+      {{.tokens = 37, .heads = 1}},
+      {{.batch = 1, .tokens = 130, .heads = 1, .depth = 64}},
+      {{.batch = 1, .tokens = 70, .heads = 1, .depth = 128}},
+      {{.batch = 1, .tokens = 100, .heads = 2, .depth = 24, .causal = false}},
+      {{.batch = 1, .tokens = 130, .heads = 2, .depth = 32}, true, 2e-3},
+      {{.batch = 1, .tokens = 70, .heads = 1, .depth = 64, .causal = false}, true, 2e-3},
+      {{.batch = 1, .tokens = 130, .heads = 2, .depth = 64, .precision = DType::bf16}, false, 2e-2},
+      {{.tokens = 65, .heads = 1, .depth = 40, .causal = false, .precision = DType::bf16}, false, 2e-2},
+      {{.batch = 1, .tokens = 90, .heads = 1, .depth = 96, .precision = DType::f16}, false, 4e-3},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(std::to_string(row.sizes.tokens) + " tokens, depth " + std::to_string(row.sizes.depth));
+    const auto expected = states(trained(row.sizes), {.device = "interp"}),
+               got = states(trained(row.sizes), {.device = "cuda", .tf32 = row.tf32});
+    const auto start = states(observe(attention(row.sizes)), {.device = "interp"});
+    for (const auto& [name, value] : expected) {
+      double most = 0;  // the largest change of the parameter
+      for (int64_t i = 0; i < value.size(); ++i) most = std::max(most, std::abs(value.at(i) - start.at(name).at(i)));
+      EXPECT_GT(most, 0) << name;
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_NEAR(got.at(name).at(i), value.at(i), row.tolerance * most + 1e-6) << name << i;
     }
   }
 }

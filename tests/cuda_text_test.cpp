@@ -152,6 +152,28 @@ TEST_F(CudaText, ProductsOfOneBlockTakeTurnsWithItsSharedMemory) {
   expect_compiled(to_ir(observe(products)), kHopper, CudaForm::one_block);
 }
 
+TEST_F(CudaText, AttentionInEveryPrecision) {
+  struct Row {
+    std::optional<DType> precision;
+    int64_t depth;
+    bool causal, tf32;
+    int compute;
+  };
+  for (const Row& row : {Row{DType::bf16, 64, true, false, kHopper}, Row{DType::f16, 24, false, false, kAmpere},
+                         Row{std::nullopt, 64, true, true, kAmpere}, Row{std::nullopt, 128, false, false, kHopper}}) {
+    auto given = [&](const char* name) { return param(name, numbers("2,96|2," + std::to_string(row.depth))); };
+    const Tensor y = nn::attend(given("q"), given("k"), given("v"), {.causal = row.causal},
+                                nn::training({.precision = row.precision}));
+    const ir::Program step = to_ir(train_step(mean(square(cast(y, DType::f32))), sgd({.lr = 1})));
+    const Target target = gpu_target({.compute = row.compute, .tf32 = row.tf32});
+    const std::vector<std::string> all = codegen::to_cuda(plan::make_plan(step, target).scheduled).texts;
+    EXPECT_CONTAINS(all[0], "caravan_attention_columns<");
+    compile(all, row.compute);
+  }
+  const Tensor q = param("q", numbers("1,16|1,16"));
+  compile(texts(to_ir(observe(nn::attend(q, q, q))), kHopper, CudaForm::one_block), kHopper);
+}
+
 // Each kernel has one place in the launches of a step, and stages come in order.
 TEST(CudaLaunches, EveryKernelIsLaunchedOnce) {
   for (const Model& model : kModels) {

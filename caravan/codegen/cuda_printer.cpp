@@ -1,5 +1,6 @@
 #include "caravan/codegen/cuda_printer.h"
 
+#include "caravan/codegen/words.h"
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 
@@ -14,6 +15,44 @@ void CudaPrinter::print(const For& s) {
     print_scatter(s);
   else
     KernelPrinter::print(s);
+}
+
+std::string CudaPrinter::body() {
+  const Attention* a = attention(kernel_);
+  if (!a) return KernelPrinter::body();
+  text_.clear();
+  print_attention(*a);
+  return " {\n" + text_ + "}\n";
+}
+
+void CudaPrinter::print_attention(const Attention& a) {
+  const DType dtype = module_.buffers[size_t(a.reads[0].buffer)].dtype;
+  const std::string units = dtype == DType::bf16  ? "caravan_bf16"
+                            : dtype == DType::f16 ? "caravan_f16"
+                            : a.tf32              ? "caravan_tf32"
+                                                  : "caravan_plain";
+  const std::string function = a.part == Attention::Part::forward ? "caravan_attention"
+                               : a.part == Attention::Part::rows  ? "caravan_attention_rows"
+                                                                  : "caravan_attention_columns";
+  constexpr int64_t kTerms = 16;  // a row has as many elements as tensor cores take, or a multiple
+  auto number = [](int64_t n) { return std::to_string(n); };
+  auto row = [&](const Attention::Rows& r) {
+    return "{" + memory_name(r.buffer) + " + " + number(r.offset) + ", " + number(r.batch) + ", " + number(r.head) +
+           ", " + number(r.row) + "}";
+  };
+  auto optional = [&](ir::BufferId id) { return id >= 0 ? memory_name(id) : "nullptr"; };
+  std::vector<std::string> arguments;
+  for (const Attention::Rows& r : a.writes) arguments.push_back(row(r));
+  if (a.part == Attention::Part::forward) arguments.push_back(optional(a.totals));
+  if (a.part == Attention::Part::rows) arguments.push_back(optional(a.dots));
+  for (const Attention::Rows& r : a.reads) arguments.push_back(row(r));
+  if (a.part != Attention::Part::forward) arguments.push_back(optional(a.totals));
+  if (a.part == Attention::Part::columns) arguments.push_back(optional(a.dots));
+  line("  " + function + "<" + units + ", " + number((a.depth + kTerms - 1) / kTerms * kTerms) + ", " +
+       number(a.tile_columns) + ", " + (a.causal ? "true" : "false") + ">(");
+  line("      caravan_block, caravan_blocks, {" + number(a.batch) + ", " + number(a.heads) + ", " + number(a.rows) +
+       ", " + number(a.columns) + ", " + number(a.depth) + ", " + literal(a.scale, DType::f32) + "}, " +
+       joined(arguments) + ");");
 }
 
 void CudaPrinter::take(const Block& block, Nest& out) {

@@ -11,11 +11,13 @@
 namespace caravan::codegen {
 
 // A product of matrices is printed as a call of caravan_product (prelude/product.cuh) with functions for its factors
-// and for what follows a sum.
+// and for what follows a sum, and attention as a call of a function of prelude/attention.cuh.
 class CudaPrinter : public KernelPrinter {
  public:
   CudaPrinter(const loop::Module& module, const loop::Kernel& kernel, const Cuda& dialect, Names names)
       : KernelPrinter(module, kernel, dialect, names), index_(dialect.index_type()) {}
+
+  std::string body();
 
  private:
   // The loops of a product, and the statements of its innermost body.
@@ -30,6 +32,7 @@ class CudaPrinter : public KernelPrinter {
   void print(const loop::For& s) override;
   void print_product(const loop::For& outermost);
   void print_scatter(const loop::For& rows);
+  void print_attention(const loop::Attention& a);
   void print_factor(const Nest& nest, loop::Register factor, const char* parameters,
                     const std::vector<const loop::For*>& one, const char* one_name, bool copied);
   void print_digits(const std::vector<const loop::For*>& loops, const std::string& number);

@@ -18,8 +18,9 @@ class Counter {
  public:
   Counter(const Module& module, const Kernel& kernel)
       : module_(module), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
-    for_each_access(statements(kernel), [&](const Access& a) {
+    for_each_access(kernel, [&](const Access& a) {
       if (a.write) out_.written.insert(a.buffer);
+      if (attention(kernel)) touch(a.buffer);
     });
     count(statements(kernel));
     for (int uses : uses_) out_.is_variable.push_back(uses > 1);

@@ -7,6 +7,10 @@
 namespace caravan::loop {
 
 int64_t grid_iterations(const Kernel& kernel) {
+  if (const Attention* a = attention(kernel)) {
+    const int64_t rows = a->part == Attention::Part::columns ? a->columns : a->rows;
+    return a->batch * a->heads * ((rows + Attention::kTileRows - 1) / Attention::kTileRows);
+  }
   const For* loop = find_of<For>(statements(kernel), [](const For& f) { return f.kind == LoopKind::grid; });
   if (!loop) return 0;
   int64_t tiles = 1;
@@ -19,6 +23,7 @@ int64_t blocks_of(const Kernel& kernel, int threads) {
   return std::max<int64_t>(1, (grid_iterations(kernel) + groups - 1) / std::max<int64_t>(groups, 1));
 }
 int64_t shared_bytes(const Kernel& kernel) {
+  if (const Attention* a = attention(kernel)) return a->shared_bytes;
   int64_t out = kernel.grid.lanes > 1 ? kAcrossBytes : 0;
   for (const Contraction& c : kernel.contractions) out = std::max(out, c.shared_bytes);
   return out;

@@ -253,6 +253,35 @@ struct LibraryCall {
   bool operator==(const LibraryCall&) const = default;
 };
 
+// Attention of all heads of all examples, or a part of its gradient, on a GPU (schedule/gpu_attention.h): with
+//     weight[m, n] = softmax over n of scale * (query[m] . key[n]), where n <= m if it is causal,
+// the result at m is the sum over n of weight[m, n] * value[n]. A function of the prelude computes it, without storing
+// the weights; totals[m] and dots[m] are what it stores of each row instead (codegen/prelude/attention.cuh).
+struct Attention {
+  enum class Part : uint8_t {
+    forward,  // writes the result and `totals`; reads query, key, value
+    rows,  // writes the query's gradient and `dots`; reads query, key, value, result, the result's gradient, `totals`
+    columns,  // writes the gradients of key, value; reads query, key, value, the result's gradient, `totals`, `dots`
+  };
+  // Element k of row r of head h of example b is at offset + b * batch + h * head + r * row + k.
+  struct Rows {
+    ir::BufferId buffer = -1;
+    int64_t offset = 0, batch = 0, head = 0, row = 0;
+    bool operator==(const Rows&) const = default;
+  };
+  Part part{};
+  int64_t batch = 1, heads = 1, rows = 1, columns = 1, depth = 1;
+  double scale = 1;
+  bool causal = false, tf32 = false;
+  std::vector<Rows> writes, reads;
+  ir::BufferId totals = -1, dots = -1;                  // f32, by example, head and row; -1: not needed
+  int64_t tile_columns = 0, shared_bytes = 0;           // how many columns (or rows) are in shared memory at a time
+  static constexpr int kThreads = 128, kTileRows = 64;  // of a block
+  bool operator==(const Attention&) const = default;
+};
+std::string to_string(
+    const Attention& attention);  // "attention of 384 heads: 1024 rows, 1024 columns, depth 64, causal"
+
 // A sum of products that is computed in tiles (schedule/tile_contractions.h), for those who print or measure the
 // kernel.
 struct Contraction {
@@ -298,7 +327,7 @@ struct Kernel {
   std::vector<std::string> comments;   // the accumulations it came from
   std::vector<std::string> variables;  // names of loop variables
   std::vector<RegisterType> registers;
-  std::variant<Block, LibraryCall> body;
+  std::variant<Block, LibraryCall, Attention> body;
   std::vector<Local> locals{};
   std::vector<std::string> origins{};  // what each accumulation is in the user's program: "w1(x), moons.cpp:16"
   std::vector<Contraction> contractions{};
@@ -306,9 +335,11 @@ struct Kernel {
   Grid grid{};
   bool operator==(const Kernel&) const = default;
 };
-const Block& statements(const Kernel& kernel);  // empty if the kernel is a library call
-Block& statements(Kernel& kernel);              // the kernel must not be a library call
+const Block& statements(const Kernel& kernel);  // empty if the kernel has none
+Block& statements(Kernel& kernel);              // the kernel must have statements
+inline bool has_statements(const Kernel& kernel) { return std::holds_alternative<Block>(kernel.body); }
 inline const LibraryCall* library_call(const Kernel& kernel) { return std::get_if<LibraryCall>(&kernel.body); }
+inline const Attention* attention(const Kernel& kernel) { return std::get_if<Attention>(&kernel.body); }
 
 const For* parallel_loop(const Kernel& kernel);  // null if it has none
 // A program whose accumulations have become kernels.
@@ -346,7 +377,7 @@ DType wide(DType dtype);
 // - a vector or unrolled loop cannot run side by side,
 // - a vector is used where a scalar must be, or with a vector of another width,
 // - a buffer, local, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored,
-// - a library call has other arguments than its function takes.
+// - a library call has other arguments than its function takes, or attention reaches beyond a buffer.
 std::optional<std::string> problem(const Module& module, const Kernel& kernel);
 void verify(const Module& module);  // throws InternalError naming the kernel and printing it
 

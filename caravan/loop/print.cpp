@@ -42,6 +42,15 @@ bool operator==(const For& a, const For& b) {
 }
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 
+std::string to_string(const Attention& a) {
+  using Part = Attention::Part;
+  const std::string what = a.part == Part::forward ? "attention"
+                           : a.part == Part::rows  ? "gradient of attention's queries"
+                                                   : "gradient of attention's keys and values";
+  return what + " of " + std::to_string(a.batch * a.heads) + " heads: " + std::to_string(a.rows) + " rows, " +
+         std::to_string(a.columns) + " columns, depth " + std::to_string(a.depth) + (a.causal ? ", causal" : "");
+}
+
 const Block& statements(const Kernel& kernel) {
   static const Block none;
   auto* block = std::get_if<Block>(&kernel.body);
@@ -75,11 +84,25 @@ class Dump : public Printer {
     if (kernel_.grid.lanes > 1)
       line("groups of " + std::to_string(kernel_.grid.lanes) + " threads" + (kernel_.grid.spread ? ", spread" : ""));
     if (const LibraryCall* call = library_call(kernel_)) print(*call);
+    if (const Attention* a = attention(kernel_)) print(*a);
     print_block(statements(kernel_));
     return std::move(text_);
   }
 
  private:
+  std::string text(const Attention::Rows& rows) const {
+    return memory_name(rows.buffer) + "[" + std::to_string(rows.batch) + "*b + " + std::to_string(rows.head) + "*h + " +
+           std::to_string(rows.row) + "*r + " + std::to_string(rows.offset) + "]";
+  }
+  void print(const Attention& a) {
+    std::string writes, reads;
+    for (const Attention::Rows& rows : a.writes) add_to_list(writes, text(rows));
+    for (const Attention::Rows& rows : a.reads) add_to_list(reads, text(rows));
+    for (const auto& [id, made_by] : {std::pair(a.totals, Attention::Part::forward), {a.dots, Attention::Part::rows}})
+      if (id >= 0) add_to_list(a.part == made_by ? writes : reads, memory_name(id));
+    line("for b < " + std::to_string(a.batch) + ", h < " + std::to_string(a.heads) + ":");
+    line("  " + writes + " = " + to_string(a) + ", of " + reads);
+  }
   void print(const LibraryCall& call) {
     if (call.writes.empty() || call.reads.empty()) return line("a call without arguments");
     const std::string to = memory_name(call.writes[0]), from = memory_name(call.reads[0]);
@@ -238,6 +261,7 @@ std::string call_text(const LibraryCall& call) {
 }  // namespace
 
 std::string loops_text(const Kernel& kernel) {
+  if (const Attention* a = attention(kernel)) return to_string(*a);
   const LibraryCall* call = library_call(kernel);
   return call ? call_text(*call) : loops_text(statements(kernel), kernel);
 }

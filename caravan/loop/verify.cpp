@@ -24,10 +24,35 @@ class Verifier {
     for (size_t r = 0; r < kernel_.registers.size(); ++r)
       hold(wide(kernel_.registers[r]) == kernel_.registers[r], reg(Register(r)), " is a narrow float");
     if (const LibraryCall* call = library_call(kernel_)) check(*call);
+    if (const Attention* a = attention(kernel_)) check(*a);
     check(statements(kernel_));
   }
 
  private:
+  void check(const Attention& a) const {
+    auto fits = [&](ir::BufferId id, int64_t least, int64_t most, DType dtype) {
+      hold(id >= 0 && size_t(id) < module_.buffers.size(), "attention names a buffer that does not exist");
+      const ir::Buffer& buffer = module_.buffers[size_t(id)];
+      hold(least >= 0 && most < buffer.shape.elements(), "attention reaches beyond `", buffer.name, "`");
+      hold(buffer.dtype == dtype, "`", buffer.name, "` has another precision than attention has");
+    };
+    using Part = Attention::Part;
+    const size_t writes = a.part == Part::columns ? 2 : 1, reads = a.part == Part::forward ? 3
+                                                                   : a.part == Part::rows  ? 5
+                                                                                           : 4;
+    hold(a.writes.size() == writes && a.reads.size() == reads, "attention has other arguments than it takes");
+    const DType dtype = module_.buffers[size_t(a.reads[0].buffer)].dtype;
+    hold(wide(dtype) == DType::f32, "attention has a precision that it cannot have");
+    auto rows_fit = [&](const Attention::Rows& r, bool of_columns) {
+      const int64_t last = r.offset + (a.batch - 1) * r.batch + (a.heads - 1) * r.head +
+                           ((of_columns ? a.columns : a.rows) - 1) * r.row + a.depth - 1;
+      fits(r.buffer, r.offset, last, dtype);
+    };
+    for (const Attention::Rows& r : a.writes) rows_fit(r, a.part == Part::columns);
+    for (size_t k = 0; k < a.reads.size(); ++k) rows_fit(a.reads[k], k == 1 || k == 2);
+    for (const ir::BufferId id : {a.totals, a.dots})
+      if (id >= 0) fits(id, 0, a.batch * a.heads * a.rows - 1, DType::f32);
+  }
   void check(const LibraryCall& call) const {
     for (const std::vector<ir::BufferId>* ids : {&call.writes, &call.reads})
       for (const ir::BufferId id : *ids)

@@ -1,5 +1,6 @@
 #include "caravan/loop/walk.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -194,6 +195,13 @@ void for_each_access(const Kernel& kernel, const std::function<void(const Access
     for (const ir::BufferId id : call->reads) visit({id, &start, false});
     for (const ir::BufferId id : call->writes) visit({id, &start, true});
   }
+  if (const Attention* a = attention(kernel)) {
+    using Part = Attention::Part;
+    for (const Attention::Rows& rows : a->reads) visit({rows.buffer, &start, false});
+    for (const Attention::Rows& rows : a->writes) visit({rows.buffer, &start, true});
+    if (a->totals >= 0) visit({a->totals, &start, a->part == Part::forward});
+    if (a->dots >= 0) visit({a->dots, &start, a->part == Part::rows});
+  }
   for_each_access(statements(kernel), visit);
 }
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit) {
@@ -299,6 +307,11 @@ int64_t count_flops(const Block& block, const Kernel& kernel) {
 }  // namespace
 
 int64_t count_flops(const Kernel& kernel) {
+  if (const Attention* a = attention(kernel)) {
+    const int64_t products = a->part == Attention::Part::forward ? 2 : a->part == Attention::Part::rows ? 3 : 4;
+    const int64_t seen = a->causal ? std::min(a->rows, a->columns) * (a->columns + 1) / 2 : a->rows * a->columns;
+    return 2 * products * a->depth * a->batch * a->heads * seen;
+  }
   const LibraryCall* call = library_call(kernel);
   auto* product = call ? std::get_if<LibraryCall::Product>(&call->function) : nullptr;
   return product ? 2 * product->multiplications() : count_flops(statements(kernel), kernel);

@@ -99,7 +99,7 @@ struct Access {
   const Term* offset;
   bool write;
 };
-// A library call accesses its buffers from element 0 on.
+// A library call and attention access their buffers from element 0 on.
 void for_each_access(const Kernel& kernel, const std::function<void(const Access&)>& visit);
 void for_each_access(const Block& block, const std::function<void(const Access&)>& visit);
 void for_each_access(const Statement& statement, const std::function<void(const Access&)>& visit);

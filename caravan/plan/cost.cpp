@@ -65,9 +65,23 @@ KernelCost cost(const loop::Module& module, const loop::LibraryCall& call) {
       [](const loop::LibraryCall::Wait&) { return KernelCost{}; });
 }
 
+// Attention reads and writes each row of its arguments once, if the cache holds the rows that many others need.
+KernelCost cost(const loop::Module& module, const loop::Kernel& kernel, const loop::Attention& a) {
+  const int64_t element = bytes(module.buffers[size_t(a.reads[0].buffer)].dtype), heads = a.batch * a.heads;
+  const int64_t of_rows = heads * a.rows * a.depth * element, of_columns = heads * a.columns * a.depth * element;
+  const int64_t numbers = heads * a.rows * bytes(DType::f32);
+  const bool forward = a.part == loop::Attention::Part::forward, columns = a.part == loop::Attention::Part::columns;
+  KernelCost out;
+  out.read_bytes = 2 * of_columns + int64_t(a.reads.size() - 2) * of_rows + (forward ? 0 : columns ? 2 : 1) * numbers;
+  out.written_bytes = columns ? 2 * of_columns : of_rows + (a.totals >= 0 ? numbers : 0);
+  out.flops = loop::count_flops(kernel);
+  return out;
+}
+
 }  // namespace
 
 KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
+  if (const loop::Attention* a = loop::attention(kernel)) return cost(module, kernel, *a);
   if (const loop::LibraryCall* call = loop::library_call(kernel)) return cost(module, *call);
   const Sizes sizes = sizes_of(kernel);
   struct Touched {

@@ -30,6 +30,7 @@
 #include "caravan/schedule/expand_lanes.h"
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
+#include "caravan/schedule/gpu_attention.h"
 #include "caravan/schedule/group_kernels.h"
 #include "caravan/schedule/hoist.h"
 #include "caravan/schedule/keep_loops.h"
@@ -108,7 +109,9 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"free_early", optimize::free_early},        // after delay_updates, whose order it keeps where it can
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
-    {"fuse", schedule::fuse, When::wished, On::processors},  // first: the others work within a kernel
+    {"gpu_attention", schedule::gpu_attention, When::wished,
+     On::cuda},                                              // while every accumulation is a kernel of its own
+    {"fuse", schedule::fuse, When::wished, On::processors},  // before the others, which work within a kernel
     {"fuse", schedule::fuse_for_gpu, When::wished, On::cuda},
     {"forward_stores", schedule::forward_stores},  // after fuse: a store and its load become a register
     {"hoist", schedule::hoist},  // after forward_stores, which removes stores that would keep loads in loops

@@ -110,7 +110,7 @@ class Caller {
   Caller(const Module& module, const Target& target) : out_(module), gpu_(target.gpu) { out_.kernels.clear(); }
   Module run(const Module& module) {
     for (const Kernel& kernel : module.kernels) {
-      if (library_call(kernel)) {
+      if (!has_statements(kernel)) {
         add(kernel);
         continue;
       }

@@ -114,6 +114,8 @@ class Liveness {
       registers_.emplace_back(module.kernels[k].registers.size());
       collect(int(k), statements(module.kernels[k]), {});
     }
+    for (const Kernel& kernel : module.kernels)
+      if (!has_statements(kernel)) for_each_access(kernel, [&](const loop::Access& a) { need_buffer(a.buffer); });
     for (BufferId id : module.observed) need_buffer(id);
     for (const auto& a : module.assignments) need_buffer(a.value);
     for (size_t b = 0; b < buffers_.size(); ++b)
@@ -200,10 +202,12 @@ void sweep(Block& block, size_t kernel, const Liveness& live) {
 
 Module forward_stores(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) Forwarder(out, kernel).run();
+  for (Kernel& kernel : out.kernels)
+    if (has_statements(kernel)) Forwarder(out, kernel).run();
   const Liveness live(out);
-  for (size_t k = 0; k < out.kernels.size(); ++k) sweep(statements(out.kernels[k]), k, live);
-  std::erase_if(out.kernels, [](const Kernel& kernel) { return !library_call(kernel) && statements(kernel).empty(); });
+  for (size_t k = 0; k < out.kernels.size(); ++k)
+    if (has_statements(out.kernels[k])) sweep(statements(out.kernels[k]), k, live);
+  std::erase_if(out.kernels, [](const Kernel& kernel) { return has_statements(kernel) && statements(kernel).empty(); });
   return out;
 }
 

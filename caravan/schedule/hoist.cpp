@@ -63,7 +63,8 @@ void hoist(Block& block) {
 
 Module hoist(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) hoist(statements(kernel));
+  for (Kernel& kernel : out.kernels)
+    if (has_statements(kernel)) hoist(statements(kernel));
   return out;
 }
 

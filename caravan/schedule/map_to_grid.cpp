@@ -282,7 +282,7 @@ Module map_to_grid(const Module& module, const Target& target) {
     for (Kernel& part : outer_loops(kernel, all)) out.kernels.push_back(std::move(part));
   }
   for (Kernel& kernel : out.kernels)
-    if (!library_call(kernel)) Mapper(out, kernel, target).run();
+    if (has_statements(kernel)) Mapper(out, kernel, target).run();
   return out;
 }
 

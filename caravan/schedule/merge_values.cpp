@@ -95,7 +95,8 @@ class Merger {
 
 Module merge_values(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) Merger(kernel).run();
+  for (Kernel& kernel : out.kernels)
+    if (has_statements(kernel)) Merger(kernel).run();
   return out;
 }
 

@@ -105,7 +105,7 @@ Module narrow_updates(const Module& module) {
   Module out = module;
   if (module.symbols.empty()) return out;
   for (size_t k = 0; k < out.kernels.size(); ++k) {
-    if (library_call(out.kernels[k])) continue;
+    if (!has_statements(out.kernels[k])) continue;
     Block& block = statements(out.kernels[k]);
     if (narrow(block, Narrowing(module, module.kernels[k])))
       while (drop_unread(block, block)) {

@@ -60,7 +60,7 @@ class Open {
 
   bool takes(const Kernel& kernel, const Gpu& gpu) const {
     const int64_t cluster = cluster_of(kernel), shared = std::max(shared_, shared_bytes(kernel));
-    if (library_call(kernel) || (cluster_ > 1 && cluster > 1 && cluster != cluster_)) return false;
+    if (!has_statements(kernel) || alone_ || (cluster_ > 1 && cluster > 1 && cluster != cluster_)) return false;
     if (arguments_ + arguments(kernel) > gpu.most_arguments) return false;
     // A product needs many registers, which the threads of a large block do not have.
     const bool product = product_ || !kernel.contractions.empty();
@@ -72,6 +72,7 @@ class Open {
   }
   void add(Kernel& kernel) {
     kernel.grid.launch = number_;
+    alone_ = !has_statements(kernel);
     arguments_ += arguments(kernel), blocks_ += blocks_of(kernel, kernel.grid.threads);
     shared_ = std::max(shared_, shared_bytes(kernel)), cluster_ = std::max(cluster_, cluster_of(kernel));
     threads_ = std::max(threads_, kernel.grid.threads);
@@ -93,6 +94,7 @@ class Open {
   int64_t arguments_ = 0, blocks_ = 0, shared_ = 0, cluster_ = 1;
   int threads_ = 0;  // the most of a kernel
   bool product_ = false;
+  bool alone_ = false;  // it has a library call or attention
 };
 
 // Some kernels run as late as possible: what is computed from nothing, such as zeros, because its memory would be taken

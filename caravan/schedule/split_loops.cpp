@@ -170,7 +170,8 @@ class Splitter {
 
 Module split_loops(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) Splitter(kernel).run(statements(kernel));
+  for (Kernel& kernel : out.kernels)
+    if (has_statements(kernel)) Splitter(kernel).run(statements(kernel));
   return out;
 }
 

@@ -17,12 +17,13 @@ struct Place {
 };
 struct Accesses {
   std::vector<Place> reads, writes;
+  bool named = true;  // by statements alone, in which another buffer can be named
 };
 
 // Is the old state never read after the value is stored, but by what computes the same element? Readers of the value
 // read the state then.
 bool in_place(const Accesses& state, const Accesses& value) {
-  if (value.writes.size() != 1 || !state.writes.empty()) return false;
+  if (value.writes.size() != 1 || !state.writes.empty() || !value.named) return false;
   const Place& store = value.writes[0];
   return std::all_of(state.reads.begin(), state.reads.end(), [&](const Place& read) {
     return read.kernel < store.kernel ||
@@ -37,9 +38,10 @@ Module update_in_place(const Module& module) {
   std::vector<Accesses> accesses(out.buffers.size());
   size_t number = 0;
   for (size_t k = 0; k < out.kernels.size(); ++k)
-    for_each_access(statements(out.kernels[k]), [&](const loop::Access& a) {
+    for_each_access(out.kernels[k], [&](const loop::Access& a) {
       Accesses& of = accesses[size_t(a.buffer)];
       (a.write ? of.writes : of.reads).push_back({k, number++, *a.offset});
+      of.named = of.named && has_statements(out.kernels[k]);
     });
   std::vector<int> wanted(out.buffers.size(), 0);  // by buffer: how often it is observed or assigned
   for (BufferId id : out.observed) ++wanted[size_t(id)];
