@@ -85,6 +85,7 @@ TEST(Attention, HasTheSameBitsInAnyKernels) {
 // On a GPU attention is a function that stores no scores (schedule/gpu_attention.h).
 TEST(Attention, OfAGpuIsThatOfTheInterpreter) {
   if (!on_gpu()) GTEST_SKIP() << "CARAVAN_TEST_DEVICE is not cuda";
+  setenv("CARAVAN_GPU_ATTENTION", "1", 1);
   struct Row {
     Sizes sizes;
     bool tf32 = false;
