@@ -20,14 +20,7 @@ while more 300; do
   pause "$delay"
   kill -KILL "$run" 2>/dev/null || true
   wait "$run" 2>/dev/null || true
-  now=$(stage_of "$file")
-  cp "$file" "$here/" 2>/dev/null || true
-  if [[ $now != "$at" && $now != "$((at + 1))" ]]; then
-    wrong "the file is neither that of before nor that of after"
-    cp "$scratch/stages/$at" "$file"
-  elif [[ $now != "$at" ]]; then
-    saved=$((saved + 1)) at=$now
-  fi
+  check_killed
   if ((tries % 10 == 0)); then
     "${train[@]}" --resume "$file" --until $((stages * steps_of_a_stage)) --save "$here/end" >"$here/output" 2>&1 || wrong "it cannot be continued"
     [[ $(stage_of "$here/end") == "$stages" ]] || wrong "continued, it ends with other bytes than a run that was not killed"

@@ -117,3 +117,17 @@ stage_of() {
     if cmp -s "$1" "$scratch/stages/$k"; then echo "$k" && return; fi
   done
 }
+
+# check_killed: after a run from stage `at` to the next was killed, `file` is that of before or that of after. Counts the
+# latter in `saved`.
+check_killed() {
+  local now
+  now=$(stage_of "$file")
+  cp "$file" "$here/" 2>/dev/null || true
+  if [[ $now != "$at" && $now != "$((at + 1))" ]]; then
+    wrong "the file is neither that of before nor that of after"
+    cp "$scratch/stages/$at" "$file"
+  elif [[ $now != "$at" ]]; then
+    saved=$((saved + 1)) at=$now
+  fi
+}

@@ -34,14 +34,7 @@ while more 50; do
   took=$(((${EPOCHREALTIME/./} - from) / 1000))
   ((took > longest)) && longest=$took
   ((took < 10000)) || wrong "the others ended only after $took ms"
-  now=$(stage_of "$file")
-  cp "$file" "$here/" 2>/dev/null || true
-  if [[ $now != "$at" && $now != "$((at + 1))" ]]; then
-    wrong "the file is neither that of before nor that of after"
-    cp "$scratch/stages/$at" "$file"
-  elif [[ $now != "$at" ]]; then
-    saved=$((saved + 1)) at=$now
-  fi
+  check_killed
   if ((tries % 10 == 0)); then
     "${one[@]}" --resume "$file" --until $((stages * steps_of_a_stage)) --save "$here/end" >"$here/output" 2>&1 || wrong "one device cannot continue it"
   fi
