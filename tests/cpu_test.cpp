@@ -400,7 +400,8 @@ TEST(Cpu, AStateThatAnotherProgramGaveAnotherShapeIsRefused) {
     p.accumulations = {a}, p.assignments = {{0, 1}};
     return p;
   };
-  auto large = backend::prepare(*device, writer(100'000)), small = backend::prepare(*device, writer(2));
+  auto large = backend::prepare(*device, writer(100'000)).executable,
+       small = backend::prepare(*device, writer(2)).executable;
   small->run({});
   expect_message<StateError>([&] { large->run({}); }, {"`s`", "`100000`", "compile it again"});
 }

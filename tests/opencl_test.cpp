@@ -71,7 +71,7 @@ class OpenClExecutable : public backend::Executable {
         compiled_(cc::compile({text_of(plan_->scheduled)}, compiler)),
         arena_(cc::allocate(plan_->memory.bytes)),
         buffers_(plan_->scheduled.buffers.size()),
-        states_(states, *plan_, cc::allocate) {
+        states_(states, plan_->program, backend::state_uses(*plan_), cc::allocate) {
     for (const plan::Placement& place : plan_->memory.placements)
       buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
     for (size_t b = 0; b < buffers_.size(); ++b)

@@ -119,7 +119,7 @@ Task joined(const std::vector<Task>& tasks) {
 
 Outcome run_on(backend::Device& device, const Task& task, int times, const plan::Options& options) {
   ir::verify(task.program);
-  std::unique_ptr<backend::Executable> executable = backend::prepare(device, task.program, options);
+  std::unique_ptr<backend::Executable> executable = backend::prepare(device, task.program, options).executable;
   for (const ir::Buffer& b : task.program.buffers)
     if (auto at = task.states.find(b.name); at != task.states.end() && std::holds_alternative<ir::StateLeaf>(b.kind))
       device.write(b.name, at->second, b.dtype);

@@ -13,17 +13,16 @@ std::shared_ptr<const plan::Plan> plan_for(const Target& target, const ir::Progr
   return std::make_shared<plan::Plan>(plan::make_plan(program, target, chosen));
 }
 
-std::shared_ptr<const plan::Plan> needed_plan(const Device& device, const ir::Program& program,
-                                              const plan::Options& options) {
-  if (const auto target = device.target()) return plan_for(*target, program, options);
+Prepared prepare(Device& device, const ir::Program& program, const plan::Options& options) {
   plan::check(options);
-  auto out = std::make_shared<plan::Plan>();
-  out->program = program;
-  return out;
-}
-
-std::unique_ptr<Executable> prepare(Device& device, const ir::Program& program, const plan::Options& options) {
-  return device.prepare(needed_plan(device, program, options));
+  const std::optional<Target> target = device.target();
+  auto bare = std::make_shared<plan::Plan>();
+  bare->options = options, bare->program = program;
+  if (!target) return {bare, device.prepare(bare)};
+  bare->target = *target;
+  if (auto before = device.restore(bare)) return {bare, std::move(before)};
+  auto made = plan_for(*target, program, options);
+  return {made, device.prepare(made)};
 }
 
 }  // namespace caravan::backend

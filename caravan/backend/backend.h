@@ -59,6 +59,11 @@ class Device {
   virtual std::optional<Target> target() const { return std::nullopt; }
   // Makes a plan ready to run, for example by compiling it.
   virtual std::unique_ptr<Executable> prepare(std::shared_ptr<const plan::Plan> plan) = 0;
+  // Makes a program ready without its plan, if a plan of the same program was prepared before, and this device keeps
+  // such things. `bare` is a plan that is not made. Null: make the plan, and prepare it.
+  virtual std::unique_ptr<Executable> restore([[maybe_unused]] std::shared_ptr<const plan::Plan> bare) {
+    return nullptr;
+  }
   virtual std::optional<Peaks> peaks() { return std::nullopt; }  // measures them now; nothing if the device cannot
 
   // States by name. If a program declares a state, a value that is written to it must have the declared size.
@@ -83,10 +88,11 @@ class Device {
 // The plan of a program for a machine.
 std::shared_ptr<const plan::Plan> plan_for(const Target& target, const ir::Program& verified,
                                            const plan::Options& options = {});
-// The part of the plan that the device reads: only the program if the device has no target.
-std::shared_ptr<const plan::Plan> needed_plan(const Device& device, const ir::Program& verified,
-                                              const plan::Options& options = {});
-// Plans the program and makes it ready to run.
-std::unique_ptr<Executable> prepare(Device& device, const ir::Program& verified, const plan::Options& options = {});
+// A program that is ready to run, and the part of its plan that this took.
+struct Prepared {
+  std::shared_ptr<const plan::Plan> plan;  // not made if the device has no target, or had the program before
+  std::unique_ptr<Executable> executable;
+};
+Prepared prepare(Device& device, const ir::Program& verified, const plan::Options& options = {});
 
 }  // namespace caravan::backend

@@ -51,7 +51,7 @@ bool all_of(std::string_view text, const char* letters) {
 bool is_number(std::string_view text) { return all_of(text, "0123456789"); }
 
 // What kind of file a name in the folder belongs to. Files of kind `other` are not the cache's, and are left alone.
-enum class Kind : uint8_t { other, kernel, text, note, stray };
+enum class Kind : uint8_t { other, kernel, text, plan, note, stray };
 Kind kind_of(std::string_view name) {
   if (name.starts_with("version.") && is_number(name.substr(8))) return Kind::stray;  // written by former versions
   if (name.size() <= kDigest || !all_of(name.substr(0, kDigest), "0123456789abcdef") || name[kDigest] != '.')
@@ -59,6 +59,7 @@ Kind kind_of(std::string_view name) {
   const std::string_view rest = name.substr(kDigest + 1);
   if (rest == "so" || rest == "cubin") return Kind::kernel;
   if (rest == "note") return Kind::note;
+  if (rest == "plan") return Kind::plan;
   if (rest == "c" || rest == "cu" || (rest.ends_with(".c") && is_number(rest.substr(0, rest.size() - 2))))
     return Kind::text;
   return Kind::stray;  // KEY.PROCESS.N.c, .log, .o and .so of former versions, and unfinished entries
@@ -83,22 +84,23 @@ std::vector<File> files_of(const std::string& folder) {
   return out;
 }
 
-// A kernel with its texts, or texts whose kernel could not be compiled.
+// A kernel with its texts, or texts whose kernel could not be compiled, or the plan of a program.
 struct Group {
   std::vector<std::string> names;
-  bool has_kernel = false;
+  bool has_kernel = false, has_plan = false;
   int64_t bytes = 0;
   time_t used = 0;
 };
 std::map<std::string, Group> groups_of(const std::vector<File>& files) {
   std::map<std::string, Group> out;
   for (const File& file : files) {
-    if (file.kind != Kind::kernel && file.kind != Kind::text) continue;
+    if (file.kind != Kind::kernel && file.kind != Kind::text && file.kind != Kind::plan) continue;
     Group& group = out[file.name.substr(0, kDigest)];
     group.names.push_back(file.name);
     group.bytes += file.bytes;
     group.used = std::max(group.used, file.changed);
     group.has_kernel = group.has_kernel || file.kind == Kind::kernel;
+    group.has_plan = group.has_plan || file.kind == Kind::plan;
   }
   return out;
 }
@@ -196,7 +198,8 @@ void KernelCache::tidy(const std::string& written) const {
   std::vector<const Group*> kernels;
   int64_t bytes = 0;
   for (const auto& [key, group] : groups) {
-    if (!group.has_kernel) {  // a text that the compiler refused is kept for a day, so that the user can look at it
+    if (!group.has_kernel &&
+        !group.has_plan) {  // a text that the compiler refused is kept for a day, so that the user can look at it
       if (now - group.used > kDay) std::for_each(group.names.begin(), group.names.end(), remove);
       continue;
     }

@@ -1,9 +1,6 @@
 #include "caravan/backend/states.h"
 
-#include <set>
-
 #include "caravan/base/error.h"
-#include "caravan/loop/walk.h"
 
 namespace caravan::backend {
 
@@ -25,22 +22,6 @@ void check_symbols(const std::vector<ir::Symbol>& symbols, const std::vector<int
     throw StateError("the index `" + symbols[k].name + "` is " + std::to_string(values[k]) + ", but must be " +
                      (range > 0 ? "in 0.." + std::to_string(range - 1) : std::string("at least 0")) + ".");
   }
-}
-
-std::vector<StateUse> state_uses(const plan::Plan& plan) {
-  const loop::Module& module = plan.scheduled;
-  std::vector<bool> read(module.buffers.size(), false);
-  for (const loop::Kernel& kernel : module.kernels)
-    loop::for_each_access(kernel, [&](const loop::Access& a) {
-      if (!a.write) read[size_t(a.buffer)] = true;
-    });
-  std::set<std::string> assigned;
-  for (const auto& a : plan.program.assignments) assigned.insert(plan.program.buffers[size_t(a.state)].name);
-  std::vector<StateUse> out;
-  for (size_t b = 0; b < module.buffers.size(); ++b)
-    if (std::holds_alternative<ir::StateLeaf>(module.buffers[b].kind))
-      out.push_back({ir::BufferId(b), read[b], assigned.count(module.buffers[b].name) > 0});
-  return out;
 }
 
 }  // namespace caravan::backend

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "caravan/backend/runnable.h"
 #include "caravan/ir/program.h"
-#include "caravan/plan/plan.h"
 
 namespace caravan::backend {
 
@@ -62,22 +62,16 @@ class States {
   std::map<std::string, State> states_;
 };
 
-// How a plan uses a state.
-struct StateUse {
-  ir::BufferId buffer = -1;
-  bool read = false, assigned = false;
-};
-std::vector<StateUse> state_uses(const plan::Plan& plan);
-
-// The states of a device that a plan uses.
+// The states of a device that a plan uses, of a program that outlives them.
 template <class Memory>
 class UsedStates {
  public:
   UsedStates() = default;
   template <class Allocate>
-  UsedStates(States<Memory>& states, const plan::Plan& plan, Allocate allocate) : module_(&plan.scheduled) {
-    for (const StateUse& use : state_uses(plan)) {
-      const ir::Buffer& buffer = module_->buffers[size_t(use.buffer)];
+  UsedStates(States<Memory>& states, const ir::Program& program, const std::vector<StateUse>& uses, Allocate allocate)
+      : program_(&program) {
+    for (const StateUse& use : uses) {
+      const ir::Buffer& buffer = program.buffers[size_t(use.leaf)];
       slots_.push_back({use, &states.declare(buffer.name, buffer.shape, buffer.dtype, allocate)});
     }
   }
@@ -86,9 +80,9 @@ class UsedStates {
   // changes nothing.
   template <class Place>
   void make_ready(const std::vector<int64_t>& symbols, Place place) const {
-    check_symbols(module_->symbols, symbols);
+    check_symbols(program_->symbols, symbols);
     for (const Slot& s : slots_)
-      check_state(module_->buffers[size_t(s.use.buffer)], s.state->type, s.state->filled || !s.use.read, module_->name);
+      check_state(program_->buffers[size_t(s.use.leaf)], s.state->type, s.state->filled || !s.use.read, program_->name);
     for (const Slot& s : slots_) place(s.use.buffer, s.state->memory);
   }
   // After a run: the assigned states have values.
@@ -102,7 +96,7 @@ class UsedStates {
     StateUse use;
     typename States<Memory>::State* state;
   };
-  const loop::Module* module_ = nullptr;
+  const ir::Program* program_ = nullptr;
   std::vector<Slot> slots_;
 };
 

@@ -29,7 +29,7 @@ Kernel compile(std::string_view text, const Options& options) {
   device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
                                options.compiler_flags.end());
   out->device = cc::make_device(device);
-  out->executable = backend::prepare(*out->device, program);
+  out->executable = backend::prepare(*out->device, program).executable;
   return Kernel(std::move(out));
 }
 

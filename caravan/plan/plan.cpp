@@ -202,7 +202,9 @@ Plan make_plan(const ir::Program& program, const Target& target, const Options& 
   check(options);
   Plan out;
   out.target = target;
+  out.options = options;
   out.program = program;
+  out.made = true;
   auto run = [&](const char* name, const auto& what, auto&& pass) {
     const auto start = std::chrono::steady_clock::now();
     auto after = pass(what);

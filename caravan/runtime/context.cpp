@@ -195,12 +195,13 @@ Routine Context::compile(const Program& program, Source where) {
   KnownShapes shapes;
   for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
   auto prepare = [&] {
-    routine->plan = impl_->plans->find(program, shapes);
-    const bool known = routine->plan != nullptr;
-    if (!known)
-      routine->plan = backend::needed_plan(*impl_->device, impl_->for_one_device(solved), impl_->plan_options());
-    routine->executable = impl_->device->prepare(routine->plan);
-    if (!known) impl_->plans->keep(program, shapes, routine->plan);
+    if ((routine->plan = impl_->plans->find(program, shapes))) {
+      routine->executable = impl_->device->prepare(routine->plan);
+      return;
+    }
+    backend::Prepared prepared = backend::prepare(*impl_->device, impl_->for_one_device(solved), impl_->plan_options());
+    routine->plan = std::move(prepared.plan), routine->executable = std::move(prepared.executable);
+    if (routine->plan->made || !impl_->device->target()) impl_->plans->keep(program, shapes, routine->plan);
   };
   if (std::unique_ptr<backend::Device> before = impl_->take_gpu(solved)) {
     try {

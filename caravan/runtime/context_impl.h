@@ -166,8 +166,8 @@ struct Routine::Impl {
 
   const Inference inference;  // with the states that the Context had then
   std::shared_ptr<Context::Impl> context;
-  std::shared_ptr<const plan::Plan> plan;   // what the device needs of it
-  std::shared_ptr<const plan::Plan> shown;  // all of it, where the device does not need it and somebody asked
+  std::shared_ptr<const plan::Plan> plan;   // what the device needed of it
+  std::shared_ptr<const plan::Plan> shown;  // all of it, where the device did not need it and somebody asked
   std::unique_ptr<backend::Executable> executable;
   std::vector<Tensor> observed;
   std::vector<std::string> indices;

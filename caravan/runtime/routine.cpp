@@ -71,10 +71,13 @@ size_t Routine::observed_at(const Tensor& observed) const {
 const std::vector<std::string>& Routine::indices() const { return impl_->indices; }
 std::string Routine::to_string() const { return ir::readable(impl_->plan->program); }
 const plan::Plan& Routine::plan() const {
-  if (impl_->context->device->target()) return *impl_->plan;
-  if (!impl_->shown)
-    impl_->shown = backend::plan_for(host(impl_->context->options.threads), impl_->plan->program,
-                                     impl_->context->plan_options());
+  const plan::Plan& needed = *impl_->plan;
+  if (needed.made) return needed;
+  if (!impl_->shown) {
+    const bool interpreted = !impl_->context->device->target();
+    impl_->shown = backend::plan_for(interpreted ? host(impl_->context->options.threads) : needed.target,
+                                     needed.program, needed.options);
+  }
   return *impl_->shown;
 }
 plan::Profile Routine::profile(const ProfileOptions& options, Source where) {

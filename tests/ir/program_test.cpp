@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "caravan/base/error.h"
+#include "caravan/ir/identity.h"
 #include "caravan/ops/table.h"
 #include "ir/bodies.h"
 
@@ -321,6 +322,80 @@ TEST(Verify, Refuses) {
       EXPECT_NE(std::string(error.what()).find(": " + problem(program).value() + ". This is"), std::string::npos);
     }
   }
+}
+
+// Whatever may change a kernel changes the identity.
+TEST(Identity, HasAllThatKernelsDependOn) {
+  const Program plain = linear();
+  const std::string same = identity(plain);
+  const struct {
+    const char* what;
+    std::function<void(Program&)> change;
+  } rows[] = {
+      {"name", [](Program& p) { p.name = "other"; }},
+      {"symbol",
+       [](Program& p) {
+         p.symbols = {{"s", 3}};
+       }},
+      {"name of a buffer", [](Program& p) { p.buffers[0].name = "v"; }},
+      {"shape", [](Program& p) { p.buffers[1].shape = parse_shape("10|3"); }},
+      {"precision", [](Program& p) { p.buffers[1].dtype = DType::f64; }},
+      {"kind", [](Program& p) { p.buffers[1].kind = DataLeaf{}; }},
+      {"number", [](Program& p) { p.buffers[1].kind = NumberLeaf{1}; }},
+      {"another number", [](Program& p) { p.buffers[1].kind = NumberLeaf{2}; }},
+      {"stream",
+       [](Program& p) {
+         p.buffers[1].kind = RandomLeaf{"a", 0, 32, 0};
+       }},
+      {"another stream",
+       [](Program& p) {
+         p.buffers[1].kind = RandomLeaf{"b", 0, 32, 0};
+       }},
+      {"lane",
+       [](Program& p) {
+         p.buffers[1].kind = RandomLeaf{"a", 1, 32, 0};
+       }},
+      {"target", [](Program& p) { p.accumulations[0].target = 1; }},
+      {"accumulator", [](Program& p) { p.accumulations[0].accumulator = Accumulator::max; }},
+      {"iterator", [](Program& p) { p.accumulations[0].iterators[0] = "c"; }},
+      {"extent", [](Program& p) { p.accumulations[0].extents[2] = 1; }},
+      {"condition", [](Program& p) { p.accumulations[0].where = {it(0)}; }},
+      {"write", [](Program& p) { p.accumulations[0].write[1] = it(1, 2); }},
+      {"operand", [](Program& p) { p.accumulations[0].operands[0].buffer = 1; }},
+      {"index", [](Program& p) { p.accumulations[0].operands[0].map[0] = it(1) + Term::number(1); }},
+      {"body", [](Program& p) { p.accumulations[0].body = Body::op(Op::add); }},
+      {"constant", [](Program& p) { p.accumulations[0].body = Body::number(1); }},
+      {"another constant", [](Program& p) { p.accumulations[0].body = Body::number(2); }},
+      {"counted", [](Program& p) { p.accumulations[0].counted = {true}; }},
+      {"lanes", [](Program& p) { p.accumulations[0].order.lanes = 2; }},
+      {"blocks",
+       [](Program& p) {
+         p.accumulations[0].order.blocks = {{2, 64}};
+       }},
+      {"fused", [](Program& p) { p.accumulations[0].order.fused = true; }},
+      {"part", [](Program& p) { p.accumulations[0].part = true; }},
+      {"after", [](Program& p) { p.accumulations[0].after = 1; }},
+      {"collective", [](Program& p) { p.accumulations[0].collective = Collective{}; }},
+      {"assignment",
+       [](Program& p) {
+         p.assignments = {{0, 2}};
+       }},
+      {"observed", [](Program& p) { p.observed.clear(); }},
+      {"placement",
+       [](Program& p) {
+         p.placements = {{0, 0, "m"}};
+       }},
+  };
+  std::vector<std::string> all = {same};
+  for (const auto& row : rows) {
+    Program p = plain;
+    row.change(p);
+    all.push_back(identity(p));
+    EXPECT_EQ(std::count(all.begin(), all.end(), all.back()), 1) << row.what;
+  }
+  Program moved = plain;
+  moved.accumulations[0].label = "v(x)", moved.accumulations[0].source = {"other.cpp", 3}, moved.buffers[0].where = {};
+  EXPECT_EQ(identity(moved), same);
 }
 
 }  // namespace

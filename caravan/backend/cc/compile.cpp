@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -33,7 +34,8 @@ using backend::KernelCache;
 namespace {
 
 constexpr const char* kCode = ".so";    // extension of cache entries with machine code,
-constexpr const char* kNote = ".note";  // and of those with the output of a compiler's --version
+constexpr const char* kNote = ".note";  // of those with the output of a compiler's --version,
+constexpr const char* kPlan = ".plan";  // and of those that say which code a program has
 
 // The C text without comments, and without lines that are then empty. Comments name lines of the user's program, and
 // these numbers must not change the key of the cache when lines above them are edited.
@@ -254,14 +256,57 @@ class Build {
 
 namespace {
 
-std::string key_of(const std::vector<std::string>& texts, const CompilerOptions& options, const Version& version) {
-  std::string content;
-  for (const std::string& text : texts) content += without_comments(text) + "\n";
+std::string key_of(const std::string& content, const CompilerOptions& options, const Version& version) {
   return digest(content + options.compiler + "\n" + version.text + "\n" + joined(options.flags, " ") + "\n" +
                 processor());
 }
+std::string key_of(const std::vector<std::string>& texts, const CompilerOptions& options, const Version& version) {
+  std::string content;
+  for (const std::string& text : texts) content += without_comments(text) + "\n";
+  return key_of(content, options, version);
+}
+
+Compiled made(std::shared_ptr<Library> library, const std::string& place, const std::string& key, size_t texts,
+              bool found) {
+  Compiled out{std::move(library), key, found, {}};
+  for (size_t t = 0; t < texts; ++t) out.sources.push_back(Build::kept_text(place, key, t, texts));
+  return out;
+}
+
+// The code of an entry, loaded; null if there is none that can be.
+std::shared_ptr<Library> found_in(const KernelCache& place, const std::string& key) {
+  if (!place.has(key, kCode)) return nullptr;
+  try {
+    return std::make_shared<Library>(place.folder() + "/" + key + kCode);
+  } catch (const BackendError&) {  // compiled on another system, or removed meanwhile: compile it again
+    return nullptr;
+  }
+}
 
 }  // namespace
+
+// The text of an entry: "KEY TEXTS NOTE".
+std::optional<Kept> find_kept(const std::string& origin, const CompilerOptions& options) {
+  const KernelCache cache(options.cache);
+  const auto entry = cache.read(key_of(origin, options, version_of(options.compiler, cache)), kPlan);
+  if (!entry) return std::nullopt;
+  const size_t first = entry->find(' '), second = first == entry->npos ? first : entry->find(' ', first + 1);
+  if (second == entry->npos) return std::nullopt;
+  const std::string key = entry->substr(0, first);
+  size_t texts = 0;
+  std::from_chars(entry->data() + first + 1, entry->data() + second, texts);
+  auto library = found_in(cache, key);
+  if (!library) return std::nullopt;
+  return Kept{made(std::move(library), cache.folder(), key, texts, true), entry->substr(second + 1)};
+}
+
+void keep(const std::string& origin, const Compiled& compiled, const std::string& note,
+          const CompilerOptions& options) {
+  KernelCache cache(options.cache);
+  if (!cache.make() || compiled.sources.empty() || !compiled.sources[0].starts_with(cache.folder() + "/")) return;
+  cache.write(key_of(origin, options, version_of(options.compiler, cache)), kPlan,
+              compiled.key + " " + std::to_string(compiled.sources.size()) + " " + note);
+}
 
 std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options) {
   const KernelCache cache(options.cache);
@@ -275,22 +320,12 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
   KernelCache cache(options.cache);
   const Version version = version_of(options.compiler, cache);
   const std::string key = key_of(texts, options, version);
-  auto made = [&](std::shared_ptr<Library> library, const std::string& place, bool found) {
-    Compiled out{std::move(library), found, {}};
-    for (size_t t = 0; t < texts.size(); ++t) out.sources.push_back(Build::kept_text(place, key, t, texts.size()));
-    return out;
+  auto compiled = [&](std::shared_ptr<Library> library, const std::string& place, bool found) {
+    return made(std::move(library), place, key, texts.size(), found);
   };
-  auto found_in = [&](const KernelCache& place) -> std::shared_ptr<Library> {
-    if (!place.has(key, kCode)) return nullptr;
-    try {
-      return std::make_shared<Library>(place.folder() + "/" + key + kCode);
-    } catch (const BackendError&) {  // compiled on another system, or removed meanwhile: compile it again
-      return nullptr;
-    }
-  };
-  if (auto library = found_in(cache)) return made(std::move(library), cache.folder(), true);
+  if (auto library = found_in(cache, key)) return compiled(std::move(library), cache.folder(), true);
   if (const auto own = backend::own_folder_if_made())
-    if (auto library = found_in(KernelCache(*own))) return made(std::move(library), *own, true);
+    if (auto library = found_in(KernelCache(*own), key)) return compiled(std::move(library), *own, true);
 
   if (!version.problem.empty()) {
     const bool was_here = !version.text.empty();
@@ -315,11 +350,11 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
     if (cache.read(note_key(options.compiler), kNote) != version.text)
       cache.write(note_key(options.compiler), kNote, version.text);
     cache.tidy(key);
-    return made(std::move(library), cache.folder(), false);
+    return compiled(std::move(library), cache.folder(), false);
   }
   try {
     const std::string own = backend::own_folder();
-    if (auto library = built_in(own)) return made(std::move(library), own, false);
+    if (auto library = built_in(own)) return compiled(std::move(library), own, false);
   } catch (const backend::NoFolderError& error) {
     note(error.what());
   }

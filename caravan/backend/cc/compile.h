@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ class Library {
 
 struct Compiled {
   std::shared_ptr<Library> library;
+  std::string key;  // of the entry
   bool from_cache = false;
   // Paths of the texts, which are kept beside the entry with the comments of the program that first compiled them.
   std::vector<std::string> sources;
@@ -75,6 +77,17 @@ struct Compiled {
 // BackendError if the compiler refuses a text (with the command, its log and the path of the source), if no folder can
 // take the result (with the folders and the reasons), or if the compiler cannot be run.
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {});
+
+// What was compiled from the texts of an origin, whatever that is, and a note about it. So a program that was compiled
+// before is found without its texts being made.
+struct Kept {
+  Compiled compiled;
+  std::string note;
+};
+// Nothing if the cache has no such entry. The key of the entry has the compiler, its flags and the processor, too.
+std::optional<Kept> find_kept(const std::string& origin, const CompilerOptions& options);
+// Does nothing where the cache cannot be written, or does not have what was compiled.
+void keep(const std::string& origin, const Compiled& compiled, const std::string& note, const CompilerOptions& options);
 
 // The paths under which the texts are kept once they are compiled. The file names begin with the key of the entry.
 std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options);

@@ -60,34 +60,35 @@ double reading_the_clock() {
 
 class CcExecutable : public backend::Executable {
  public:
-  CcExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)), plan_(std::move(plan)), module_(plan_->scheduled) {
-    const plan::MemoryPlan& memory = plan_->memory;
-    compiled_ = compile(codegen::to_units(module_), shared_->options.compiler);
+  CcExecutable(std::shared_ptr<const plan::Plan> plan, backend::Runnable runnable, Compiled compiled,
+               std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)),
+        plan_(std::move(plan)),
+        runnable_(std::move(runnable)),
+        compiled_(std::move(compiled)) {
+    const ir::Program& program = plan_->program;
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
     try {
-      arena_ = allocate(memory.bytes);
+      arena_ = allocate(runnable_.arena_bytes);
     } catch (const std::bad_alloc&) {
-      throw StateError("the program `" + module_.name + "` needs " + std::to_string(memory.bytes) +
+      throw StateError("the program `" + program.name + "` needs " + std::to_string(runnable_.arena_bytes) +
                        " bytes for its buffers, more than this machine gives.");
     }
-    buffers_.assign(module_.buffers.size(), nullptr);
-    for (const plan::Placement& place : memory.placements) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
-
-    for (size_t b = 0; b < module_.buffers.size(); ++b)
-      if (auto* data = std::get_if<ir::DataLeaf>(&module_.buffers[b].kind))
-        buffers_[b] = const_cast<void*>(data->array.data());
-    states_ = {shared_->states, *plan_, allocate};
+    buffers_.assign(size_t(runnable_.buffers), nullptr);
+    for (const auto& place : runnable_.places) buffers_[size_t(place.buffer)] = arena_.get() + place.offset;
+    for (const backend::LeafUse& use : runnable_.data) {
+      const auto& data = std::get<ir::DataLeaf>(program.buffers[size_t(use.leaf)].kind);
+      buffers_[size_t(use.buffer)] = const_cast<void*>(data.array.data());
+    }
+    states_ = {shared_->states, program, runnable_.states, allocate};
     step_.buffers = buffers_.data();
     step_.seed = shared_->options.seed;
     step_.owner = this;
     step_.library = [](void* owner, int64_t kernel) {
       static_cast<CcExecutable*>(owner)->call_library(size_t(kernel));
     };
-    const bool parallel = std::any_of(module_.kernels.begin(), module_.kernels.end(),
-                                      [](const loop::Kernel& kernel) { return loop::parallel_loop(kernel); });
-    if (Pool* pool = parallel ? shared_->threads() : nullptr) {
+    if (Pool* pool = runnable_.parallel ? shared_->threads() : nullptr) {
       step_.pool = pool;
       step_.parallel = [](void* pool, Pool::Chunk chunk, const codegen::Step* step, int64_t chunks) {
         static_cast<Pool*>(pool)->run(chunk, step, chunks);
@@ -112,12 +113,14 @@ class CcExecutable : public backend::Executable {
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
                                                const std::vector<int64_t>& ranges) override {
     if (!timed_) {
-      timed_ = compile(codegen::to_units(module_, codegen::Entries::timed), shared_->options.compiler);
+      if (!plan_->made)
+        plan_ = std::make_shared<plan::Plan>(plan::make_plan(plan_->program, plan_->target, plan_->options));
+      timed_ = compile(codegen::to_units(plan_->scheduled, codegen::Entries::timed), shared_->options.compiler);
       run_timed_ = reinterpret_cast<RunTimed>(timed_->library->symbol(codegen::kTimedEntry));
     }
     make_ready(symbols);
     step_.symbols = symbols.data();
-    std::vector<int64_t> spent(module_.kernels.size(), 0);
+    std::vector<int64_t> spent(size_t(runnable_.kernels), 0);
     codegen::Laps laps{nanoseconds, nanoseconds(), spent.data()};
     for (int64_t s = 0; s < steps; ++s) {
       laps.last = nanoseconds();
@@ -132,14 +135,13 @@ class CcExecutable : public backend::Executable {
     return out;
   }
 
-  const void* observed_memory(size_t which) const override { return buffers_[size_t(module_.observed[which])]; }
+  const void* observed_memory(size_t which) const override { return buffers_[size_t(runnable_.observed[which])]; }
   Array observed(size_t which) const override {
-    const BufferId id = module_.observed[which];
-    const ir::Buffer& b = module_.buffers[size_t(id)];
-    return to_array(b.shape, b.dtype, buffers_[size_t(id)]);
+    const ir::Buffer& b = plan_->program.buffers[size_t(plan_->program.observed[which])];
+    return to_array(b.shape, b.dtype, observed_memory(which));
   }
   backend::Report report() const override {
-    return {plan_->memory.bytes, int(module_.kernels.size()), compiled_.sources, compiled_.from_cache};
+    return {runnable_.arena_bytes, int(runnable_.kernels), compiled_.sources, compiled_.from_cache};
   }
 
  private:
@@ -152,7 +154,7 @@ class CcExecutable : public backend::Executable {
     if (library_failed_) return;
     try {
       CARAVAN_CHECK(shared_->options.exchange, "the device is not one of a mesh");
-      shared_->options.exchange->run(module_, kernel, buffers_.data());
+      shared_->options.exchange->run(plan_->scheduled, kernel, buffers_.data());
     } catch (...) {
       library_failed_ = std::current_exception();
     }
@@ -166,8 +168,8 @@ class CcExecutable : public backend::Executable {
     states_.make_ready(symbols, [&](BufferId id, const Memory& memory) { buffers_[size_t(id)] = memory.get(); });
   }
   std::shared_ptr<Shared> shared_;
-  std::shared_ptr<const plan::Plan> plan_;
-  const loop::Module& module_;  // the scheduled module of the plan
+  std::shared_ptr<const plan::Plan> plan_;  // not made where the cache had the program
+  backend::Runnable runnable_;
   Compiled compiled_;
   std::optional<Compiled> timed_;  // compiled when it is first needed
   RunTimed run_timed_ = nullptr;
@@ -196,17 +198,16 @@ class CcDevice : public backend::Device {
     return target_;
   }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
-    if (!to_test_) return std::make_unique<CcExecutable>(std::move(plan), shared_);
+    if (!to_test_) return compiled(plan);
     // The compiler is tested while it compiles the program, whose code does not run before the test has passed.
     auto test = std::async([this] { return tested(*to_test_); });
-    auto out = std::make_unique<CcExecutable>(plan, shared_);
-    CompilerOptions passed = test.get();
-    to_test_.reset();
-    if (passed.flags != shared_->options.compiler.flags) {
-      shared_->options.compiler = std::move(passed);
-      out = std::make_unique<CcExecutable>(std::move(plan), shared_);
-    }
-    return out;
+    auto out = compiled(plan);
+    return takes_flags(test.get()) ? compiled(plan) : std::move(out);
+  }
+  std::unique_ptr<backend::Executable> restore(std::shared_ptr<const plan::Plan> bare) override {
+    auto out = restored(bare);
+    if (!out || !to_test_) return out;
+    return takes_flags(tested(*to_test_)) ? restored(bare) : std::move(out);
   }
   std::optional<Peaks> peaks() override {
     return measure_peaks(*target(), shared_->threads(), shared_->options.compiler);
@@ -235,6 +236,29 @@ class CcDevice : public backend::Device {
   std::vector<std::string> names() const override { return shared_->states.names(); }
 
  private:
+  std::unique_ptr<backend::Executable> compiled(const std::shared_ptr<const plan::Plan>& plan) {
+    const CompilerOptions& compiler = shared_->options.compiler;
+    backend::Runnable runnable = backend::runnable(*plan);
+    Compiled code = compile(codegen::to_units(plan->scheduled), compiler);
+    if (const std::string origin = backend::origin(*plan); !origin.empty())
+      keep(origin, code, backend::to_text(runnable), compiler);
+    return std::make_unique<CcExecutable>(plan, std::move(runnable), std::move(code), shared_);
+  }
+  std::unique_ptr<backend::Executable> restored(const std::shared_ptr<const plan::Plan>& bare) {
+    const std::string origin = backend::origin(*bare);
+    auto kept = origin.empty() ? std::nullopt : find_kept(origin, shared_->options.compiler);
+    auto runnable = kept ? backend::parse_runnable(kept->note) : std::nullopt;
+    if (!runnable) return nullptr;
+    return std::make_unique<CcExecutable>(bare, std::move(*runnable), std::move(kept->compiled), shared_);
+  }
+  // After the self-test: takes the flags that passed it. Are they others than before?
+  bool takes_flags(CompilerOptions passed) {
+    to_test_.reset();
+    if (passed.flags == shared_->options.compiler.flags) return false;
+    shared_->options.compiler = std::move(passed);
+    return true;
+  }
+
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   mutable std::optional<Target> target_;    // found when it is first asked for
   std::optional<CompilerOptions> to_test_;  // until its self-test has passed

@@ -168,7 +168,7 @@ std::vector<std::string> wrong_loops(const Trials& trials, const CompilerOptions
   options.compiler = compiler;
   options.compiler.progress = nullptr;
   const auto device = make_untested_device(options);
-  const auto executable = backend::prepare(*device, trials.program());
+  const auto executable = backend::prepare(*device, trials.program()).executable;
   executable->run({});
   std::vector<std::string> out;
   for (size_t t = 0; t < trials.all().size(); ++t)

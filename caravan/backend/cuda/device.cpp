@@ -94,7 +94,7 @@ class CudaExecutable : public backend::Executable {
         data_.push_back(shared_->on_gpu(data->array));
         buffers_[b] = data_.back()->memory.address();
       }
-    states_ = {shared_->states, *plan_, allocate};
+    states_ = {shared_->states, plan_->program, backend::state_uses(*plan_), allocate};
   }
   ~CudaExecutable() override {
     try {
