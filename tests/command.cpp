@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -70,6 +71,8 @@ pid_t Command::start(const Arguments& arguments, const Arguments& environment) c
     const bool ready = chdir(folder_.c_str()) == 0 &&
                        dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1) == 1 &&
                        dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2) == 2;
+    // Under nohup, and in the background of a shell, signals are ignored, and a program inherits that.
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
     if (ready) execve(argv[0], argv.data(), env.data());
     _exit(127);
   }
