@@ -17,13 +17,20 @@ Task placed_at_random(Task task, const Mesh& mesh, uint32_t seed, uint32_t one_i
     const std::vector<int64_t> sizes = buffer.shape.sizes();
     for (size_t axis = 0; axis < sizes.size(); ++axis)
       if (const MeshAxis& over = mesh.axes[random() % mesh.axes.size()];
-          random() % one_in == 0 && sizes[axis] > 1 && sizes[axis] % over.size == 0)
+          random() % one_in == 0 && sizes[axis] > 1 && sizes[axis] % over.summed_parts() == 0)
         task.program.placements.push_back({ir::BufferId(b), axis, over.name});
   }
   return task;
 }
 
 Outcome run_on_mesh(const Task& task, const Mesh& mesh, int times, const cc::DeviceOptions* compiled) {
+  Task divided = task;
+  divided.program = mesh::shard(task.program, mesh, {});
+  if (!mesh.exchanges() && !mesh.axes.empty()) {  // one device that adds in parts
+    cc::DeviceOptions options = compiled ? *compiled : cc::DeviceOptions{};
+    options.threads = 1;
+    return run_on(compiled ? *cc::make_device(options) : *interp::make_device(0, nullptr), divided, times);
+  }
   std::vector<backend::Worker> workers;
   for (auto& communicator : streams::make_communicators(int(mesh.devices()))) {
     auto exchange = std::make_shared<backend::Exchange>(communicator, mesh);
@@ -37,8 +44,6 @@ Outcome run_on_mesh(const Task& task, const Mesh& mesh, int times, const cc::Dev
     }
     workers.push_back({std::move(device), exchange});
   }
-  Task divided = task;
-  divided.program = mesh::shard(task.program, mesh, {});
   return run_on(*backend::make_mesh_device(std::move(workers)), divided, times);
 }
 

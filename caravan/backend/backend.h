@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "caravan/mesh/mesh.h"
 #include "caravan/plan/plan.h"
 #include "caravan/target/peaks.h"
 
@@ -65,6 +66,7 @@ class Device {
     return nullptr;
   }
   virtual std::optional<Peaks> peaks() { return std::nullopt; }  // measures them now; nothing if the device cannot
+  virtual Exchanged take_exchanged() { return {}; }              // of the devices of a mesh, since the last call
 
   // States by name. If a program declares a state, a value that is written to it must have the declared size.
   virtual bool has(const std::string& state) const = 0;

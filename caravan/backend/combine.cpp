@@ -2,6 +2,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 
 #include "caravan/array/numbers.h"
@@ -59,20 +60,32 @@ void combine_rows(T* row, const T* other, int64_t count, Accumulator accumulator
 // Rows of a block, loaded by load(row, k), become one by `stride` 1, 2, 4, ...
 template <class T, class Load, class Store>
 void combine_as(size_t rows, int64_t first, int64_t last, Accumulator accumulator, Load load, Store store) {
-  std::vector<std::vector<T>> block(rows, std::vector<T>(size_t(kBlock)));
+  const auto memory = std::make_unique_for_overwrite<T[]>(rows * size_t(std::min(kBlock, last - first)));
+  auto block = [&](size_t r) { return memory.get() + r * size_t(std::min(kBlock, last - first)); };
   for (int64_t from = first; from < last; from += kBlock) {
     const int64_t count = std::min(kBlock, last - from);
-    for (size_t r = 0; r < rows; ++r) load(r, from, count, block[r].data());
+    for (size_t r = 0; r < rows; ++r) load(r, from, count, block(r));
     for (size_t stride = 1; stride < rows; stride *= 2)
       for (size_t r = 0; r + stride < rows; r += 2 * stride)
-        combine_rows(block[r].data(), block[r + stride].data(), count, accumulator);
-    store(from, count, block[0].data());
+        combine_rows(block(r), block(r + stride), count, accumulator);
+    store(from, count, block(0));
   }
 }
 
 template <class T>
 void combine_plain(std::span<const void* const> rows, void* out, int64_t first, int64_t last, Accumulator accumulator) {
   const auto size = [](int64_t count) { return size_t(count) * sizeof(T); };
+  if (rows.size() == 2) {  // as below, with one copy less
+    T other[kBlock];
+    for (int64_t from = first; from < last; from += kBlock) {
+      const int64_t count = std::min(kBlock, last - from);
+      T* to = static_cast<T*>(out) + from;
+      std::memcpy(to, static_cast<const T*>(rows[0]) + from, size(count));
+      std::memcpy(other, static_cast<const T*>(rows[1]) + from, size(count));
+      combine_rows(to, other, count, accumulator);
+    }
+    return;
+  }
   combine_as<T>(
       rows.size(), first, last, accumulator,
       [&](size_t r, int64_t from, int64_t count, T* to) {

@@ -1,4 +1,4 @@
-// What a device of a mesh calls to exchange values with the others. Each engine (streams, mpi) has one of these.
+// What a device of a mesh calls to exchange values with the others. Each engine (streams, mpi, nccl) has one of these.
 #pragma once
 
 #include <span>
@@ -32,12 +32,17 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int devices() const = 0;
+  // Are the values in the memory of a GPU? Otherwise they are in that of the process.
+  virtual bool on_gpu() const { return false; }
   // Values are combined in a tree that depends on the group alone, so that all runs give the same bits, and all devices
   // have the same ones.
   virtual void all_reduce(const std::vector<int>& group, std::span<const Reduced> parts) = 0;
   virtual void all_gather(const std::vector<int>& group, std::span<const Gathered> parts) = 0;
   // All devices must give the same text, such as a digest of the program; BackendError names `what` if they do not.
   virtual void agree(const std::string& what, const std::string& text) = 0;
+  // Whether the device has nothing else to do until a call returns, which may run in another thread: then it asks for
+  // messages without pauses.
+  virtual void set_urgent([[maybe_unused]] bool urgent) {}
   // This device cannot go on: the calls of the others throw, too.
   virtual void stop(const std::string& why) = 0;
 };

@@ -11,9 +11,8 @@ using loop::LibraryCall;
 
 namespace {
 
-int64_t nanoseconds_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+double now() {  // seconds
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -38,8 +37,9 @@ void Exchange::execute(const Job& job) {
   const LibraryCall& call = *job.call;
   const auto& [exchange, numbers] = std::get<LibraryCall::Collective>(call.function);
   const std::vector<int>& group = groups_.at(size_t(exchange.mesh_axis));
-  const int64_t start = nanoseconds_now();
+  const double start = now();
   int64_t sent = 0;
+  if (job.around.before) job.around.before();
   auto buffer = [&](ir::BufferId id) -> const ir::Buffer& { return job.module->buffers[size_t(id)]; };
   if (exchange.kind == ir::Collective::Kind::all_reduce) {
     reduced_.clear();
@@ -60,8 +60,9 @@ void Exchange::execute(const Job& job) {
     }
     communicator_->all_gather(group, gathered_);
   }
+  if (job.around.after) job.around.after();
   const std::lock_guard lock(mutex_);
-  spent_.exchanging += nanoseconds_now() - start, spent_.bytes += sent;
+  exchanged_.seconds += now() - start, exchanged_.bytes += sent;
 }
 
 void Exchange::work() {
@@ -87,14 +88,16 @@ void Exchange::work() {
 }
 
 void Exchange::wait_for(uint64_t ticket) {
-  const int64_t start = nanoseconds_now();
+  const double start = now();
+  communicator_->set_urgent(true);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_ >= ticket; });
-  spent_.waiting += nanoseconds_now() - start;
+  communicator_->set_urgent(false);
+  exchanged_.waited += now() - start;
   if (failed_) std::rethrow_exception(failed_);
 }
 
-void Exchange::run(const loop::Module& module, size_t kernel, void* const* buffers) {
+void Exchange::run(const loop::Module& module, size_t kernel, void* const* buffers, const AroundExchange& around) {
   const LibraryCall& call = *loop::library_call(module.kernels[kernel]);
   if (auto* wait = std::get_if<LibraryCall::Wait>(&call.function)) {
     const auto at =
@@ -105,16 +108,18 @@ void Exchange::run(const loop::Module& module, size_t kernel, void* const* buffe
     wait_for(ticket);
     return;
   }
-  Job job{&call, &module, buffers, 0};
+  Job job{&call, &module, buffers, 0, around};
   const LibraryCall* next =
       kernel + 1 < module.kernels.size() ? loop::library_call(module.kernels[kernel + 1]) : nullptr;
   auto* waits = next ? std::get_if<LibraryCall::Wait>(&next->function) : nullptr;
   if (waits && waits->kernel == kernel) {
     wait_for(begun_);  // collectives keep their order on all devices
-    const int64_t start = nanoseconds_now();
+    const double start = now();
+    communicator_->set_urgent(true);
     execute(job);
+    communicator_->set_urgent(false);
     const std::lock_guard lock(mutex_);
-    spent_.waiting += nanoseconds_now() - start;
+    exchanged_.waited += now() - start;
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -125,9 +130,9 @@ void Exchange::run(const loop::Module& module, size_t kernel, void* const* buffe
   changed_.notify_all();
 }
 
-Exchange::Spent Exchange::take_spent() {
+Exchanged Exchange::take_exchanged() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(spent_, {});
+  return std::exchange(exchanged_, {});
 }
 
 }  // namespace caravan::backend

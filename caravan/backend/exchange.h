@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -16,6 +17,11 @@
 
 namespace caravan::backend {
 
+// What the thread that runs a collective does around it. A GPU brings values to where the communicator finds them.
+struct AroundExchange {
+  std::function<void()> before{}, after{};
+};
+
 class Exchange {
  public:
   Exchange(std::shared_ptr<Communicator> communicator, const Mesh& mesh);
@@ -25,17 +31,11 @@ class Exchange {
 
   // Runs a kernel that is an all_reduce, an all_gather or a wait; `buffers` has their memory by number. A collective
   // that is waited for directly after it has begun is not given to the other thread. Throws what the communicator does.
-  void run(const loop::Module& module, size_t kernel, void* const* buffers);
+  void run(const loop::Module& module, size_t kernel, void* const* buffers, const AroundExchange& around = {});
 
   Communicator& communicator() { return *communicator_; }
   const Mesh& mesh() const { return mesh_; }
-  // Nanoseconds since the last call of this function.
-  struct Spent {
-    int64_t exchanging = 0;  // in collectives
-    int64_t waiting = 0;     // of these, while the device had nothing else to do
-    int64_t bytes = 0;       // that it sent to others, about
-  };
-  Spent take_spent();
+  Exchanged take_exchanged();  // since the last call of this function
 
  private:
   struct Job {
@@ -43,6 +43,7 @@ class Exchange {
     const loop::Module* module = nullptr;
     void* const* buffers = nullptr;
     uint64_t ticket = 0;
+    AroundExchange around{};
   };
   void work();
   void execute(const Job& job);
@@ -61,7 +62,7 @@ class Exchange {
   std::vector<std::pair<size_t, uint64_t>> open_;  // kernels that have begun, and their tickets
   std::exception_ptr failed_;
   bool stop_ = false;
-  Spent spent_;
+  Exchanged exchanged_;
   std::thread thread_;  // started when it is first needed
 };
 

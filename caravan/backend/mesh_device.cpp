@@ -172,6 +172,15 @@ class MeshDevice : public Device {
   std::string name() const override { return first().name(); }
   std::optional<Target> target() const override { return first().target(); }
   std::optional<Peaks> peaks() override { return shared_->workers[0].device->peaks(); }
+  Exchanged take_exchanged() override {
+    Exchanged out;
+    for (const Worker& worker : shared_->workers) {
+      const Exchanged one = worker.exchange->take_exchanged();
+      out.seconds += one.seconds, out.waited += one.waited, out.bytes += one.bytes;
+    }
+    const size_t workers = shared_->workers.size();
+    return {out.seconds / double(workers), out.waited / double(workers), out.bytes / int64_t(workers)};
+  }
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     const auto& all = plan->program.accumulations;

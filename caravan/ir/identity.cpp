@@ -44,7 +44,7 @@ class Writer {
   void add(const Collective& collective) { add(collective.kind), add(collective.mesh_axis); }
   void add(const Accumulation& a) {
     add(a.target), add(a.accumulator), add(a.iterators), add(a.extents), add(a.where), add(a.write), add(a.operands);
-    add(a.body.entries()), add(a.counted), add(a.order), add(a.part), add(a.after), add(a.collective);
+    add(a.body.entries()), add(a.counted), add(a.order), add(a.chosen_by), add(a.part), add(a.after), add(a.collective);
   }
   void add(const Buffer& buffer) {
     add(buffer.name), add(to_string(buffer.shape)), add(buffer.dtype), add(buffer.kind.index());

@@ -33,7 +33,9 @@ namespace caravan::ir {
 
 using BufferId = int;
 
-struct StateLeaf {};  // kept by the Context under the buffer's name
+struct StateLeaf {            // kept by the Context under the buffer's name
+  bool of_optimizer = false;  // it is what an optimiser remembers of a weight
+};
 struct DataLeaf {
   Array array;                     // of the buffer's sizes and precision
   std::optional<double> number{};  // a scalar before it was rounded to that precision, for the interpreter
@@ -131,6 +133,10 @@ struct Accumulation {
   // Empty for other accumulators.
   std::vector<bool> counted;
   SumOrder order;
+  // By iterator, the extents from which optimize/split_sums chooses the order; empty: `extents`. In a program that is
+  // divided over devices (caravan/mesh) these are the extents of the whole program, so that the order does not depend
+  // on the number of devices.
+  std::vector<int64_t> chosen_by{};
   bool part = false;  // writes a slice of the target; other accumulations write the rest
   // A buffer that must be computed before this accumulation runs, although it is not read; -1: none. So a value that is
   // computed again to save memory (optimize/rematerialise.h) is not computed too early.

@@ -18,6 +18,9 @@ int Mesh::find(std::string_view name) const {
   return -1;
 }
 
+bool Mesh::exchanges() const { return devices() > 1 || (!axes.empty() && engine != "auto"); }
+bool Mesh::divides(int axis) const { return axes[size_t(axis)].summed_parts() > 1 || exchanges(); }
+
 namespace {
 
 // By how much the rank changes from one device to the next along an axis.
@@ -38,9 +41,22 @@ std::vector<int> Mesh::along(int axis, int rank) const {
   return out;
 }
 
+Mesh data_parallel(int64_t devices) {
+  Mesh out{{"data", devices}};
+  out.batches = "data";
+  return out;
+}
+Mesh divided_states(Mesh mesh, std::string axis) {
+  mesh.optimizer_states = std::move(axis);
+  return mesh;
+}
+
 std::string to_string(const Mesh& mesh) {
   std::string out;
-  for (const MeshAxis& axis : mesh.axes) out += (out.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
+  for (const MeshAxis& axis : mesh.axes) {
+    out += (out.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
+    if (axis.summed_parts() != axis.size) out += "/" + std::to_string(axis.parts);
+  }
   return out;
 }
 
@@ -53,8 +69,14 @@ Mesh parse_mesh(const std::string& text) {
     bool right = equals != text.npos && equals > from && equals < comma;
     if (right) {
       axis.name = text.substr(from, equals - from);
-      const auto [stop, error] = std::from_chars(text.data() + equals + 1, end, axis.size);
-      right = error == std::errc() && stop == end && axis.size > 0 && out.find(axis.name) < 0;
+      auto [stop, error] = std::from_chars(text.data() + equals + 1, end, axis.size);
+      right = error == std::errc() && axis.size > 0 && out.find(axis.name) < 0;
+      if (right && stop != end && *stop == '/') {
+        const auto [last, wrong] = std::from_chars(stop + 1, end, axis.parts);
+        right = wrong == std::errc() && axis.parts > 0;
+        stop = last;
+      }
+      right = right && stop == end;
     }
     if (!right) throw ConfigError("`" + text + "` is not a mesh; one is written as data=2, or data=2,model=4.");
     out.axes.push_back(axis);
@@ -62,6 +84,23 @@ Mesh parse_mesh(const std::string& text) {
     while (from < text.size() && text[from] == ' ') ++from;
   }
   return out;
+}
+
+void check(const Mesh& mesh) {
+  for (const MeshAxis& axis : mesh.axes) {
+    if (axis.size < 1 || axis.name.empty())
+      throw ConfigError("an axis of a mesh has a name and at least one device; the mesh is " + to_string(mesh) + ".");
+    // The parts of a device must be a subtree of the tree in which all parts are added.
+    const int64_t each = axis.summed_parts() / axis.size;
+    if (each * axis.size != axis.summed_parts() || (axis.size > 1 && (each & (each - 1)) != 0))
+      throw ConfigError("the axis `" + axis.name + "` of the mesh " + to_string(mesh) + " has " +
+                        std::to_string(axis.size) + " devices and " + std::to_string(axis.parts) +
+                        " parts; each device must have the same number of them, and that must be a power of two.");
+  }
+  for (const auto& [policy, axis] : {std::pair{"batches", mesh.batches}, {"optimizer_states", mesh.optimizer_states}})
+    if (!axis.empty() && mesh.find(axis) < 0)
+      throw ConfigError(std::string("the policy `") + policy + "` names the axis `" + axis + "`; the mesh has " +
+                        (mesh.axes.empty() ? "none" : to_string(mesh)) + ".");
 }
 
 }  // namespace caravan

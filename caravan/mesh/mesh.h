@@ -17,6 +17,10 @@ namespace caravan {
 struct MeshAxis {
   std::string name;  // that `place` calls it by
   int64_t size = 1;  // its number of devices
+  // Sums over what is divided are added up as on so many devices, so that fewer devices compute the same bits: each of
+  // them sums its parts one by one. 0: as many as there are devices.
+  int64_t parts = 0;
+  int64_t summed_parts() const { return parts > 0 ? parts : size; }  // `parts`, or the number of devices
 };
 
 // Names and sizes of the axes. Devices are numbered from 0, the last axis fastest; the number is called the rank.
@@ -26,17 +30,41 @@ struct Mesh {
 
   std::vector<MeshAxis> axes;  // the first changes slowest from rank to rank
   // How values are exchanged: `streams` (all devices are workers of this process), `mpi` (each is a process that mpirun
-  // has started); `auto` is `mpi` in a process of several that mpirun has started, else `streams`.
+  // has started), `nccl` (each is a GPU of its own, of this process or of one that mpirun has started); `auto` is `mpi`
+  // in a process of several that mpirun has started, else `streams`.
   std::string engine = "auto";
+  std::vector<std::string> names{};  // of the devices of this process, such as cuda:0; none: ContextOptions::device
+  // The axis of the mesh over which every batch is divided that an index cuts out of data, as in
+  // images.batches(64)[batch]; empty: only what `place` has placed is divided.
+  std::string batches{};
+  // The axis of the mesh over which what optimisers remember is divided: each device keeps a part of the moments and
+  // updates that part of the weights; empty: each device keeps all of it.
+  std::string optimizer_states{};
 
-  int64_t devices() const;                       // the product of the sizes; 1 without axes
+  int64_t devices() const;       // the product of the sizes; 1 without axes
+  bool exchanges() const;        // several devices; also one whose engine is named, which exchanges with itself
+  bool divides(int axis) const;  // whether programs change by this axis: it has devices or parts
   int find(std::string_view name) const;         // the number of the axis of this name, or -1
   int64_t coordinate(int axis, int rank) const;  // the position of a device along an axis
   std::vector<int> along(int axis,
                          int rank) const;  // the ranks of the devices that differ from it along this axis alone
 };
 
-std::string to_string(const Mesh& mesh);   // "data=2, model=4"
+// What a device of a mesh has exchanged with others: the mean of those that belong to this process.
+struct Exchanged {
+  double seconds = 0;  // of collectives, from begin to end
+  double waited = 0;   // of these, while the device had nothing else to do
+  int64_t bytes = 0;   // sent to other devices, about
+  double hidden() const { return seconds > 0 ? 1 - waited / seconds : 0; }  // the share of the time while kernels ran
+};
+
+// Devices along the axis "data", which every batch is divided over. With `divided_states`, so is what optimisers
+// remember.
+Mesh data_parallel(int64_t devices);
+Mesh divided_states(Mesh mesh, std::string axis = "data");  // the mesh with the policy `optimizer_states`
+
+std::string to_string(const Mesh& mesh);   // "data=2, model=4"; "data=1/4" has 4 parts
 Mesh parse_mesh(const std::string& text);  // the inverse; throws ConfigError
+void check(const Mesh& mesh);              // throws ConfigError if axes, parts or policies do not fit
 
 }  // namespace caravan

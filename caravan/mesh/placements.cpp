@@ -22,6 +22,8 @@ std::vector<int64_t> symbol_ranges(const Program& program) {
 
 bool is_state(const ir::Buffer& buffer) { return std::holds_alternative<ir::StateLeaf>(buffer.kind); }
 
+bool is_data(const ir::Buffer& buffer) { return std::holds_alternative<ir::DataLeaf>(buffer.kind); }
+
 // "batch axis 1 of `x`", of an axis in memory order.
 std::string axis_text(const ir::Buffer& buffer, size_t axis) {
   for (RowKind kind : kMemoryOrder) {
@@ -48,6 +50,7 @@ class Propagation {
       if (const auto at = known.find(program.buffers[b].name); is_state(program.buffers[b]) && at != known.end())
         out_.buffers[b] = at->second, fixed_[b] = true;
     for (const ir::Placement& p : program.placements) ask(p);
+    if (!mesh.batches.empty()) ask_for_batches();
     observed_.assign(program.buffers.size(), false);
     for (const BufferId id : program.observed) observed_[size_t(id)] = true;
     assigned_.assign(program.buffers.size(), -1);
@@ -55,28 +58,37 @@ class Propagation {
   }
 
   Placements run() {
+    settle();
+    if (!mesh_.optimizer_states.empty()) {
+      divide_states(mesh_.find(mesh_.optimizer_states));
+      settle();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // Propagates until nothing changes.
+  void settle() {
     do {
       changed_ = false;
       for (size_t k = 0; k < program_.accumulations.size(); ++k) backwards(k, /*only_wishes=*/true), forwards(k);
       for (size_t k = program_.accumulations.size(); k-- > 0;) backwards(k, /*only_wishes=*/false);
       for (const ir::Assignment& a : program_.assignments) follow_value(a);
     } while (changed_);
-    return std::move(out_);
   }
-
- private:
-  int64_t devices(int axis) const { return mesh_.axes[size_t(axis)].size; }
+  // An axis is divided only if it is a multiple of this.
+  int64_t parts(int axis) const { return mesh_.axes[size_t(axis)].summed_parts(); }
   const ir::Buffer& buffer(BufferId id) const { return program_.buffers[size_t(id)]; }
 
   void ask(const ir::Placement& p) {
     const int axis = mesh_.find(p.mesh_axis);
-    if (axis < 0 || devices(axis) == 1) return;
+    if (axis < 0 || !mesh_.divides(axis)) return;
     const ir::Buffer& b = buffer(p.buffer);
     const int64_t size = b.shape.sizes()[p.axis];
-    if (size % devices(axis) != 0)
+    if (size % parts(axis) != 0)
       throw ConfigError("`" + b.name + "`" + where_text(b.where) + " cannot be placed on `" + p.mesh_axis + "`: " +
                         axis_text(b, p.axis) + " has size " + std::to_string(size) + ", which is not a multiple of " +
-                        std::to_string(devices(axis)) + " (the mesh is " + to_string(mesh_) + ").");
+                        std::to_string(parts(axis)) + " (the mesh is " + to_string(mesh_) + ").");
     wished_[size_t(p.buffer)][p.axis] = axis;
     // A copy of a state that was made to be placed: the state is meant.
     if (writer_[size_t(p.buffer)] < 0) return;
@@ -87,10 +99,45 @@ class Propagation {
     Places& state = out_.buffers[size_t(o.buffer)];
     if (k < 0 || fixed_[size_t(o.buffer)] || std::find(state.begin(), state.end(), axis) != state.end()) return;
     for (size_t x = 0; x < o.map.size(); ++x)
-      if (o.map[x] == Term::iterator(k) && buffer(o.buffer).shape.sizes()[x] % devices(axis) == 0) {
+      if (o.map[x] == Term::iterator(k) && buffer(o.buffer).shape.sizes()[x] % parts(axis) == 0) {
         state[x] = axis;
         return;
       }
+  }
+
+  // The policy Mesh::batches: the first batch axis of what is read from data by an index.
+  void ask_for_batches() {
+    for (const Accumulation& a : program_.accumulations) {
+      const auto by_index = [&](const ir::Operand& o) {
+        for (const Term& term : o.map)
+          for (const Term::Part& part : term.parts)
+            if (part.kind == Term::Part::Kind::symbol && is_data(buffer(o.buffer))) return true;
+        return false;
+      };
+      if (!buffer(a.target).shape.batch.empty() && std::any_of(a.operands.begin(), a.operands.end(), by_index))
+        ask({a.target, 0, mesh_.batches});
+    }
+  }
+
+  // The policy Mesh::optimizer_states: of each state of an optimiser the first axis that can be divided, if none is
+  // divided over this axis of the mesh yet. All other states stay as they are, so that what a device has updated of a
+  // weight is gathered.
+  void divide_states(int axis) {
+    if (!mesh_.divides(axis)) return;
+    for (size_t b = 0; b < program_.buffers.size(); ++b) {
+      auto* state = std::get_if<ir::StateLeaf>(&program_.buffers[b].kind);
+      if (!state) continue;
+      Places& places = out_.buffers[b];
+      const std::vector<int64_t> sizes = program_.buffers[b].shape.sizes();
+      const bool open =
+          state->of_optimizer && !fixed_[b] && std::find(places.begin(), places.end(), axis) == places.end();
+      for (size_t x = 0; open && x < sizes.size(); ++x)
+        if (places[x] < 0 && sizes[x] > 1 && sizes[x] % parts(axis) == 0) {
+          places[x] = axis;
+          break;
+        }
+      fixed_[b] = true;
+    }
   }
 
   // Divides the iterator, if that is possible.
@@ -99,7 +146,7 @@ class Propagation {
     const Accumulation& a = program_.accumulations[accumulation];
     if (iterator < 0 || places[size_t(iterator)] >= 0 ||
         std::find(places.begin(), places.end(), axis) != places.end() ||
-        a.extents[size_t(iterator)] % devices(axis) != 0 || !can_be_divided(a, iterator))
+        a.extents[size_t(iterator)] % parts(axis) != 0 || !can_be_divided(a, iterator))
       return;
     places[size_t(iterator)] = axis;
     Places made = written_places(program_, a, places);
@@ -205,6 +252,7 @@ Places written_places(const Program& program, const Accumulation& a, const Place
 }
 
 Placements propagate(const Program& program, const Mesh& mesh, const StatePlaces& known) {
+  check(mesh);
   return Propagation(program, mesh, known).run();
 }
 

@@ -37,9 +37,12 @@ struct Placements {
 // divided,
 //   or if all readers divide the iterator that leads it, so that no device needs the rest;
 // * a state that nothing was said of is divided as the value that is assigned to it.
+// Then states of optimisers are divided if the mesh says so (Mesh::optimizer_states), and all other states keep what
+// they have.
 // An axis of the mesh divides at most one iterator of an accumulation. An iterator is not divided if its extent is not
-// a multiple of the devices, or if it counts in the position that an argmax or argmin keeps and is reduced.
-// Throws ConfigError if an axis that was asked for is not a multiple of the devices.
+// a multiple of the devices (of the parts, if there are more: MeshAxis::parts), or if it counts in the position that an
+// argmax or argmin keeps and is reduced. Throws ConfigError if an axis that was asked for is not a multiple of the
+// devices.
 Placements propagate(const ir::Program& program, const Mesh& mesh, const StatePlaces& known);
 
 }  // namespace caravan::mesh

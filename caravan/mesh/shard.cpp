@@ -26,7 +26,8 @@ class Sharder {
     out_.accumulations.clear(), out_.placements.clear();
     for (const ir::Buffer& b : program.buffers) names_.insert(b.name);
     first_symbol_ = int(out_.symbols.size());
-    for (const MeshAxis& axis : mesh.axes) out_.symbols.push_back({"mesh." + axis.name, axis.size});
+    if (mesh.exchanges())
+      for (const MeshAxis& axis : mesh.axes) out_.symbols.push_back({"mesh." + axis.name, axis.size});
     for (size_t b = 0; b < out_.buffers.size(); ++b)
       out_.buffers[b].shape = local_shape(std::move(out_.buffers[b].shape), places_[b], mesh);
   }
@@ -43,7 +44,9 @@ class Sharder {
 
  private:
   int64_t devices(int axis) const { return mesh_.axes[size_t(axis)].size; }
-  Term rank(int axis) const { return Term::symbol(first_symbol_ + axis); }
+  Term rank(int axis) const {  // the position of a device along the axis
+    return devices(axis) == 1 ? Term::number(0) : Term::symbol(first_symbol_ + axis);
+  }
   std::string unique(std::string name, const char* suffix) {
     while (!names_.insert(name += suffix).second) {
     }
@@ -56,30 +59,38 @@ class Sharder {
 
   // --- accumulations ---
 
+  // The iterators of the whole program as terms of those of one device. If a divided iterator is summed over, and a
+  // device has several parts of it, the parts have an iterator of their own, before all others.
+  struct Divided {
+    std::vector<Term> within;    // the device's part of the iterator: counts from 0
+    std::vector<Term> absolute;  // in the whole
+  };
+
   // The term over divided iterators; `local` is the one whose part of the axis this is, so that it counts from 0.
-  static Term over_parts(const Term& term, const std::vector<Term>& absolute, int local) {
-    std::vector<Term> iterators = absolute;
-    if (local >= 0) iterators[size_t(local)] = Term::iterator(local);
+  static Term over_parts(const Term& term, const Divided& divided, int local) {
+    std::vector<Term> iterators = divided.absolute;
+    if (local >= 0) iterators[size_t(local)] = divided.within[size_t(local)];
     return ir::substitute(term, iterators);
   }
+  // How many parts of a sum a device has.
+  int64_t own_parts(int axis) const { return mesh_.axes[size_t(axis)].summed_parts() / devices(axis); }
 
   void add(const Accumulation& a, const Places& split) {
     CARAVAN_CHECK(!a.part && a.after == -1, "a program is divided before it is optimised");
+    const Places made = places_[size_t(a.target)];
     Accumulation out = a;
-    std::vector<Term> absolute;  // the iterators of the whole program
-    std::vector<int> reduced;    // axes of the mesh
-    for (size_t k = 0; k < split.size(); ++k) {
-      absolute.push_back(Term::iterator(int(k)));
-      if (split[k] < 0) continue;
-      out.extents[k] /= devices(split[k]);
-      absolute[k] = absolute[k] + rank(split[k]) * out.extents[k];
-      reduced.push_back(split[k]);
-    }
-    if (!reduced.empty() && a.body.uses_position()) read_position(out, a, absolute);
+    std::vector<int> reduced;  // axes of the mesh
+    for (const int axis : split)
+      if (axis >= 0 && std::find(made.begin(), made.end(), axis) == made.end()) reduced.push_back(axis);
+    std::vector<int> in_parts;  // of these, those of which a device has several parts
+    std::copy_if(reduced.begin(), reduced.end(), std::back_inserter(in_parts),
+                 [&](int axis) { return own_parts(axis) > 1; });
+    const Divided divided = divide_iterators(out, a, split, in_parts);
+    if (out.extents != a.extents && a.body.uses_position()) read_position(out, a, divided.absolute);
     auto divide = [&](std::vector<Term>& map, const std::vector<Term>& before, const Places& places,
                       const std::vector<int64_t>& sizes) {
       for (size_t x = 0; x < map.size(); ++x)
-        map[x] = over_parts(before[x], absolute, places[x] < 0 ? -1 : leading_iterator(whole_, a, before[x], sizes[x]));
+        map[x] = over_parts(before[x], divided, places[x] < 0 ? -1 : leading_iterator(whole_, a, before[x], sizes[x]));
     };
     for (size_t o = 0; o < a.operands.size(); ++o) {
       const BufferId id = a.operands[o].buffer;
@@ -92,25 +103,124 @@ class Sharder {
       out.operands[o].buffer = gathered(id, needed);
       divide(out.operands[o].map, a.operands[o].map, needed, sizes);
     }
-    const Places made = places_[size_t(a.target)];
     divide(out.write, a.write, made, whole_.buffers[size_t(a.target)].shape.sizes());
-    for (Term& term : out.where) term = over_parts(term, absolute, -1);
-    std::erase_if(reduced, [&](int axis) { return std::find(made.begin(), made.end(), axis) != made.end(); });
+    for (Term& term : out.where) term = over_parts(term, divided, -1);
+    if (keeps_position(a.accumulator) && out.extents != a.extents)
+      add_argument(std::move(out), a, divided.absolute);
+    else
+      add_sum(std::move(out), reduced, in_parts);
+  }
 
-    if (keeps_position(a.accumulator) && out.extents != a.extents) {
-      add_argument(std::move(out), a, absolute);
-      return;
+  // Gives `out` the iterators that one device has. The order of its sums is chosen as if all devices were one, and each
+  // part of a sum had a device.
+  Divided divide_iterators(Accumulation& out, const Accumulation& a, const Places& split,
+                           const std::vector<int>& in_parts) const {
+    Divided divided;
+    out.iterators.clear(), out.extents.clear();
+    for (const int axis : in_parts) {
+      out.iterators.push_back("part." + mesh_.axes[size_t(axis)].name);
+      out.extents.push_back(own_parts(axis));
+      out.chosen_by.push_back(1);
     }
-    // What is not divided is summed on each device over its part, and then over the devices of each axis.
-    for (size_t k = reduced.size(); k-- > 0;) {
-      ir::Buffer part = out_.buffers[size_t(out.target)];
+    for (size_t k = 0; k < split.size(); ++k) {
+      const Term own = Term::iterator(int(out.extents.size()));
+      int64_t extent = a.extents[k], chosen_by = extent;
+      divided.within.push_back(own), divided.absolute.push_back(own);
+      if (const int axis = split[k]; axis >= 0) {
+        extent /= devices(axis);
+        const bool is_reduced = !is_written(a, int(k), axis);
+        if (is_reduced) chosen_by /= mesh_.axes[size_t(axis)].summed_parts();
+        Term& within = divided.within.back();
+        const auto part = std::find(in_parts.begin(), in_parts.end(), axis);
+        if (part != in_parts.end()) {
+          const int64_t in_part = extent / own_parts(axis);
+          within = Term::iterator(int(part - in_parts.begin())) * in_part + own;
+          divided.absolute.back() = within + rank(axis) * extent;
+          extent = in_part;
+        } else {
+          divided.absolute.back() = within + rank(axis) * extent;
+        }
+      }
+      out.iterators.push_back(a.iterators[k]);
+      out.extents.push_back(extent), out.chosen_by.push_back(chosen_by);
+    }
+    return divided;
+  }
+  // Does the divided iterator divide an axis of the result?
+  bool is_written(const Accumulation& a, int iterator, int axis) const {
+    const Places& made = places_[size_t(a.target)];
+    const std::vector<int64_t> sizes = whole_.buffers[size_t(a.target)].shape.sizes();
+    for (size_t x = 0; x < made.size(); ++x)
+      if (made[x] == axis && leading_iterator(whole_, a, a.write[x], sizes[x]) == iterator) return true;
+    return false;
+  }
+
+  // A sum over divided iterators: over each part, over the parts of a device, and over the devices of each axis.
+  void add_sum(Accumulation out, const std::vector<int>& reduced, const std::vector<int>& in_parts) {
+    const BufferId target = out.target;
+    const Accumulation because = out;
+    struct Step {
+      int axis = 0;
+      bool here = false;  // adds the parts of this device
+    };
+    std::vector<Step> steps;
+    for (const int axis : reduced) {
+      if (own_parts(axis) > 1) steps.push_back({axis, true});
+      if (mesh_.exchanges()) steps.push_back({axis, false});
+    }
+    auto next = [&](size_t done) {  // the buffer after so many steps
+      if (done == steps.size()) return target;
+      ir::Buffer part = out_.buffers[size_t(target)];
       part.name = unique(part.name, ".part");
-      const BufferId to = out.target;
-      out.target = add_buffer(std::move(part), made);
-      pending_.push_back(collective(out.target, to, ir::Collective::Kind::all_reduce, reduced[k], a));
-    }
+      Places places = places_[size_t(target)];
+      Row parts;
+      for (size_t s = done; s < steps.size(); ++s)
+        if (steps[s].here) parts.push_back({own_parts(steps[s].axis)}), places.insert(places.begin(), -1);
+      part.shape.batch.insert(part.shape.batch.begin(), parts.begin(), parts.end());
+      return add_buffer(std::move(part), std::move(places));
+    };
+    BufferId from = next(0);
+    std::vector<Term> at;
+    for (size_t p = 0; p < in_parts.size(); ++p) at.push_back(Term::iterator(int(p)));
+    out.target = from;
+    out.write.insert(out.write.begin(), at.begin(), at.end());
     out_.accumulations.push_back(std::move(out));
-    while (!pending_.empty()) out_.accumulations.push_back(std::move(pending_.back())), pending_.pop_back();
+    for (size_t s = 0; s < steps.size(); ++s) {
+      const BufferId to = next(s + 1);
+      out_.accumulations.push_back(
+          steps[s].here ? parts_added(from, to, own_parts(steps[s].axis), because)
+                        : collective(from, to, ir::Collective::Kind::all_reduce, steps[s].axis, because));
+      from = to;
+    }
+  }
+
+  // to[i] = from[0, i] + from[1, i] + ..., or what else combines them, in the order of backend::combine: as a balanced
+  // tree. Narrow floats are combined in f32 and rounded once.
+  Accumulation parts_added(BufferId from, BufferId to, int64_t parts, const Accumulation& because) const {
+    Accumulation out = copy(to, to, because);
+    const DType dtype = out_.buffers[size_t(to)].dtype;
+    Op op = *row(because.accumulator).op;
+    if (dtype == DType::boolean && op == Op::add) op = Op::or_;
+    if (dtype == DType::boolean && op == Op::mul) op = Op::and_;
+    out.operands.clear();
+    ir::Body body;
+    std::vector<int> values;
+    const bool is_narrow = dtype == DType::f16 || dtype == DType::bf16;
+    for (int64_t p = 0; p < parts; ++p) {
+      std::vector<Term> map = out.write;
+      map.insert(map.begin(), Term::number(p));
+      out.operands.push_back({from, std::move(map)});
+      const int value = body.load(int(p));
+      values.push_back(is_narrow ? body.cast(DType::f32, value) : value);
+    }
+    for (size_t stride = 1; stride < values.size(); stride *= 2)
+      for (size_t k = 0; k + stride < values.size(); k += 2 * stride) {
+        const int both[2] = {values[k], values[k + stride]};
+        values[k] = body.apply(op, both);
+      }
+    body.finish(is_narrow ? body.cast(dtype, values[0]) : values[0]);
+    out.body = ir::typed(body, std::vector<DType>(size_t(parts), dtype), Accumulator::add, dtype);
+    return out;
   }
 
   BufferId add_iota(const std::string& name, int64_t size, Source where) {
@@ -196,7 +306,7 @@ class Sharder {
   // The buffer with these axes divided, of those that are; all others are gathered.
   BufferId gathered(BufferId id, const Places& needed) {
     for (size_t x = 0; x < needed.size(); ++x)
-      if (places_[size_t(id)][x] >= 0 && needed[x] < 0) id = gathered_axis(id, x);
+      if (places_[size_t(id)][x] >= 0 && needed[x] < 0 && mesh_.exchanges()) id = gathered_axis(id, x);
     return id;
   }
   BufferId whole(BufferId id) { return gathered(id, Places(places_[size_t(id)].size(), -1)); }
@@ -259,14 +369,15 @@ class Sharder {
   std::vector<Places> places_;                                // by buffer of out_
   int first_symbol_ = 0;                                      // of the positions of a device in the mesh
   std::map<std::pair<BufferId, size_t>, BufferId> gathered_;  // by buffer and axis
-  std::vector<Accumulation> pending_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
 Program shard(const Program& program, const Mesh& mesh, const StatePlaces& known) {
-  return mesh.devices() == 1 ? program : Sharder(program, mesh, known).run();
+  for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+    if (mesh.divides(int(axis))) return Sharder(program, mesh, known).run();
+  return program;
 }
 
 StatePlaces state_places(const Program& sharded, const Mesh& mesh) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -109,7 +110,7 @@ class AccumulationSolver {
   // comes last, so that its loop is inside that of its q.
   void number_iterators() {
     iterators_.resize(a_.iterators.size());
-    out_.iterators.clear(), out_.extents.clear();
+    out_.iterators.clear(), out_.extents.clear(), out_.chosen_by.clear();
     auto made = [&](const std::string& name, int64_t extent) {
       out_.iterators.push_back(name), out_.extents.push_back(extent);
       return Term::iterator(int(out_.extents.size()) - 1);
@@ -120,16 +121,20 @@ class AccumulationSolver {
       iterators_[size_t(s.y)] = m * s.residues;
       iterators_[size_t(s.x)] = Term::number(s.from) - m * s.per_turn;
     }
+    std::map<size_t, size_t> kept;  // iterators that stay as they are, and what they were
     for (size_t k = 0; k < a_.iterators.size(); ++k) {
       const auto at = std::ranges::find(solutions_, int(k), &Solution::x);
       if (at != solutions_.end())
         iterators_[k] = iterators_[k] + made(a_.iterators[k] + "_q", at->extent);
       else if (std::ranges::find(solutions_, int(k), &Solution::y) == solutions_.end())
-        iterators_[k] = made(a_.iterators[k], a_.extents[k]);
+        iterators_[k] = made(a_.iterators[k], a_.extents[k]), kept[out_.extents.size() - 1] = k;
     }
     for (const Solution& s : solutions_)
       if (s.residues > 1)
         iterators_[size_t(s.y)] = iterators_[size_t(s.y)] + made(a_.iterators[size_t(s.y)] + "_j", s.residues);
+    if (a_.chosen_by.empty()) return;
+    out_.chosen_by = out_.extents;
+    for (const auto& [now, before] : kept) out_.chosen_by[now] = a_.chosen_by[before];
   }
 
   void substitute_iterators() {

@@ -111,7 +111,12 @@ SumOrder order(const ir::Program& program, Accumulation a, const Target& target)
 
 ir::Program split_sums(const ir::Program& program, const Target& target) {
   ir::Program out = program;
-  for (Accumulation& a : out.accumulations) a.order = order(program, a, target);
+  for (Accumulation& a : out.accumulations) {
+    Accumulation seen = a;
+    if (!a.chosen_by.empty()) seen.extents = a.chosen_by;
+    a.order = order(program, std::move(seen), target);
+    a.chosen_by.clear();
+  }
   return out;
 }
 

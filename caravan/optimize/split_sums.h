@@ -1,6 +1,6 @@
 // Chooses the order of every floating-point sum, maximum and minimum (ir::SumOrder). The order decides how a sum
-// rounds, so it is chosen once, before the optimisations, and depends on the accumulation alone, and on whether the
-// processor has fused multiply-add.
+// rounds, so it is chosen once, before the optimisations, and depends on the accumulation alone (of one that is divided
+// over devices, on the whole: Accumulation::chosen_by), and on whether the processor has fused multiply-add.
 //
 // * Lanes. A sum in order is one chain of additions, each of which waits for the one before. In y[o] += w[i, o] * x[i]
 //   the innermost written axis o has stride 1 or 0 in all operands, so the sums of many o are computed at once, and

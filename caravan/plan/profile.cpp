@@ -89,6 +89,12 @@ std::string to_string(const Profile& profile, size_t most) {
   out += fmt::format("a step takes {} us; its {} one by one {} us (mean of {} steps)\n\n",
                      microseconds_text(profile.step_microseconds), kernels,
                      microseconds_text(profile.kernel_microseconds), profile.steps);
+  if (profile.exchange_microseconds > 0) {
+    out.pop_back();
+    out += fmt::format(
+        "a device sends {} bytes in {} us of collectives, of which {:.0f}% are hidden\nbehind kernels\n\n",
+        profile.exchanged_bytes, microseconds_text(profile.exchange_microseconds), 100 * profile.hidden_exchange);
+  }
   out += fmt::format("{:>6} {:>9} {:>8} {:>7} {:>8}  {}\n", "share", "us", "GFLOP/s", "GB/s", "of peak", "kernel");
   const size_t shown = most == 0 ? profile.kernels.size() : std::min(most, profile.kernels.size());
   for (size_t k = 0; k < shown; ++k) {

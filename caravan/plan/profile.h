@@ -41,6 +41,9 @@ struct Profile {
   int64_t steps = 0;                   // that were measured
   double step_microseconds = 0;        // time of a step without reading the clock between its kernels
   double kernel_microseconds = 0;      // the sum of the kernels' times
+  double exchange_microseconds = 0;    // of a device's collectives in a step; 0: there are none
+  double hidden_exchange = 0;          // the share of that time in which a device had kernels to run, 0 to 1
+  int64_t exchanged_bytes = 0;         // that a device sends in a step
   Peaks peaks;                         // what the machine can do at best
   std::vector<KernelProfile> kernels;  // the slowest first
 };

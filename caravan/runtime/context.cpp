@@ -247,13 +247,20 @@ std::vector<Array> Context::eval(const std::vector<Tensor>& tensors, const Index
   return out;
 }
 
-std::shared_ptr<const plan::Plan> Context::plan(const Program& program, const Target& target) const {
-  return backend::plan_for(target, to_ir(program, impl_->infer(program)), impl_->plan_options());
+std::shared_ptr<const plan::Plan> Context::plan(const Program& program, const Target& target, const Mesh& mesh) const {
+  ir::Program divided = mesh::shard(to_ir(program, impl_->infer(program)), mesh, {});
+  ir::verify(divided);
+  return backend::plan_for(target, divided, impl_->plan_options());
 }
 std::map<std::string, Shape> Context::shapes() const { return impl_->known(); }
 Shape Context::shape(const Tensor& tensor, Source where) {
   const WrittenAt at(where);
   return impl_->infer(observe(tensor)).shape(tensor);
+}
+
+Exchanged Context::take_exchanged() {
+  const Impl::Use use(*impl_);
+  return impl_->device->take_exchanged();
 }
 
 bool Context::has(const std::string& name) const { return impl_->device->has(name); }

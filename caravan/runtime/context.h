@@ -150,8 +150,9 @@ class Context {
   }
   Shape shape(const Tensor& tensor, Source where = Source::here());  // what inference finds; computes nothing
   // How a program with the states of this Context would run on a machine, such as the one that a C99 file is for
-  // (target/target.h); compiles nothing. Routine::plan says how a program runs here.
-  std::shared_ptr<const plan::Plan> plan(const Program& program, const Target& target) const;
+  // (target/target.h), or on each device of a mesh of them, which need not be there; compiles nothing. Routine::plan
+  // says how a program runs here.
+  std::shared_ptr<const plan::Plan> plan(const Program& program, const Target& target, const Mesh& mesh = {}) const;
 
   // The value of a state, by its tensor or its name.
   Array read(const Tensor& state, Source where = Source::here()) const;
@@ -213,6 +214,9 @@ class Context {
   // Routine of is not compiled again. While there are readers, this Context refuses to change its states: training goes
   // on when they are gone. `threads` run a step of it.
   Context reader(int threads = 1) const;
+
+  // What a device of its mesh has exchanged since the last call of this function.
+  Exchanged take_exchanged();
 
   uint64_t seed() const;       // the seed that the options gave
   std::string device() const;  // its kind: `cpu` and `cpu:0` are one device, called `cpu`

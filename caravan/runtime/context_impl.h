@@ -150,7 +150,7 @@ struct Context::Impl {
   }
   // The program that each device of the mesh runs.
   ir::Program for_one_device(const ir::Program& program) const {
-    if (options.mesh.devices() == 1) return program;
+    if (options.mesh.axes.empty()) return program;
     ir::Program out = mesh::shard(program, options.mesh, places);
     ir::verify(out);
     return out;

@@ -111,7 +111,7 @@ Context Context::reader(int threads) const {
       out->device->write(name, impl_->device->read(name), info.dtype);
   }
   out->has_programs = impl_->has_programs;
-  if (impl_->options.mesh.devices() == 1) out->plans = impl_->plans;
+  if (impl_->options.mesh.axes.empty()) out->plans = impl_->plans;
   ++impl_->readers;
   out->lender = impl_.shared();
   return Context(std::move(out));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 
 #include "caravan/backend/cc/about_compiler.h"
 #include "caravan/backend/cc/device.h"
@@ -14,6 +15,7 @@
 #include "caravan/backend/interp/device.h"
 #include "caravan/backend/mesh_device.h"
 #include "caravan/backend/mpi/mpi.h"
+#include "caravan/backend/nccl/nccl.h"
 #include "caravan/backend/streams/streams.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
@@ -37,8 +39,11 @@ std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int, Ex
   return cc::make_device(device);
 }
 std::unique_ptr<backend::Device> make_cuda(const ContextOptions& options, int ordinal, ExchangeRef exchange) {
-  if (exchange) throw ConfigError("a mesh of GPUs is not built yet; use the device `cpu`, or one GPU.");
-  return cuda::make_device({.seed = options.seed, .ordinal = ordinal, .cache = options.cache, .tf32 = options.tf32});
+  return cuda::make_device({.seed = options.seed,
+                            .ordinal = ordinal,
+                            .cache = options.cache,
+                            .tf32 = options.tf32,
+                            .exchange = std::move(exchange)});
 }
 std::unique_ptr<backend::Device> make_interp(const ContextOptions& options, int, ExchangeRef exchange) {
   return interp::make_device(options.seed, std::move(exchange));
@@ -84,6 +89,9 @@ std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler) {
     out.push_back({k.name, true, k.count() > 0 && (k.make != make_cpu || compiler.works()), k.note(compiler)});
   return out;
 }
+std::vector<std::pair<std::string, std::string>> engines() {
+  return {{"streams", "workers of one process"}, {"mpi", mpi::note()}, {"nccl", nccl::note()}};
+}
 std::vector<std::string> device_names() {
   std::vector<std::string> out;
   for (const Kind& k : kKinds) out.emplace_back(k.name);
@@ -127,33 +135,45 @@ std::string reason_of(const Error& error) {
 
 namespace {
 
+// A device by its name: the kind, and a number where the name has one.
+struct Named {
+  std::string kind;
+  std::optional<int> ordinal;
+};
+Named named(const std::string& name) {
+  const size_t colon = name.find(':');
+  Named out{name.substr(0, colon), std::nullopt};
+  if (colon == std::string::npos) return out;
+  const char *from = name.data() + colon + 1, *end = name.data() + name.size();
+  int ordinal = 0;
+  const auto [stop, error] = std::from_chars(from, end, ordinal);
+  if (error != std::errc() || stop != end || ordinal < 0)
+    throw ConfigError("`" + name + "` does not name a device: after the colon stands its number, as in `" + out.kind +
+                      ":0`.");
+  out.ordinal = ordinal;
+  return out;
+}
+
 std::unique_ptr<backend::Device> make_one(const ContextOptions& options, ExchangeRef exchange) {
   const std::string name = options.device == "auto" ? automatic_device(options.cache).name : options.device;
-  const size_t colon = name.find(':');
-  const std::string kind = name.substr(0, colon);
-  int ordinal = 0;
-  if (colon != std::string::npos) {
-    const char *from = name.data() + colon + 1, *end = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(from, end, ordinal);
-    if (error != std::errc() || stop != end || ordinal < 0)
-      throw ConfigError("`" + name + "` does not name a device: after the colon stands its number, as in `" + kind +
-                        ":0`.");
-  }
+  const Named device = named(name);
+  const int ordinal = device.ordinal.value_or(0);
   for (const Kind& k : kKinds)
-    if (kind == k.name) {
+    if (device.kind == k.name) {
       if (k.make == make_cuda && k.count() == 0)
         throw ConfigError("the device `" + name + "` cannot be used: " + cuda::facts().note + ".");
       return ordinal < k.count() ? k.make(options, ordinal, std::move(exchange)) : (refuse_ordinal(name), nullptr);
     }
-  refuse_kind(kind);
+  refuse_kind(device.kind);
 }
 
 // Does each device of the mesh have a process of its own?
-bool uses_mpi(const Mesh& mesh) {
+bool has_processes(const Mesh& mesh) {
   const int processes = mpi::launch().processes;
-  if (mesh.engine == "streams" || (mesh.engine == "auto" && processes == 1)) return false;
-  if (mesh.engine != "auto" && mesh.engine != "mpi")
-    throw ConfigError("`" + mesh.engine + "` is no engine of a mesh; there are: auto, streams, mpi.");
+  const std::vector<std::string> engines = {"auto", "streams", "mpi", "nccl"};
+  if (std::find(engines.begin(), engines.end(), mesh.engine) == engines.end())
+    throw ConfigError("`" + mesh.engine + "` is no engine of a mesh; there are: " + joined(engines) + ".");
+  if (mesh.engine == "streams" || (mesh.engine != "mpi" && processes == 1)) return false;
   if (processes == 1)
     throw ConfigError("the engine `mpi` is for processes that mpirun has started: mpirun -n " +
                       std::to_string(mesh.devices()) + " ...");
@@ -163,34 +183,60 @@ bool uses_mpi(const Mesh& mesh) {
   return true;
 }
 
-// How many processes of the mesh run on this machine, as mpirun says.
-int here() {
-  const char* text = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  return std::max(1, text ? std::atoi(text) : 1);
+int number_from_mpirun(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text ? std::atoi(text) : 0;
+}
+// How many processes of the mesh run on this machine, as mpirun says, and which of them this is.
+int processes_here() { return std::max(1, number_from_mpirun("OMPI_COMM_WORLD_LOCAL_SIZE")); }
+int this_process_here() { return number_from_mpirun("OMPI_COMM_WORLD_LOCAL_RANK"); }
+
+// The name of the device that a worker has: as the mesh says; if it names only a kind, the GPUs take turns.
+std::string name_of_worker(const ContextOptions& options, size_t worker) {
+  const std::vector<std::string>& names = options.mesh.names;
+  std::string name = names.empty() ? options.device : names[worker % names.size()];
+  if (name == "cuda" && cuda::facts().count > 0) name += ":" + std::to_string(int(worker) % cuda::facts().count);
+  return name;
 }
 
 // The devices of a mesh that belong to this process.
 std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options) {
   const Mesh& mesh = options.mesh;
-  for (const MeshAxis& axis : mesh.axes)
-    if (axis.size < 1 || axis.name.empty())
-      throw ConfigError("an axis of a mesh has a name and at least one device; the mesh is " + to_string(mesh) + ".");
+  check(mesh);
   if (mesh.devices() > kMostDevices)
     throw ConfigError("a mesh of " + std::to_string(mesh.devices()) + " devices is more than " +
                       std::to_string(kMostDevices) + ".");
+  const bool processes = has_processes(mesh);
+  std::vector<std::string> names;
+  for (size_t k = 0; k < (processes ? 1 : size_t(mesh.devices())); ++k)
+    names.push_back(name_of_worker(options, processes ? size_t(this_process_here()) : k));
   ContextOptions one = options;
   const int threads = options.threads > 0 ? options.threads : processors().usable();
-  one.threads = std::max<int>(1, threads / int(mesh.devices()));
+  one.threads = std::max<int>(
+      1, processes ? options.threads > 0 ? threads : threads / processes_here() : threads / int(mesh.devices()));
   std::vector<std::shared_ptr<backend::Communicator>> communicators;
-  if (uses_mpi(mesh)) {
+  if (mesh.engine == "nccl") {
+    std::vector<int> ordinals;
+    for (const std::string& name : names) {
+      const Named device = named(name);
+      if (device.kind != "cuda")
+        throw ConfigError("the engine `nccl` is for GPUs; `" + name + "` is none. Use the device `cuda`.");
+      ordinals.push_back(device.ordinal.value_or(0));
+    }
+    if (cuda::facts().count == 0) throw ConfigError("the engine `nccl` cannot be used: " + cuda::facts().note + ".");
+    if (processes)
+      communicators = {nccl::make_communicator(mpi::communicator(), ordinals[0], options.cache)};
+    else
+      communicators = nccl::make_communicators(ordinals, options.cache);
+  } else if (processes) {
     communicators = {mpi::communicator()};
-    one.threads = options.threads > 0 ? options.threads : std::max<int>(1, processors().usable() / here());
   } else {
     communicators = streams::make_communicators(int(mesh.devices()));
   }
   std::vector<backend::Worker> workers;
-  for (auto& communicator : communicators) {
-    auto exchange = std::make_shared<backend::Exchange>(std::move(communicator), mesh);
+  for (size_t k = 0; k < communicators.size(); ++k) {
+    one.device = names[k];
+    auto exchange = std::make_shared<backend::Exchange>(std::move(communicators[k]), mesh);
     workers.push_back({make_one(one, exchange), exchange});
     one.compiling = nullptr;  // the others find what the first has compiled
   }
@@ -200,7 +246,7 @@ std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options) {
 }  // namespace
 
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
-  return options.mesh.devices() == 1 ? make_one(options, nullptr) : make_mesh(options);
+  return options.mesh.exchanges() ? make_mesh(options) : make_one(options, nullptr);
 }
 
 }  // namespace caravan

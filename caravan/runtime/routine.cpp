@@ -107,18 +107,25 @@ plan::Profile Routine::profile(const ProfileOptions& options, Source where) {
   }
   std::vector<double> times(first->size(), 0);
   double whole = 0;
+  Exchanged exchanged;
   constexpr int64_t kRounds = 8;  // in turn, so that what disturbs one kind disturbs the other
   for (int64_t done = 0, round = 1; round <= kRounds; ++round) {
     const int64_t some = steps * round / kRounds - done;
     if (some == 0) continue;
     const std::vector<double> spent = *executable.run_timed(some, impl_->symbols, impl_->ranges);
     for (size_t k = 0; k < times.size(); ++k) times[k] += spent[k] / double(steps);
+    impl_->context->device->take_exchanged();
     whole += untimed(some) / double(steps);
+    const Exchanged now = impl_->context->device->take_exchanged();
+    exchanged.seconds += now.seconds, exchanged.waited += now.waited, exchanged.bytes += now.bytes;
     done += some;
   }
   impl_->note_run();
   plan::Profile out = plan::make_profile(plan(), times, impl_->context->device->peaks().value_or(Peaks{}));
   out.steps = steps, out.step_microseconds = whole / 1e3;
+  out.exchange_microseconds = exchanged.seconds / double(steps) * 1e6;
+  out.hidden_exchange = exchanged.hidden();
+  out.exchanged_bytes = exchanged.bytes / steps;
   return out;
 }
 RoutineReport Routine::report() const {

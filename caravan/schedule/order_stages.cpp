@@ -127,6 +127,26 @@ void delay(Module& module, const Gpu& gpu) {
   }
 }
 
+// Collectives and waits keep their places: kernels that come before one stay before it, so that a device waits as late
+// as it did.
+bool is_exchange(const Kernel& kernel) {
+  const LibraryCall* call = library_call(kernel);
+  return call && (std::holds_alternative<LibraryCall::Collective>(call->function) ||
+                  std::holds_alternative<LibraryCall::Wait>(call->function));
+}
+// Kernels have other numbers now: a wait is for the collective that writes the same buffers.
+void name_collectives(Module& module) {
+  std::map<std::vector<BufferId>, size_t> collectives;
+  for (size_t k = 0; k < module.kernels.size(); ++k) {
+    if (!is_exchange(module.kernels[k])) continue;
+    auto& call = std::get<LibraryCall>(module.kernels[k].body);
+    if (auto* wait = std::get_if<LibraryCall::Wait>(&call.function))
+      wait->kernel = collectives.at(call.writes);
+    else
+      collectives[call.writes] = k;
+  }
+}
+
 }  // namespace
 
 Module order_stages(const Module& module, const Target& target) {
@@ -137,8 +157,9 @@ Module order_stages(const Module& module, const Target& target) {
     int stage;
   };
   std::map<BufferId, std::vector<Writer>> writers;  // of each buffer so far
+  int begin = 0, end = 0;                           // stages after the last collective or wait, and after all
   for (Kernel& kernel : out.kernels) {
-    int stage = 0;
+    int stage = is_exchange(kernel) ? end : begin;
     auto after = [&](const std::map<BufferId, int>& last, BufferId id) {
       if (auto at = last.find(id); at != last.end()) stage = std::max(stage, at->second + 1);
     };
@@ -158,6 +179,8 @@ Module order_stages(const Module& module, const Target& target) {
     });
     for (const BufferId id : kernel.after) after(written, id);
     kernel.grid.stage = stage;
+    end = std::max(end, stage + 1);
+    if (is_exchange(kernel)) begin = end;
     for (auto& [id, write] : writes) writers[id].push_back({std::move(write), stage});
     for_each_access(kernel, [&](const Access& a) {
       int& last = (a.write ? written : read).try_emplace(a.buffer, stage).first->second;
@@ -177,6 +200,7 @@ Module order_stages(const Module& module, const Target& target) {
   }
   std::stable_sort(out.kernels.begin(), out.kernels.end(),
                    [](const Kernel& a, const Kernel& b) { return a.grid.launch < b.grid.launch; });
+  name_collectives(out);
   return out;
 }
 

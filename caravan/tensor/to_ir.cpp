@@ -113,7 +113,7 @@ class Emitter {
     b.where = node.where;
     b.name = node.state() ? node.state()->name : unique(node.label.empty() ? "t" : node.label);
     b.kind = match(
-        node.kind, [&](const StateNode&) -> ir::BufferKind { return ir::StateLeaf{}; },
+        node.kind, [&](const StateNode& n) -> ir::BufferKind { return ir::StateLeaf{n.owner != nullptr}; },
         [&](const DataNode& n) -> ir::BufferKind { return ir::DataLeaf{n.array}; },
         [&](const NumberNode& n) -> ir::BufferKind {
           if (n.tunable) return ir::DataLeaf{Array({}, {n.value}, node.dtype), n.value};

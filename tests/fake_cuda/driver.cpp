@@ -1,4 +1,5 @@
-// A driver of NVIDIA for tests on machines that have none. It has one GPU, on which nothing runs. FAKE_GPU says what is
+// A driver of NVIDIA for tests on machines that have none. It has one GPU, on which nothing runs. Its memory is that of
+// the process, so that copies are real. FAKE_GPU says what is
 // wrong with it: `old` (a driver for CUDA 11.8), `none` (there is no GPU), `full` (no process can begin to use it) or
 // `small` (it has 1,000 bytes free).
 #include <cstdlib>
@@ -36,6 +37,25 @@ Result fake_context_retain(ContextHandle** context, DeviceNumber) {
 Result fake_memory_info(size_t* free, size_t* total) {
   *free = is("small") ? 1000 : kMemory, *total = kMemory;
   return 0;
+}
+
+Result fake_allocate(Address* address, size_t bytes) {
+  return *address = reinterpret_cast<Address>(std::calloc(bytes, 1)), 0;
+}
+Result fake_free(Address address) { return std::free(reinterpret_cast<void*>(address)), 0; }
+Result fake_allocate_host(void** memory, size_t bytes) { return *memory = std::calloc(bytes, 1), 0; }
+Result fake_free_host(void* memory) { return std::free(memory), 0; }
+Result fake_copy_to_device(Address to, const void* from, size_t bytes, StreamHandle*) {
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
+}
+Result fake_copy_to_host(void* to, Address from, size_t bytes, StreamHandle*) {
+  return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), 0;
+}
+Result fake_copy_on_device(Address to, Address from, size_t bytes, StreamHandle*) {
+  return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes), 0;
+}
+Result fake_set_bytes(Address at, unsigned char value, size_t bytes, StreamHandle*) {
+  return std::memset(reinterpret_cast<void*>(at), value, bytes), 0;
 }
 
 }  // namespace caravan::cuda

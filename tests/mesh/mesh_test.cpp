@@ -130,6 +130,106 @@ TEST(Mesh, ModelsWithBatchNormAndConvolutionsAreDividedByTheBatch) {
     for (int devices : {2, 3}) expect_same(program, {{"data", devices}}, device, 6, {{step, 0}});
 }
 
+// All states after some steps, by name.
+std::map<std::string, Array> trained(const Program& program, const Mesh& mesh, const IndexValues& first,
+                                     int steps = 30) {
+  Context ctx(on(mesh, "cpu"));
+  ctx.compile(program).run_steps(steps, first);
+  std::map<std::string, Array> out;
+  for (const std::string& name : ctx.names()) out.emplace(name, ctx.read(name));
+  return out;
+}
+void expect_same_bits(const std::map<std::string, Array>& a, const std::map<std::string, Array>& b,
+                      const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, value] : a)
+    for (int64_t k = 0; k < value.size(); ++k) ASSERT_EQ(value.at(k), b.at(name).at(k)) << what << ": " << name;
+}
+
+struct Images {
+  Index step{"step"};
+  Program program;
+};
+// A convolution with batch norm, a maximum, an argmax and a table whose gradient is added through indices.
+Images images() {
+  Images out;
+  nn::Conv2d conv("conv", {.channels = 4, .bias = false});
+  nn::BatchNorm norm("norm");
+  nn::Embedding table("table", {.num = 5, .dim = 3});
+  nn::Linear last("out", {.output = {3}});
+  const nn::Phase phase = nn::training({.step = out.step});
+  const Tensor x = place(uniform("x", {.batch = {24}, .output = {8, 8, 1}, .step = out.step}), "data");
+  const Tensor ids = place(cast(uniform("ids", {.batch = {24}, .step = out.step}) * 5, DType::i32), "data");
+  const Tensor labels = place(cast(uniform("y", {.batch = {24}, .step = out.step}) * 3, DType::i32), "data");
+  Tensor h = relu(norm(conv(x, phase), phase));
+  h = einmax("... | 2*i+k, 2*j+l, c => ... | i, j, c", h, {{"k", 2}, {"l", 2}});
+  const Tensor logits = last(mean("... | i, j, c => ... | c", h), phase) + table(ids);
+  out.program = train_step(nn::cross_entropy(logits, labels), adam({.lr = 0.02})) & phase.updates();
+  return out;
+}
+
+// The sums over a batch are added in the same parts, so that every bit is the same.
+TEST(Mesh, FewerDevicesWithTheSamePartsComputeTheSameBits) {
+  const Example e = mlp();
+  const Images i = images();
+  for (const bool convolution : {false, true}) {
+    const Program& program = convolution ? i.program : e.program;
+    const IndexValues first = convolution ? IndexValues{{i.step, 0}} : IndexValues{{e.batch, 0}, {e.step, 0}};
+    const int steps = convolution ? 8 : 30;
+    for (const int64_t n : {2, 3, 4}) {
+      const auto many = trained(program, {{"data", n}}, first, steps);
+      expect_same_bits(many, trained(program, {{"data", 1, n}}, first, steps), "one device as " + std::to_string(n));
+      if (n == 4) expect_same_bits(many, trained(program, {{"data", 2, 4}}, first, steps), "two devices as four");
+    }
+  }
+}
+
+// Each device keeps its part of the moments and updates its part of a weight; the bits stay the same.
+TEST(Mesh, StatesOfOptimisersMayBeDivided) {
+  const Example e = mlp();
+  const IndexValues first = {{e.batch, 0}, {e.step, 0}};
+  for (const int64_t n : {2, 4})
+    expect_same_bits(trained(e.program, {{"data", n}}, first),
+                     trained(e.program, divided_states(Mesh{{"data", n}}), first), std::to_string(n) + " devices");
+  Context ctx(on(divided_states(Mesh{{"data", 2}})));
+  const Routine step = ctx.compile(e.program);
+  const ir::Program& program = step.plan().program;
+  std::map<std::string, std::string> shapes;
+  for (const ir::Buffer& b : program.buffers)
+    if (std::holds_alternative<ir::StateLeaf>(b.kind) && b.shape.rank() > 0) shapes[b.name] = to_string(b.shape);
+  const std::map<std::string, std::string> expected = {
+      {"b1", "8"},    {"b1.adam.mean", "4"},    {"b1.adam.square", "4"},
+      {"w1", "2->8"}, {"w1.adam.mean", "2->4"}, {"w1.adam.square", "2->4"},
+      {"w2", "8->1"}, {"w2.adam.mean", "4->1"}, {"w2.adam.square", "4->1"}};
+  EXPECT_EQ(shapes, expected);
+  EXPECT_EQ(to_string(ctx.read("w1.adam.mean").shape()), "2->8");
+}
+
+// A program without `place`: batches that an index cuts out of data are divided.
+TEST(Mesh, APolicyDividesBatches) {
+  const Index batch("batch", 4);
+  const auto moons = data::half_moons({.points = 48, .noise = 0.1, .seed = 1});
+  const Tensor x = moons.points.batches(12)[batch], y = moons.labels.batches(12)[batch];
+  const Tensor loss = sum(relu(1 - y * param("w", {.output = {1}})(x)));
+  const Program program = train_step(loss, sgd({.lr = 0.01}));
+  expect_same(program, data_parallel(3), "interp", 4, {{batch, 0}});
+  Context ctx(on(data_parallel(3)));
+  EXPECT_FALSE(ctx.compile(program).plan().program.placements.empty());
+  Context five(on(data_parallel(5)));
+  EXPECT_THROW(five.compile(program), ConfigError);
+}
+
+TEST(Mesh, WhatIsExchangedIsMeasured) {
+  const Example e = mlp();
+  Context ctx(on({{"data", 2}}, "cpu"));
+  ctx.compile(e.program).run_steps(5, {{e.batch, 0}, {e.step, 0}});
+  const Exchanged exchanged = ctx.take_exchanged();
+  EXPECT_GT(exchanged.seconds, 0);
+  EXPECT_GT(exchanged.bytes, 0);
+  EXPECT_LE(exchanged.hidden(), 1);
+  EXPECT_EQ(ctx.take_exchanged().bytes, 0);
+}
+
 TEST(Mesh, ARunRepeatsBitForBit) {
   const Example e = mlp();
   std::map<std::string, Array> first;
@@ -197,8 +297,12 @@ TEST(Mesh, IsWrittenAndReadAsText) {
   EXPECT_EQ(to_string(parse_mesh("data=2, model=4")), "data=2, model=4");
   EXPECT_EQ(parse_mesh("data=2,model=4").devices(), 8);
   EXPECT_EQ((Mesh{{"data", 2}, {"model", 3}}).along(0, 4), (std::vector<int>{1, 4}));
-  for (const char* wrong : {"data", "data=0", "=2", "data=2,data=3", "data=x"})
+  EXPECT_EQ(to_string(parse_mesh("data=1/4,model=2/2")), "data=1/4, model=2");
+  for (const char* wrong : {"data", "data=0", "=2", "data=2,data=3", "data=x", "data=2/", "data=2/0", "data=2/4x"})
     EXPECT_THROW(parse_mesh(wrong), ConfigError) << wrong;
+  EXPECT_NO_THROW(check(parse_mesh("data=1/3,model=2/8")));
+  for (const char* wrong : {"data=2/3", "data=2/6"}) EXPECT_THROW(check(parse_mesh(wrong)), ConfigError) << wrong;
+  EXPECT_THROW(check(divided_states(Mesh{{"data", 2}}, "model")), ConfigError);
 }
 
 TEST(Mesh, WhatDoesNotDivideIsRefused) {

@@ -18,12 +18,13 @@ void expect_near(const Array& actual, const Array& expected, const std::string& 
 }
 
 TEST(Placements, OfEveryGradientChangeNoValue) {
-  const Mesh meshes[] = {{{"a", 2}}, {{"a", 3}}, {{"a", 2}, {"b", 2}}};
+  // Two devices, three, four along two axes; two that add in four parts, one that adds in three; four along one axis.
+  const Mesh meshes[] = {{{"a", 2}}, {{"a", 3}}, {{"a", 2}, {"b", 2}}, {{"a", 2, 4}}, {{"a", 1, 3}}, {{"a", 4}}};
   uint32_t seed = 0;
   size_t divided = 0;
   for (const GradientProgram& g : gradient_programs()) {
     const Task task = task_of(g.program, g.indices);
-    const Mesh& mesh = meshes[seed % 3];
+    const Mesh& mesh = meshes[seed % std::size(meshes)];
     const Task placed = placed_at_random(task, mesh, ++seed, 2);
     divided += placed.program.placements.empty() ? 0 : 1;
     const std::string what = g.name + ", seed " + std::to_string(seed) + ", mesh " + to_string(mesh);

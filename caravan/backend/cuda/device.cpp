@@ -9,6 +9,7 @@
 #include "caravan/backend/cuda/compile.h"
 #include "caravan/backend/cuda/cublas.h"
 #include "caravan/backend/cuda/gpu.h"
+#include "caravan/backend/cuda/gpu_exchange.h"
 #include "caravan/backend/cuda/graph.h"
 #include "caravan/backend/states.h"
 #include "caravan/base/list_text.h"
@@ -95,11 +96,12 @@ class CudaExecutable : public backend::Executable {
         buffers_[b] = data_.back()->memory.address();
       }
     states_ = {shared_->states, plan_->program, backend::state_uses(*plan_), allocate};
+    divide_step();
   }
   ~CudaExecutable() override {
     try {
       gpu_.wait();
-      once_.forget(), and_next_.forget();
+      forget_graphs();
       for (const Code* code : {&step_, &timed_})
         for (ModuleHandle* part : code->modules) gpu_.driver().module_unload(part);
       for (EventHandle* event : events_) gpu_.driver().event_destroy(event);
@@ -113,8 +115,10 @@ class CudaExecutable : public backend::Executable {
     make_ready(symbols);
     if (form_ == CudaForm::one_block)
       launch_block(1);
+    else if (exchange_)
+      launch_sections(false);
     else
-      launch_graph(once_, false);
+      launch_graph(once_, 0, step_.text.launches.size(), false);
     states_.note_assigned();  // whoever reads waits
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
@@ -123,7 +127,8 @@ class CudaExecutable : public backend::Executable {
     if (form_ == CudaForm::one_block)
       for (int64_t left = steps; left > 0; left -= kMostInALaunch) launch_block(std::min(left, kMostInALaunch));
     else
-      for (int64_t s = 0; s < steps; ++s) launch_graph(and_next_, true);
+      for (int64_t s = 0; s < steps; ++s)
+        exchange_ ? launch_sections(true) : launch_graph(and_next_, 0, step_.text.launches.size(), true);
     for (size_t k = 0; k < symbols.size(); ++k)  // a range of 0 has no end
       symbols[k] = ranges[k] > 0 ? (symbols[k] + steps) % ranges[k] : symbols[k] + steps;
     gpu_.wait();
@@ -260,8 +265,8 @@ class CudaExecutable : public backend::Executable {
           const auto& [product, workspace] = products_.at(kernel);
           product.run(stream, from, buffers_[size_t(call.reads[1])], to, workspace_.address() + Address(workspace));
         },
-        [&](const loop::LibraryCall::Collective&) { CARAVAN_CHECK(false, "a GPU is not one of a mesh"); },
-        [&](const loop::LibraryCall::Wait&) { CARAVAN_CHECK(false, "a GPU is not one of a mesh"); });
+        [&](const loop::LibraryCall::Collective&) { exchange_->run(kernel, buffers_); },
+        [&](const loop::LibraryCall::Wait&) { exchange_->run(kernel, buffers_); });
   }
   void launch(FunctionHandle* function, int64_t blocks, int threads, int64_t shared, std::vector<void*>& arguments,
               const std::string& name, StreamHandle* stream, bool early = false) const {
@@ -284,15 +289,45 @@ class CudaExecutable : public backend::Executable {
     std::vector<void*> arguments = {buffers_.data(), &symbols, &ranges, &steps, &seed};
     launch(step_.steps, 1, codegen::kOneBlockThreads, step_.text.shared_bytes, arguments, module_.name, gpu_.stream());
   }
-  // All kernels of a step as one launch. With `next`, the symbols are incremented at the end.
-  void launch_graph(Graph& graph, bool next) {
+  // Collectives stand between recorded sections of the step.
+  void divide_step() {
+    const auto& launches = step_.text.launches;
+    auto exchanges = [&](size_t k) { return GpuExchange::runs(module_.kernels[launches[k].kernels[0]]); };
+    for (size_t k = 0; k < launches.size(); ++k) {
+      if (!exchange_ && exchanges(k)) {
+        CARAVAN_CHECK(shared_->options.exchange, "the device is not one of a mesh");
+        exchange_ = std::make_unique<GpuExchange>(shared_->gpu, shared_->options.exchange, module_);
+      }
+    }
+    if (!exchange_) return;
+    for (size_t k = 0, end = 0; k < launches.size(); k = end) {
+      for (end = k + 1; !exchanges(k) && end < launches.size() && !exchanges(end);) ++end;
+      sections_.push_back({k, end, exchanges(k) ? nullptr : std::make_unique<Graph>(gpu_)});
+    }
+  }
+  void launch_sections(bool next) {
+    for (const Section& s : sections_) {
+      if (s.graph)
+        launch_graph(*s.graph, s.first, s.last, false);
+      else
+        exchange_->run(step_.text.launches[s.first].kernels[0], buffers_);
+    }
+    if (next && !module_.symbols.empty()) launch_next(gpu_.stream(), false);
+  }
+  void forget_graphs() {
+    once_.forget(), and_next_.forget();
+    for (const Section& s : sections_)
+      if (s.graph) s.graph->forget();
+  }
+  // These kernels of a step as one launch. With `next`, the symbols are incremented at the end.
+  void launch_graph(Graph& graph, size_t first, size_t end, bool next) {
     if (!graph.recorded()) {
       // While a step is recorded, the library must not load its kernels. What these results are does not matter.
       if (!std::exchange(called_, true))
         for (const auto& [kernel, product] : products_) call_library(kernel, gpu_.stream());
       std::vector<Graph::Stage> stages;
       int last = -1;
-      for (size_t k = 0; k < step_.text.launches.size(); ++k) {
+      for (size_t k = first; k < end; ++k) {
         const int stage = step_.text.launches[k].stage;
         if (stages.empty() || stage < 0 || stage != last) stages.emplace_back();
         stages.back().push_back({[this, k](StreamHandle* stream, bool early) { launch(step_, k, stream, early); },
@@ -316,7 +351,7 @@ class CudaExecutable : public backend::Executable {
     gpu_.use();
     if (moved) {
       gpu_.wait();
-      once_.forget(), and_next_.forget();
+      forget_graphs();
     }
     if (!symbols.empty()) {  // without waiting: steps that are under way have their values elsewhere
       if (under_way_ == kMostUnderWay) gpu_.wait(), under_way_ = 0;
@@ -334,6 +369,12 @@ class CudaExecutable : public backend::Executable {
   CudaForm form_{};
   Code step_, timed_;  // `timed_` is compiled when it is first needed
   Graph once_{gpu_}, and_next_{gpu_};
+  struct Section {  // launches of a step that are recorded together, or one collective
+    size_t first = 0, last = 0;
+    std::unique_ptr<Graph> graph;  // null: a collective
+  };
+  std::vector<Section> sections_;          // if there are collectives
+  std::unique_ptr<GpuExchange> exchange_;  // likewise
   // By kernel: its call, and where its part of the library's memory begins.
   std::map<size_t, std::pair<LibraryProduct, int64_t>> products_;
   int64_t workspace_bytes_ = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "caravan/backend/backend.h"
+#include "caravan/backend/exchange.h"
 
 namespace caravan::cuda {
 
@@ -12,6 +13,7 @@ struct DeviceOptions {
   int ordinal = 0;    // which GPU
   std::string cache;  // folder of compiled kernels; empty: the user's
   bool tf32 = false;  // products of f32 by tensor cores, with factors rounded to 10 bits of fraction
+  std::shared_ptr<backend::Exchange> exchange{};  // if the device is one of a mesh
 };
 // NoGpuError: there is no such GPU, or it cannot be used.
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);

@@ -34,6 +34,7 @@ Library opened() {
   bind(out.init_thread, "MPI_Init_thread"), bind(out.finalize, "MPI_Finalize"), bind(out.abort, "MPI_Abort");
   bind(out.isend, "MPI_Isend"), bind(out.irecv, "MPI_Irecv"), bind(out.test, "MPI_Test");
   bind(out.ibarrier, "MPI_Ibarrier"), bind(out.comm_dup, "MPI_Comm_dup");
+  bind(out.get_version, "MPI_Get_library_version");
   return out;
 }
 

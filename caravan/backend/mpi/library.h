@@ -17,6 +17,7 @@ struct Library {
   int (*test)(Request*, int* done, void* status);
   int (*ibarrier)(Comm, Request*);
   int (*comm_dup)(Comm, Comm*);
+  int (*get_version)(char* text, int* length);  // may be called before init_thread
   Comm world;
   Type byte;
 };

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/backend/mpi/library.h"
@@ -29,7 +30,9 @@ constexpr int kFailed = 3;              // exit code: the machine failed
 // Up to so many bytes, all processes send all they have to all others, and each combines everything: one round of
 // messages instead of two.
 constexpr int64_t kSmall = 8 << 10;
-constexpr std::chrono::microseconds kBusy{100}, kPause{20};  // of a wait for messages
+constexpr size_t kAlone = 32 << 10;  // bytes from which on a message is not packed with others
+// Of a wait for messages: how long it asks for them without letting others run, and for how long it lets them.
+constexpr std::chrono::microseconds kBusy{100}, kBusyIfUrgent{1000}, kPause{20};
 
 void say(const std::string& text) {  // by one write, so that lines of processes do not mix
   const std::string line = "caravan: " + text + "\n";
@@ -87,6 +90,35 @@ class Heartbeat {
   std::thread thread_;
 };
 
+// Which elements of an all-reduce each process combines. The small shares of a process are packed into one message;
+// large ones are messages of their own, which need not be copied.
+struct Shares {
+  std::span<const backend::Reduced> parts;
+  int64_t processes = 1;
+  bool whole = false;  // there are few elements, and each process combines all of them
+
+  int64_t first(size_t k, size_t r) const { return whole ? 0 : parts[k].elements * int64_t(r) / processes; }
+  int64_t last(size_t k, size_t r) const { return whole ? parts[k].elements : first(k, r + 1); }
+  size_t bytes(size_t k, size_t r) const { return size_t((last(k, r) - first(k, r)) * caravan::bytes(parts[k].dtype)); }
+  bool alone(size_t k, size_t r) const { return bytes(k, r) >= kAlone || (parts.size() == 1 && bytes(k, r) > 0); }
+  size_t packed(size_t r) const { return sum(r, parts.size(), false); }
+  size_t bytes(size_t r) const { return packed(r) + sum(r, parts.size(), true); }
+  // Where the share of a part begins in the memory of what process r receives: what is packed comes first.
+  size_t offset(size_t k, size_t r) const { return alone(k, r) ? packed(r) + sum(r, k, true) : sum(r, k, false); }
+  template <class Memory>
+  auto at(Memory* memory, size_t k, size_t r) const {
+    using Byte = std::conditional_t<std::is_const_v<Memory>, const char, char>;
+    return static_cast<Byte*>(memory) + first(k, r) * caravan::bytes(parts[k].dtype);
+  }
+
+ private:
+  size_t sum(size_t r, size_t until, bool large) const {
+    size_t out = 0;
+    for (size_t k = 0; k < until; ++k) out += alone(k, r) == large ? bytes(k, r) : 0;
+    return out;
+  }
+};
+
 class Processes : public backend::Communicator {
  public:
   explicit Processes(const Launch& launch) : launch_(launch), mpi_(library()) {
@@ -117,94 +149,94 @@ class Processes : public backend::Communicator {
     const size_t all = group.size(), own = position(group);
     int64_t total = 0;
     for (const backend::Reduced& p : parts) total += p.elements * bytes(p.dtype);
-    const bool small = total <= kSmall;
-    // Of part p, process r combines the elements from first(p, r) on; if there are few, each combines all of them.
-    auto first = [&](const backend::Reduced& p, size_t r) {
-      return small ? 0 : p.elements * int64_t(r) / int64_t(all);
-    };
-    auto last = [&](const backend::Reduced& p, size_t r) { return small ? p.elements : first(p, r + 1); };
-    auto size_of = [&](size_t r) {
-      int64_t out = 0;
-      for (const backend::Reduced& p : parts) out += (last(p, r) - first(p, r)) * bytes(p.dtype);
-      return size_t(out);
-    };
+    const Shares shares{parts, int64_t(all), total <= kSmall};
     sent_.resize(all), received_.resize(all);
     begin();
     for (size_t r = 0; r < all; ++r) {
       if (r == own) continue;
-      received_[r].resize(size_of(own));
-      receive(received_[r], group[r]);
+      received_[r].resize(shares.bytes(own));
+      receive(received_[r].data(), shares.packed(own), group[r]);
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (shares.alone(k, own)) receive(received_[r].data() + shares.offset(k, own), shares.bytes(k, own), group[r]);
     }
     for (size_t r = 0; r < all; ++r) {
       if (r == own) continue;
-      sent_[r].resize(size_of(r));
-      char* to = sent_[r].data();
-      for (const backend::Reduced& p : parts) {
-        const int64_t width = bytes(p.dtype), count = (last(p, r) - first(p, r)) * width;
-        if (count > 0)
-          std::memcpy(to, static_cast<const char*>(p.from) + first(p, r) * width, size_t(count)), to += count;
-      }
-      send(sent_[r], group[r]);
+      sent_[r].resize(shares.packed(r));
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (!shares.alone(k, r) && shares.bytes(k, r) > 0)
+          std::memcpy(sent_[r].data() + shares.offset(k, r), shares.at(parts[k].from, k, r), shares.bytes(k, r));
+      send(sent_[r].data(), shares.packed(r), group[r]);
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (shares.alone(k, r)) send(shares.at(parts[k].from, k, r), shares.bytes(k, r), group[r]);
     }
     wait();
     std::vector<const void*> rows(all);
-    int64_t offset = 0;
-    for (const backend::Reduced& p : parts) {
-      const int64_t width = bytes(p.dtype), from = first(p, own), count = last(p, own) - from;
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const backend::Reduced& p = parts[k];
       for (size_t r = 0; r < all; ++r)
-        rows[r] = r == own ? static_cast<const char*>(p.from) + from * width : received_[r].data() + offset;
-      if (count > 0) backend::combine(rows, static_cast<char*>(p.to) + from * width, 0, count, p.dtype, p.accumulator);
-      offset += count * width;
+        rows[r] = r == own ? shares.at(p.from, k, own) : received_[r].data() + shares.offset(k, own);
+      if (shares.bytes(k, own) > 0)
+        backend::combine(rows, shares.at(p.to, k, own), 0, shares.last(k, own) - shares.first(k, own), p.dtype,
+                         p.accumulator);
     }
-    if (small) return;
+    if (shares.whole) return;
 
     begin();  // the combined parts to all
     for (size_t r = 0; r < all; ++r) {
       if (r == own) continue;
-      received_[r].resize(size_of(r));
-      receive(received_[r], group[r]);
+      received_[r].resize(std::max(received_[r].size(), shares.packed(r)));
+      receive(received_[r].data(), shares.packed(r), group[r]);
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (shares.alone(k, r)) receive(shares.at(parts[k].to, k, r), shares.bytes(k, r), group[r]);
     }
-    sent_[own].resize(size_of(own));
-    char* to = sent_[own].data();
-    for (const backend::Reduced& p : parts) {
-      const int64_t width = bytes(p.dtype), count = (last(p, own) - first(p, own)) * width;
-      if (count > 0) std::memcpy(to, static_cast<char*>(p.to) + first(p, own) * width, size_t(count)), to += count;
-    }
-    for (size_t r = 0; r < all; ++r)
-      if (r != own) send(sent_[own], group[r]);
-    wait();
+    sent_[own].resize(shares.packed(own));
+    for (size_t k = 0; k < parts.size(); ++k)
+      if (!shares.alone(k, own) && shares.bytes(k, own) > 0)
+        std::memcpy(sent_[own].data() + shares.offset(k, own), shares.at(parts[k].to, k, own), shares.bytes(k, own));
     for (size_t r = 0; r < all; ++r) {
       if (r == own) continue;
-      const char* at = received_[r].data();
-      for (const backend::Reduced& p : parts) {
-        const int64_t width = bytes(p.dtype), count = (last(p, r) - first(p, r)) * width;
-        if (count > 0) std::memcpy(static_cast<char*>(p.to) + first(p, r) * width, at, size_t(count)), at += count;
-      }
+      send(sent_[own].data(), shares.packed(own), group[r]);
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (shares.alone(k, own)) send(shares.at(parts[k].to, k, own), shares.bytes(k, own), group[r]);
     }
+    wait();
+    for (size_t r = 0; r < all; ++r)
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (r != own && !shares.alone(k, r) && shares.bytes(k, r) > 0)
+          std::memcpy(shares.at(parts[k].to, k, r), received_[r].data() + shares.offset(k, r), shares.bytes(k, r));
   }
 
   void all_gather(const std::vector<int>& group, std::span<const backend::Gathered> parts) override {
     const size_t all = group.size(), own = position(group);
-    int64_t total = 0;
-    for (const backend::Gathered& p : parts) total += p.pieces * p.bytes;
+    auto alone = [](const backend::Gathered& p) { return p.pieces == 1 && size_t(p.bytes) >= kAlone; };
     sent_.resize(all), received_.resize(all);
     sent_[own].clear();
-    for (const backend::Gathered& p : parts) {
-      const char* from = static_cast<const char*>(p.from);
-      sent_[own].insert(sent_[own].end(), from, from + p.pieces * p.bytes);
-    }
+    for (const backend::Gathered& p : parts)
+      if (const char* from = static_cast<const char*>(p.from); !alone(p))
+        sent_[own].insert(sent_[own].end(), from, from + p.pieces * p.bytes);
+    const size_t packed = sent_[own].size();
     begin();
     for (size_t r = 0; r < all; ++r) {
       if (r == own) continue;
-      received_[r].resize(size_t(total));
-      receive(received_[r], group[r]);
+      received_[r].resize(packed);
+      receive(received_[r].data(), packed, group[r]);
+      for (const backend::Gathered& p : parts)
+        if (alone(p)) receive(static_cast<char*>(p.to) + int64_t(r) * p.bytes, size_t(p.bytes), group[r]);
     }
-    for (size_t r = 0; r < all; ++r)
-      if (r != own) send(sent_[own], group[r]);
+    for (size_t r = 0; r < all; ++r) {
+      if (r == own) continue;
+      send(sent_[own].data(), packed, group[r]);
+      for (const backend::Gathered& p : parts)
+        if (alone(p)) send(static_cast<const char*>(p.from), size_t(p.bytes), group[r]);
+    }
     wait();
     int64_t offset = 0;
     for (const backend::Gathered& p : parts) {
       char* to = static_cast<char*>(p.to);
+      if (alone(p)) {
+        std::memcpy(to + int64_t(own) * p.bytes, p.from, size_t(p.bytes));
+        continue;
+      }
       for (int64_t piece = 0; piece < p.pieces; ++piece)
         for (size_t r = 0; r < all; ++r, to += p.bytes)
           std::memcpy(to, (r == own ? sent_[own] : received_[r]).data() + offset + piece * p.bytes, size_t(p.bytes));
@@ -225,6 +257,8 @@ class Processes : public backend::Communicator {
                            " than process 0; all of them must be started with the same command and data.");
   }
 
+  void set_urgent(bool urgent) override { urgent_.store(urgent, std::memory_order_relaxed); }
+
   void stop(const std::string& why) override {
     say("process " + std::to_string(launch_.rank) + " stops, and all others with it: " + why);
     mpi_.abort(mpi_.world, kFailed);
@@ -236,26 +270,30 @@ class Processes : public backend::Communicator {
     return size_t(std::find(group.begin(), group.end(), launch_.rank) - group.begin());
   }
   void begin() { requests_.clear(); }
-  void receive(Bytes& to, int from) {
-    check_size(to);
-    mpi_.irecv(to.data(), int(to.size()), mpi_.byte, from, kValues, mpi_.world, &requests_.emplace_back());
+  void receive(char* to, size_t bytes, int from) {
+    if (bytes > 0) mpi_.irecv(to, checked(bytes), mpi_.byte, from, kValues, mpi_.world, &requests_.emplace_back());
   }
-  void send(const Bytes& from, int to) {
-    check_size(from);
-    mpi_.isend(from.data(), int(from.size()), mpi_.byte, to, kValues, mpi_.world, &requests_.emplace_back());
+  void send(const char* from, size_t bytes, int to) {
+    if (bytes > 0) mpi_.isend(from, checked(bytes), mpi_.byte, to, kValues, mpi_.world, &requests_.emplace_back());
   }
-  static void check_size(const Bytes& message) {
-    if (message.size() > size_t(INT_MAX)) throw BackendError("a message of more than 2 GB cannot be sent.");
+  static int checked(size_t bytes) {
+    if (bytes > size_t(INT_MAX)) throw BackendError("a message of more than 2 GB cannot be sent.");
+    return int(bytes);
   }
-  // Asks again and again for some microseconds, and then with pauses: often this is not the only thread of its
-  // processor, and MPI_Waitall would take half of it.
+  // Asks again and again, but lets other threads run in between: MPI_Waitall would not. If the device computes
+  // meanwhile, it soon asks with pauses: often this is not the only thread of its processor.
   void wait() {
     const auto start = Clock::now();
     for (Library::Request& request : requests_)
       for (int done = 0;;) {
         mpi_.test(&request, &done, nullptr);
         if (done) break;
-        if (Clock::now() - start > kBusy) std::this_thread::sleep_for(kPause);
+        const bool urgent = urgent_.load(std::memory_order_relaxed);
+        if (Clock::now() - start < (urgent ? kBusyIfUrgent : kBusy)) continue;
+        if (urgent)
+          std::this_thread::yield();
+        else
+          std::this_thread::sleep_for(kPause);
       }
   }
 
@@ -264,6 +302,7 @@ class Processes : public backend::Communicator {
   std::unique_ptr<Heartbeat> heartbeat_;
   std::vector<Bytes> sent_, received_;  // by process; kept, so that a step allocates little
   std::vector<Library::Request> requests_;
+  std::atomic<bool> urgent_{false};
 };
 
 int number_of(const char* name, int otherwise) {
@@ -276,6 +315,20 @@ int number_of(const char* name, int otherwise) {
 Launch launch() {
   Launch out{number_of("OMPI_COMM_WORLD_RANK", 0), number_of("OMPI_COMM_WORLD_SIZE", 1)};
   return out.processes > 1 ? out : Launch{};
+}
+
+std::string note() {
+  try {
+    char text[8192] = "";  // longer than any version of MPI
+    int length = 0;
+    library().get_version(text, &length);
+    const std::string all = text;
+    return all.substr(0, std::min(all.find(','), all.find('\n')));
+  } catch (const BackendError& error) {
+    std::string out = error.what();
+    if (out.ends_with('.')) out.pop_back();
+    return out;
+  }
 }
 
 std::shared_ptr<backend::Communicator> communicator() {

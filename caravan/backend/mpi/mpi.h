@@ -12,6 +12,8 @@ struct Launch {
   int rank = 0, processes = 1;
 };
 Launch launch();
+// The version of the library that was found, or why there is none, in words without a full stop. Never throws.
+std::string note();
 
 // The communicator of this process; all callers share one. Opens libmpi at the first call, and throws BackendError if
 // that is not there or is not Open MPI. At the end of the process, waits a moment for the others; if they do not end,
