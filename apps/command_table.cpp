@@ -148,6 +148,25 @@ void add_batch(CLI::App& command, Wishes& wishes) {  // of a recipe that is not 
       ->type_name("N");
 }
 
+void add_mesh_options(CLI::App& command, Parsed& parsed, MeshWishes& o, const std::string& devices_doc) {
+  command.add_option("--devices", o.devices, devices_doc)->check(kNotEmpty)->type_name("N");
+  command
+      .add_option("--parts", o.parts,
+                  "Add up sums over the batch as so many devices do, so that fewer of them compute the same bits [as "
+                  "many as there are]")
+      ->check(kOneOrMore)
+      ->type_name("N");
+  command.add_flag("--split-states", o.split_states,
+                   "Each device keeps a part of what the optimiser remembers, and updates that part of the weights");
+  const std::vector<std::string> engines = {"auto", "streams", "mpi", "nccl"};
+  parsed.choices[command
+                     .add_option("--engine", o.engine,
+                                 "How devices exchange values: streams (workers of this process), mpi (processes of "
+                                 "mpirun), nccl (GPUs) [auto: mpi under mpirun, else streams]")
+                     ->check(CLI::IsMember(engines))
+                     ->type_name("NAME")] = engines;
+}
+
 void add_inspect(CLI::App& app, Parsed& parsed) {
   InspectOptions& o = parsed.inspect;
   CLI::App& command = add_command(app, "inspect", "The stages of a recipe's training step",
@@ -159,10 +178,8 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   parsed.choices[command.add_option("--stage", o.stage, listed(stage_names()) + " [graph]")->type_name("NAME")] =
       stage_names();
   add_batch(command, o.wishes);
-  command
-      .add_option("--devices", o.devices, "The step of one of so many devices; --stage plan shows what they exchange")
-      ->check(kNotEmpty)
-      ->type_name("N");
+  add_mesh_options(command, parsed, o.mesh,
+                   "The step of one of so many devices; --stage plan shows what they exchange");
   command.add_flag("--dot", o.dot, "The graph for Graphviz, with values and gradients");
   command.add_flag("--json", o.json,
                    "Standard output is JSON: the stage as a text, or without --stage what --trace writes");
@@ -199,11 +216,8 @@ void add_profile(CLI::App& app, Parsed& parsed) {
                                   "  caravan profile moons --top 0 --json");
   parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
   add_batch(command, o.wishes);
-  command
-      .add_option("--devices", o.devices,
-                  "One of so many devices that share each batch; how long it waits for the others is shown, too [1]")
-      ->check(kNotEmpty)
-      ->type_name("N");
+  add_mesh_options(command, parsed, o.mesh,
+                   "One of so many devices that share each batch; how long it waits for the others is shown, too [1]");
   command.add_option("--steps", o.steps, "Steps that are measured [as many as run in about half a second]")
       ->check(kOneOrMore)
       ->type_name("N");
@@ -222,6 +236,43 @@ void add_profile(CLI::App& app, Parsed& parsed) {
   add_device_settings(command, parsed);
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return profile_command(o, s); }; });
+}
+
+void add_plan(CLI::App& app, Parsed& parsed) {
+  PlanOptions& o = parsed.plan;
+  CLI::App& command =
+      add_command(app, "plan", "What a training step would take on many devices: time, memory and exchange",
+                  "  caravan plan mnist-conv --mesh data=8\n"
+                  "  caravan plan names-transformer --mesh data=1024 --bandwidth 25 --latency 5\n"
+                  "  caravan plan names-transformer --mesh data=64 --split-states --all-reduce tree --json");
+  parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
+  command.add_option("--mesh", o.mesh, "The devices, which need not be there: data=1024")
+      ->required()
+      ->check(kNotEmpty)
+      ->type_name("MESH");
+  command
+      .add_option("--batch", o.wishes.batch,
+                  "How many examples all devices take together in a step [the recipe's for each device]")
+      ->check(kWhole)
+      ->type_name("N");
+  command.add_option("--bandwidth", o.bandwidth, "Of each device's network, in each direction [10]")
+      ->check(kPositive)
+      ->type_name("GB/S");
+  command.add_option("--latency", o.latency, "Of a message, in microseconds [10]")->check(kPositive)->type_name("US");
+  parsed.choices[command
+                     .add_option("--all-reduce", o.all_reduce,
+                                 "How values are exchanged: ring, or tree, whose messages are fewer [ring]")
+                     ->check(CLI::IsMember({"ring", "tree"}))
+                     ->type_name("NAME")] = {"ring", "tree"};
+  command.add_flag("--split-states", o.split_states,
+                   "Each device keeps a part of what the optimiser remembers, and updates that part of the weights");
+  command.add_flag("--estimate", o.estimate,
+                   "Do not measure the step of one device; take the least time that this machine's rates allow");
+  add_setting(command, parsed, "seed", "N", kSeedDoc);
+  add_data_setting(command, parsed);
+  add_setting(command, parsed, "threads", "N", "How many threads a device has [all]");
+  command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
+  command.callback([&] { parsed.call.run = [o](const Settings& s) { return plan_command(o, s); }; });
 }
 
 void add_bench(CLI::App& app, Parsed& parsed) {
@@ -338,13 +389,9 @@ void add_recipe(CLI::App& train, const RecipeRow& row, Parsed& parsed) {
   if (!row.data.empty()) add_data_setting(command, parsed);
   add_setting(command, parsed, "seed", "N", kSeedDoc);
   add_device_settings(command, parsed);
-  command
-      .add_option(
-          "--devices", o.devices,
-          "Several devices share each batch: their number, or a list such as cpu:0,cpu:1; also the processes of "
-          "`mpirun -n N caravan train ...` [1]")
-      ->check(kNotEmpty)
-      ->type_name("N");
+  add_mesh_options(command, parsed, o.mesh,
+                   "Several devices share each batch: their number, or a list such as cpu:0,cpu:1; also the processes "
+                   "of `mpirun -n N caravan train ...` [1]");
   add_memory_limit(command, o.memory_limit);
   command.add_flag("--quiet", o.quiet, "No progress and nothing drawn in the terminal");
   command.add_flag("--json", o.json, "Standard output is one line of JSON and nothing else");
@@ -593,6 +640,7 @@ void add_commands(CLI::App& app, Parsed& parsed) {
   add_summary(app, parsed);
   add_inspect(app, parsed);
   add_profile(app, parsed);
+  add_plan(app, parsed);
   add_bench(app, parsed);
   add_tune(app, parsed);
   add_einsum(app, parsed);

@@ -19,6 +19,7 @@ struct Parsed {
   OpsOptions ops;
   InspectOptions inspect;
   ProfileRequest profile;
+  PlanOptions plan;
   BenchOptions bench;
   TuneRequest tune;
   SummaryOptions summary;

@@ -34,10 +34,18 @@ struct OpsOptions {
 };
 int ops_command(const OpsOptions& options);
 
+// Devices that share each batch.
+struct MeshWishes {
+  std::string devices;          // "4" or "cpu:0,cpu:1"; empty: one, or the processes that mpirun has started
+  std::string engine = "auto";  // how they exchange values
+  int64_t parts = 0;            // sums are added up as on so many devices; 0: as on those there are
+  bool split_states = false;    // each device keeps a part of what the optimiser remembers
+};
+
 struct InspectOptions {
   std::string recipe, stage, dump, trace;  // no stage: the graph, or nothing beside a dump or a trace
   Wishes wishes;
-  std::string devices;  // as in TrainOptions
+  MeshWishes mesh;
   std::vector<std::string> passes_off;
   int64_t memory_limit = 0;  // bytes; 0: no limit
   bool dot = false, json = false;
@@ -47,7 +55,7 @@ int inspect_command(const InspectOptions& options, const Settings& settings);
 struct ProfileRequest {
   std::string recipe;
   Wishes wishes;
-  std::string devices;  // as in TrainOptions
+  MeshWishes mesh;
   int64_t steps = 0;  // 0: as many as run in about half a second
   size_t top = 10;    // kernels that are shown; 0: all
   std::string plot;   // a file; empty: none
@@ -56,6 +64,17 @@ struct ProfileRequest {
   bool json = false;
 };
 int profile_command(const ProfileRequest& options, const Settings& settings);
+
+struct PlanOptions {
+  std::string recipe, mesh;  // the mesh as text, "data=1024"
+  Wishes wishes;
+  double bandwidth = 10, latency = 10;  // of the network: GB/s of each device in each direction; microseconds
+  std::string all_reduce = "ring";      // or tree
+  bool split_states = false;            // as in MeshWishes
+  bool estimate = false;                // computing by the rates of this machine alone; nothing is run
+  bool json = false;
+};
+int plan_command(const PlanOptions& options, const Settings& settings);
 
 struct BenchOptions {
   std::vector<std::string> names;  // none: all
@@ -90,7 +109,7 @@ int summary_command(const SummaryOptions& options, const Settings& settings);
 struct TrainOptions {
   std::string recipe;
   Wishes wishes;
-  std::string devices;              // "4" or "cpu:0,cpu:1"; empty: one, or the processes that mpirun has started
+  MeshWishes mesh;
   std::string plot, dump;           // folders; empty: none
   std::string trace, save, resume;  // files; empty: none
   double save_every = 60;           // seconds

@@ -62,6 +62,8 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
                          {"l2", target.l2},
                          {"l3", target.l3},
                          {"tuning", tuning}};
+    out["engines"] = Json::object();
+    for (const auto& [name, note] : engines()) out["engines"][name] = note;
     out["cache"] = cache_json(cache);
     out["temporary"] = Json{{"folder", temporary_folder()}, {"problem", temporary}};
     out["settings"] = Json::object();
@@ -74,6 +76,8 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
   const Screen screen = output_screen();
   for (const DeviceKind& d : kinds)
     std::cout << screen.fact(d.name, fmt::format("{:<6} {}", d.works ? "yes" : "no", d.note));
+  std::cout << "\nengines of meshes\n";
+  for (const auto& [name, note] : engines()) std::cout << screen.fact(name, note);
   std::cout << '\n'
             << screen.fact("target", to_string(target)) << screen.fact("tuning", tuning.empty() ? "built in" : tuning)
             << screen.fact("cores", processors_text(here)) << screen.fact("cache", cache_text(cache));

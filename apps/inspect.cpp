@@ -38,7 +38,7 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
   // Looking at stages and values needs no C compiler: the plan that the interpreter shows is that of this processor.
   std::string device = "interp";
-  const Mesh mesh = mesh_of(options.devices, device);
+  const Mesh mesh = mesh_of(options.mesh, device);
   Context ctx({.seed = settings.seed(),
                .device = "interp",
                .threads = int(settings.threads()),

@@ -22,6 +22,10 @@ nlohmann::ordered_json profile_json(const plan::Profile& profile) {
               {"step_microseconds", profile.step_microseconds},
               {"kernel_microseconds", profile.kernel_microseconds},
               {"peak_gflops", profile.peaks.flops / 1e9}};
+  if (profile.exchange_microseconds > 0)
+    out["exchange"] = {{"microseconds", profile.exchange_microseconds},
+                       {"hidden_share", profile.hidden_exchange},
+                       {"bytes", profile.exchanged_bytes}};
   for (const Peaks::Memory& level : profile.peaks.memory)
     out["peak_bandwidth"].push_back({{"bytes", level.bytes}, {"gigabytes_per_second", level.bandwidth / 1e9}});
   for (const plan::KernelProfile& k : profile.kernels)
@@ -46,7 +50,7 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
   if (!options.plot.empty()) picture.emplace(options.plot, "--plot");
   const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
   std::string device = settings.device();
-  const Mesh mesh = mesh_of(options.devices, device);
+  const Mesh mesh = mesh_of(options.mesh, device);
   Context ctx({.seed = settings.seed(),
                .device = device,
                .threads = int(settings.threads()),

@@ -83,7 +83,7 @@ ContextOptions context_options(const TrainOptions& options, const Settings& sett
   ContextOptions out;
   out.seed = start.request.seed;
   out.device = start.file ? device_to_go_on(*start.file, settings) : settings.device();
-  out.mesh = mesh_of(options.devices, out.device);
+  out.mesh = mesh_of(options.mesh, out.device);
   out.cache = settings.cache();
   out.threads = int(settings.threads());
   out.memory_limit = options.memory_limit;

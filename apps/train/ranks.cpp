@@ -25,16 +25,16 @@ bool any_rank(bool says_so) {
   return all != 0;
 }
 
-Mesh mesh_of(const std::string& devices, std::string& device) {
-  if (devices.empty()) {
-    const int processes = mpi::launch().processes;
-    return processes > 1 ? Mesh{{"data", processes}} : Mesh{};
-  }
+namespace {
+
+// How many devices `--devices` names. A list gives their kind to `device`, and GPUs by number to `names`.
+int64_t device_count(const std::string& devices, std::string& device, std::vector<std::string>& names) {
+  if (devices.empty()) return mpi::launch().processes;
   int count = 0;
   const char* end = devices.data() + devices.size();
   if (const auto [stop, error] = std::from_chars(devices.data(), end, count); error == std::errc() && stop == end) {
     if (count < 1) throw ConfigError(fmt::format("--devices is {}; a run needs one at least.", devices));
-    return count > 1 ? Mesh{{"data", count}} : Mesh{};
+    return count;
   }
   std::string kind;
   count = 0;
@@ -45,10 +45,26 @@ Mesh mesh_of(const std::string& devices, std::string& device) {
       throw ConfigError(fmt::format(
           "--devices `{}` is neither a number nor a list of devices of one kind, such as cpu:0,cpu:1.", devices));
     kind = its_kind;
+    if (kind == "cuda") names.push_back(one);
     from = comma + 1;
   }
   device = kind;
-  return count > 1 ? Mesh{{"data", count}} : Mesh{};
+  return count;
+}
+
+}  // namespace
+
+Mesh mesh_of(const MeshWishes& wishes, std::string& device) {
+  std::vector<std::string> names;
+  const int64_t count = device_count(wishes.devices, device, names);
+  if (count == 1 && !names.empty()) device = names[0];
+  if (count == 1 && wishes.parts <= 1 && wishes.engine == "auto") return {};
+  Mesh out{{"data", count, wishes.parts}};
+  out.engine = wishes.engine;
+  out.names = std::move(names);
+  if (wishes.split_states) out.optimizer_states = "data";
+  check(out);
+  return out;
 }
 
 void be_silent() {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "apps/commands.h"
 #include "caravan/mesh/mesh.h"
 
 namespace caravan::app {
@@ -13,7 +14,7 @@ bool any_rank(bool says_so);
 
 // The mesh of `--devices`: "4" or "cpu:0,cpu:1", along the axis "data" that recipes place their batches on. Without it,
 // the processes that mpirun has started. `device` becomes what the list names. Throws ConfigError.
-Mesh mesh_of(const std::string& devices, std::string& device);
+Mesh mesh_of(const MeshWishes& wishes, std::string& device);
 
 void be_silent();  // from now on, nothing is printed to standard output: that is what process 0 does
 

@@ -180,7 +180,13 @@ nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Find
   for (const auto& [name, value] : found.numbers) out[name] = value;
   if (!found.samples.empty()) out["samples"] = found.samples;
   if (!pictures.empty()) out["plots"] = p.options.plot, out["pictures"] = pictures;
-  if (p.wanted.mesh.devices() > 1) out["devices"] = p.wanted.mesh.devices();
+  if (p.wanted.mesh.exchanges()) {
+    out["devices"] = p.wanted.mesh.devices();
+    out["exchange"] = {{"seconds", ended.exchanged.seconds},
+                       {"waited_seconds", ended.exchanged.waited},
+                       {"hidden_share", ended.exchanged.hidden()},
+                       {"bytes", ended.exchanged.bytes}};
+  }
   if (const std::string next = next_command(p, ended); !next.empty()) out["next"] = next;
   out["curve"] = curve_json(p.recipe, history);
   return out;
@@ -193,6 +199,10 @@ void conclude_text(const Prepared& p, const Ended& ended, const Findings& found,
   std::string took = fmt::format("{} in {}", counted(steps, "step", "steps"), duration(ended.seconds));
   if (steps > 0 && ended.seconds > 0) took += fmt::format(", {} a second", speed(double(steps) / ended.seconds));
   std::cout << '\n' << screen.fact("speed", fmt::format("{}, on {}", took, p.ctx.device()));
+  if (ended.exchanged.seconds > 0)
+    std::cout << screen.fact("exchange",
+                             fmt::format("{} of collectives, {:.0f}% of it hidden behind kernels",
+                                         duration(ended.exchanged.seconds), 100 * ended.exchanged.hidden()));
   std::string result = fmt::format("loss {}", figure(ended.history.loss()));
   if (!found.result.empty()) result = screen.styled(Style::strong, found.result) + ", " + result;
   std::cout << screen.fact("result", result);

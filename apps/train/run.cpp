@@ -23,6 +23,7 @@ Ended run(const Prepared& p, const Evaluation& evaluation, Keeper& keeper) {
     out.problems.emplace_back(error.what());
   }
   watch.end();
+  out.exchanged = Context(p.ctx).take_exchanged();
   out.history = training.history;
   out.seconds = training.seconds;
   const bool cut_off = out.how == Training::End::interrupted || out.how == Training::End::failed;

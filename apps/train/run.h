@@ -11,7 +11,8 @@ namespace caravan::app {
 struct Ended {
   Training::End how = Training::End::finished;
   History history;
-  double seconds = 0;  // in steps
+  double seconds = 0;   // in steps
+  Exchanged exchanged;  // by the devices of a mesh
   Kept kept;
   std::vector<std::string> problems;  // of the machine, a sentence each
 };

@@ -60,4 +60,29 @@ TEST_F(Command, AutoSaysNothingOfAGpuForASmallStepOrWithoutADriver) {
   EXPECT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--json"}, with("full")).err, "");
 }
 
+TEST_F(Command, DoctorSaysWhichEnginesOfMeshesThereAre) {
+  const string nccl = "CARAVAN_NCCL=" + kFolder + "/libfake_nccl.so";
+  EXPECT_CONTAINS(run({"doctor", "--json"}, {nccl}).out, R"("nccl":"NCCL 2.21.5")");
+  EXPECT_CONTAINS(run({"doctor", "--json"}, {nccl, "FAKE_NCCL=old"}).out,
+                  R"("nccl":"NCCL is of version 2.4.2; install 2.7 or newer")");
+  EXPECT_CONTAINS(run({"doctor"}, {"CARAVAN_NCCL=/nowhere.so"}).out, "NCCL cannot be used: /nowhere.so");
+  EXPECT_CONTAINS(run({"train", "linear", "--steps", "1", "--quiet", "--engine", "nccl", "--device", "cpu"}).err,
+                  "the engine `nccl` is for GPUs; `cpu` is none");
+}
+
+// The fake GPU computes nothing: this is about what the process does around it, from first to last.
+TEST_F(Command, GpusOfAMeshExchangeByEachEngine) {
+  for (const Arguments& how :
+       {Arguments{"--devices", "cuda:0,cuda:0"}, Arguments{"--devices", "1", "--engine", "nccl"}}) {
+    Arguments arguments = {"train", "moons", "--steps", "3", "--batch", "20", "--quiet", "--json", "--device", "cuda"};
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    Arguments environment = with("");
+    environment.push_back("CARAVAN_NCCL=" + kFolder + "/libfake_nccl.so");
+    const Outcome o = run(arguments, environment);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_CONTAINS(o.out, "\"device\":\"cuda\"");
+    EXPECT_CONTAINS(o.out, "hidden_share");
+  }
+}
+
 }  // namespace
