@@ -7,8 +7,8 @@
 # slower than it should be on this machine stops when its share of the time is over. What failed is kept in build/torture.
 set -euo pipefail
 
-parts=(kills ranks faults cold plants signals disk page files programs)
-declare -A share=([kills]=2 [ranks]=2 [faults]=3 [cold]=2 [plants]=1 [signals]=1 [disk]=1 [page]=2 [files]=2 [programs]=6)
+parts=(kills ranks networks faults cold plants signals disk page files programs)
+declare -A share=([kills]=2 [ranks]=2 [networks]=2 [faults]=3 [cold]=2 [plants]=1 [signals]=1 [disk]=1 [page]=2 [files]=2 [programs]=6)
 
 fail() {
   echo "torture: $*" >&2
