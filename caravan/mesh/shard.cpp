@@ -128,18 +128,14 @@ class Sharder {
       divided.within.push_back(own), divided.absolute.push_back(own);
       if (const int axis = split[k]; axis >= 0) {
         extent /= devices(axis);
-        const bool is_reduced = !is_written(a, int(k), axis);
-        if (is_reduced) chosen_by /= mesh_.axes[size_t(axis)].summed_parts();
+        const Term first = rank(axis) * extent;
+        if (!is_written(a, int(k), axis)) chosen_by /= mesh_.axes[size_t(axis)].summed_parts();
         Term& within = divided.within.back();
-        const auto part = std::find(in_parts.begin(), in_parts.end(), axis);
-        if (part != in_parts.end()) {
-          const int64_t in_part = extent / own_parts(axis);
-          within = Term::iterator(int(part - in_parts.begin())) * in_part + own;
-          divided.absolute.back() = within + rank(axis) * extent;
-          extent = in_part;
-        } else {
-          divided.absolute.back() = within + rank(axis) * extent;
+        if (const auto part = std::find(in_parts.begin(), in_parts.end(), axis); part != in_parts.end()) {
+          extent /= own_parts(axis);
+          within = Term::iterator(int(part - in_parts.begin())) * extent + own;
         }
+        divided.absolute.back() = within + first;
       }
       out.iterators.push_back(a.iterators[k]);
       out.extents.push_back(extent), out.chosen_by.push_back(chosen_by);

@@ -367,6 +367,7 @@ TEST(Identity, HasAllThatKernelsDependOn) {
       {"constant", [](Program& p) { p.accumulations[0].body = Body::number(1); }},
       {"another constant", [](Program& p) { p.accumulations[0].body = Body::number(2); }},
       {"counted", [](Program& p) { p.accumulations[0].counted = {true}; }},
+      {"chosen_by", [](Program& p) { p.accumulations[0].chosen_by = {8}; }},
       {"lanes", [](Program& p) { p.accumulations[0].order.lanes = 2; }},
       {"blocks",
        [](Program& p) {
