@@ -33,9 +33,8 @@ struct Placements {
 // Finds placements from the program's `placements` (what the user asked for) and those that states have already. They
 // are propagated until nothing changes:
 // * forwards: an iterator is divided if it leads a divided axis of an operand;
-// * backwards: an axis of a result is divided if that was asked for, if the state that it is assigned to has it
-// divided,
-//   or if all readers divide the iterator that leads it, so that no device needs the rest;
+// * backwards: an axis of a result is divided if that was asked for, if the state that it is assigned to
+//   has it divided, or if all readers divide the iterator that leads it, so that no device needs the rest;
 // * a state that nothing was said of is divided as the value that is assigned to it.
 // Then states of optimisers are divided if the mesh says so (Mesh::optimizer_states), and all other states keep what
 // they have.

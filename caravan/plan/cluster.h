@@ -3,9 +3,8 @@
 //
 // Assumptions:
 // * All devices are equal, and begin a step at the same time. A kernel takes as long whatever is exchanged meanwhile.
-// * Collectives run one after the other, in the order of the plan, beside the kernels: one begins when the kernel
-// before
-//   it has ended, and the collective before it. A `wait` ends when its collective has ended.
+// * Collectives run one after the other, in the order of the plan, beside the kernels: one begins when the
+//   kernel before it has ended, and the collective before it. A `wait` ends when its collective has ended.
 // * A message of S bytes takes latency + S / bandwidth. A device sends and receives at the same time, one message at a
 //   time, and messages of different devices do not disturb each other.
 // * An all_reduce of S bytes on n devices is a reduce-scatter and an all-gather. As a ring each of them has n - 1

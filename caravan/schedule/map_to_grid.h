@@ -11,17 +11,15 @@
 //                                                              for i < 65 lanes:
 //                                                                y[65*b + i] = exp(x[65*b + i]) / r1
 //
-// * Grid loops. Outer loops whose iterations are independent become grid loops: a group of threads takes an iteration
-// of
-//   all of them together. A loop that must run in order, such as the one over the elements that are added into a table,
-//   changes places with an independent loop inside of it.
+// * Grid loops. Outer loops whose iterations are independent become grid loops: a group of threads takes an
+//   iteration of all of them together. A loop that must run in order, such as the one over the elements that are
+//   added into a table, changes places with an independent loop inside of it.
 // * Lane loops. The loops inside of them are shared by the lanes of a group, if there are too few iterations of grid
 //   loops for all threads of the GPU, or if neighbouring iterations of an inner loop read neighbouring elements. A sum
 //   then has a partial sum for each lane, and these are added in a fixed order, so the bits are the same in every run.
 //   What stands beside the loops is computed by every lane, and stored by one.
-// * Layout. The lanes of a group are neighbouring threads where inner loops read neighbouring elements; where grid
-// loops
-//   do, neighbouring threads belong to neighbouring groups (`Grid::spread`).
+// * Layout. The lanes of a group are neighbouring threads where inner loops read neighbouring elements.
+//   Where grid loops do, neighbouring threads belong to neighbouring groups (`Grid::spread`).
 //
 // May run when loops have their final bodies. A kernel with several outer loops becomes several kernels, because
 // only the end of a kernel lets all groups wait for each other. What cannot be shared is run by one thread.
