@@ -4,6 +4,7 @@ option(CARAVAN_WERROR "Treat warnings in Caravan as errors" OFF)
 set(CARAVAN_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 option(CARAVAN_COVERAGE "Count which lines run (gcov)" OFF)
 option(CARAVAN_QUICK_BUILD "Spend memory to build in less time: several sources a unit, precompiled headers, fewer collections by GCC, gold" OFF)
+set(CARAVAN_SOURCES_TOGETHER 8 CACHE STRING "How many sources of a folder a quick build compiles as one")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

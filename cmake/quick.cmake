@@ -1,9 +1,10 @@
 # What makes a quick build quick, and is done in no other: where a source forgets an include, the other builds say so.
 
-# caravan_unite(TARGET): eight sources are compiled as one, so that the headers they share are read once.
+# caravan_unite(TARGET): several sources are compiled as one, so that the headers they share are read once, and the templates that
+# they share are compiled once.
 function(caravan_unite target)
   if(CARAVAN_QUICK_BUILD)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${CARAVAN_SOURCES_TOGETHER})
     # GCC takes the sources that such a unit includes for headers, and warns where a class of theirs has a member of a type that is
     # in an anonymous namespace.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
