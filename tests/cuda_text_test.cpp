@@ -5,6 +5,7 @@
 #include "caravan/backend/cuda/compile.h"
 #include "caravan/backend/cuda/device.h"
 #include "caravan/backend/cuda/driver.h"
+#include "caravan/backend/nccl/combine.h"
 #include "caravan/codegen/cuda.h"
 #include "caravan/loop/walk.h"
 #include "caravan/plan/plan.h"
@@ -127,6 +128,17 @@ TEST_F(CudaText, ModelsAreCompiledInBothForms) {
 
 // A block has 48 KiB of shared memory, also for numbers of 8 bytes and for tiles of several slices.
 // Blocks of threads look for the ids of their rows (schedule/gpu_scatters.h): the last block of 5,003 rows has fewer.
+// The kernel that combines what GPUs send to each other, for every precision.
+TEST_F(CudaText, ValuesThatGpusExchangeAreCombined) {
+  std::vector<std::string> texts;
+  for (const DType dtype :
+       {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64})
+    for (const Accumulator a : {Accumulator::add, Accumulator::max}) texts.push_back(nccl::combine_text(dtype, a));
+  for (const Accumulator a : {Accumulator::mul, Accumulator::min, Accumulator::or_, Accumulator::and_})
+    texts.push_back(nccl::combine_text(DType::i32, a));
+  EXPECT_EQ(compile(texts, kAmpere).codes.size(), texts.size());
+}
+
 TEST_F(CudaText, SumsIntoLargeTables) {
   const Tensor g = param("g", numbers("40,50|96")), h = param("h", numbers("2000|"));
   const ir::Program sums =

@@ -93,8 +93,9 @@ std::shared_ptr<const plan::Plan> plan_for(const Target& target, const ir::Progr
 // A program that is ready to run, and the part of its plan that this took.
 struct Prepared {
   std::shared_ptr<const plan::Plan> plan;  // not made if the device has no target, or had the program before
-  std::unique_ptr<Executable> executable;
+  std::unique_ptr<Executable> executable;  // runs it
 };
+// Makes a program ready to run on the device, with its plan if that is needed.
 Prepared prepare(Device& device, const ir::Program& verified, const plan::Options& options = {});
 
 }  // namespace caravan::backend

@@ -55,7 +55,9 @@ struct Exchanged {
   double seconds = 0;  // of collectives, from begin to end
   double waited = 0;   // of these, while the device had nothing else to do
   int64_t bytes = 0;   // sent to other devices, about
-  double hidden() const { return seconds > 0 ? 1 - waited / seconds : 0; }  // the share of the time while kernels ran
+  // The share of the time in which the device had kernels to run, 0 to 1. (It may wait longer than a collective takes:
+  // for the thread that runs it.)
+  double hidden() const { return seconds > waited ? 1 - waited / seconds : 0; }
 };
 
 // Devices along the axis "data", which every batch is divided over. With `divided_states`, so is what optimisers

@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "caravan/backend/streams/streams.h"
+#include "caravan/loop/walk.h"
 #include "caravan/plan/plan.h"
+#include "caravan/target/target.h"
 #include "caravan/tensor/graph.h"
 
 namespace caravan {
@@ -259,6 +261,40 @@ TEST(Mesh, SmallCollectivesBecomeOneCall) {
       ++calls, values += call->reads.size();
   EXPECT_EQ(values, 4u);  // the loss, and the gradients of w1, b1 and w2
   EXPECT_EQ(calls, 1u);
+}
+
+// Kernels of a GPU are ordered by stages, but a collective still begins after what it sends is computed and before the
+// rest of the backward pass, and its wait stands before the kernels that need it.
+TEST(Mesh, OnAGpuCollectivesKeepTheirPlaces) {
+  nn::Mlp model("model", {.widths = {400, 400, 400, 400, 3}});
+  const Tensor x = place(uniform("x", {.batch = {64}, .output = {400}, .step = 0}), "data");
+  const Program program = train_step(mean(square(model(x))), adam({.lr = 0.1}));
+  const auto plan = Context(on({})).plan(program, gpu_target(), Mesh{{"data", 2}});
+  const std::vector<loop::Kernel>& kernels = plan->scheduled.kernels;
+  size_t waits = 0, begun_first = 0;  // collectives that begin before the first wait
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const loop::LibraryCall* call = loop::library_call(kernels[k]);
+    if (!call) continue;
+    if (std::holds_alternative<loop::LibraryCall::Collective>(call->function) && waits == 0) ++begun_first;
+    auto* wait = std::get_if<loop::LibraryCall::Wait>(&call->function);
+    if (!wait) continue;
+    ++waits;
+    ASSERT_LT(wait->kernel, k);
+    const loop::LibraryCall* begun = loop::library_call(kernels[wait->kernel]);
+    ASSERT_TRUE(begun && std::holds_alternative<loop::LibraryCall::Collective>(begun->function));
+    EXPECT_EQ(begun->writes, call->writes);
+    auto has = [](const std::vector<ir::BufferId>& list, ir::BufferId id) {
+      return std::find(list.begin(), list.end(), id) != list.end();
+    };
+    for (size_t other = 0; other < kernels.size(); ++other)
+      loop::for_each_access(kernels[other], [&](const loop::Access& a) {
+        if (other == k || other == wait->kernel) return;
+        EXPECT_FALSE(has(call->writes, a.buffer) && other < k) << "a kernel needs what has not arrived";
+        EXPECT_FALSE(has(call->reads, a.buffer) && other > wait->kernel) << "what is sent is not there yet";
+      });
+  }
+  EXPECT_GE(waits, begun_first);
+  EXPECT_GE(begun_first, 3u);
 }
 
 TEST(Mesh, ACheckpointOfOneNumberOfDevicesIsResumedOnAnother) {

@@ -31,8 +31,8 @@ constexpr int kFailed = 3;              // exit code: the machine failed
 // messages instead of two.
 constexpr int64_t kSmall = 8 << 10;
 constexpr size_t kAlone = 32 << 10;  // bytes from which on a message is not packed with others
-// Of a wait for messages: how long it asks for them without letting others run, and for how long it lets them.
-constexpr std::chrono::microseconds kBusy{100}, kBusyIfUrgent{1000}, kPause{20};
+// Of a wait for messages: how long it asks for them without pauses, and how long a pause is.
+constexpr std::chrono::microseconds kBusy{100}, kBusyIfUrgent{5000}, kPause{20};
 
 void say(const std::string& text) {  // by one write, so that lines of processes do not mix
   const std::string line = "caravan: " + text + "\n";
@@ -280,19 +280,15 @@ class Processes : public backend::Communicator {
     if (bytes > size_t(INT_MAX)) throw BackendError("a message of more than 2 GB cannot be sent.");
     return int(bytes);
   }
-  // Asks again and again, but lets other threads run in between: MPI_Waitall would not. If the device computes
-  // meanwhile, it soon asks with pauses: often this is not the only thread of its processor.
+  // Asks again and again, and then with pauses: MPI_Waitall would never let others run. The pauses begin soon if the
+  // device computes meanwhile, because often this is not the only thread of its processor.
   void wait() {
     const auto start = Clock::now();
     for (Library::Request& request : requests_)
       for (int done = 0;;) {
         mpi_.test(&request, &done, nullptr);
         if (done) break;
-        const bool urgent = urgent_.load(std::memory_order_relaxed);
-        if (Clock::now() - start < (urgent ? kBusyIfUrgent : kBusy)) continue;
-        if (urgent)
-          std::this_thread::yield();
-        else
+        if (Clock::now() - start > (urgent_.load(std::memory_order_relaxed) ? kBusyIfUrgent : kBusy))
           std::this_thread::sleep_for(kPause);
       }
   }
