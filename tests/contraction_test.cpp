@@ -76,6 +76,27 @@ const std::vector<Case>& cases() {
        [] { return einsum("b,t,h,d; b,s,h,d => b,h,t,s", input("a", "2,16,3,8"), input("b", "2,24,3,8")); }},
       {"a window",
        [] { return einsum("b,y+u,x+v,c; u,v,c,o => b,y,x,o", input("a", "2,9,11,4"), input("b", "3,3,4,20")); }},
+      {"a padded window",
+       [] { return einsum("b,y=+u,x=+v,c; u,v,c,o => b,y,x,o", input("a", "6,5,7,4"), input("b", "3,3,4,20")); }},
+      {"a padded window, with blocks of terms, and something before it and after it",
+       [] {
+         Tensor y = einsum("b,y=+u,x=+v,c; u,v,c,o => b,y,x,o", relu(input("a", "5,4,5,36")), input("b", "3,3,36,20"));
+         return tanh(y + input("c", "20"));
+       }},
+      {"the gradient of a window by what it sees",
+       [] {
+         Tensor a = input("a", "9,6,7,12"), y = einsum("b,y+u,x+v,c; u,v,c,o => b,y,x,o", a, input("b", "3,3,12,16"));
+         return grad(sum(y * input("d", "9,4,5,16")), a);
+       }},
+      {"the gradient of a padded window by its weights, in slices",
+       [] {
+         Tensor b = input("b", "3,3,8,16"), y = einsum("b,y=+u,x=+v,c; u,v,c,o => b,y,x,o", input("a", "8,12,13,8"), b);
+         return grad(sum(y * input("d", "8,12,13,16")), b);
+       }},
+      {"few sums of many terms, in slices, and something after them",
+       [] {
+         return tanh(einsum("k,i; k,j => i,j", input("a", "4096,7"), input("b", "4096,41")) + input("c", "7,41"));
+       }},
       {"a term that one factor has alone",
        [] { return einsum("i,k,l; k,j => i,j", input("a", "30,20,9"), input("b", "20,40")); }},
       {"something before it and after it",

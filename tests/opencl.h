@@ -18,7 +18,8 @@ class OpenCl : public Dialect {
     return (local.scope == loop::Scope::shared ? "__local " : "") + Dialect::local(local, name);
   }
   std::string loop(const loop::For& loop, const std::string& variable) const override {
-    if (loop.kind != loop::LoopKind::parallel) return Dialect::loop(loop, variable);
+    const bool shared = loop.kind == loop::LoopKind::parallel && loop.chunk > 0;  // not those inside of another one
+    if (!shared) return Dialect::loop(loop, variable);
     return "for (int64_t " + variable + " = get_global_id(0); " + variable + " < " + std::to_string(loop.extent) +
            "; " + variable + " += get_global_size(0)) {";
   }

@@ -90,6 +90,23 @@ TEST(Threads, GiveTheSameBits) {
   }
 }
 
+// Blocks of a product are shared along all of its axes, not along the first alone.
+TEST(Threads, ShareTheBlocksOfBatchesRowsAndColumns) {
+  const Tensor product =
+      einsum("b,i,k; b,k,j => b,i,j", param("a", numbers("3,203,64")), param("b", numbers("3,64,200")));
+  const Program program = observe(product);
+  const loop::Module module = plan::make_plan(to_ir(program), host()).scheduled;
+  const loop::For* loop = loop::parallel_loop(module.kernels.back());
+  ASSERT_TRUE(loop) << loops_text(module.kernels.back());
+  EXPECT_GT(loop::parallel_iterations(*loop), loop->extent) << loops_text(module.kernels.back());
+  const Array one = on(1).eval(product), three = on(3).eval(product),
+              right = Context({.device = "interp"}).eval(product);
+  for (int64_t i = 0; i < one.size(); ++i) {
+    ASSERT_EQ(one.at(i), three.at(i)) << i;
+    ASSERT_NEAR(one.at(i), right.at(i), 1e-5) << i;
+  }
+}
+
 TEST(Threads, TwoCallersAndTooManyThreads) {  // neither hangs nor ends the process
   cc::Pool pool(3);
   static std::atomic<int> ran{0};

@@ -3,6 +3,7 @@
 #include "caravan/base/error.h"
 #include "caravan/codegen/functions.h"
 #include "caravan/codegen/words.h"
+#include "caravan/loop/walk.h"
 
 namespace caravan::codegen {
 
@@ -68,7 +69,8 @@ std::string GnuC::function(std::string_view name, DType compute) const {
   return "caravan_" + std::string(name) + (compute == DType::f32 ? "_f32" : "_f64");
 }
 std::vector<std::string> GnuC::before_loop(const For& loop) const {
-  if (loop.kind == LoopKind::vector) return {"#pragma GCC ivdep"};
+  const bool innermost = loop.kind == LoopKind::parallel && !has_loop(loop.body);
+  if (loop.kind == LoopKind::vector || innermost) return {"#pragma GCC ivdep"};
   if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full)
     return {"#pragma GCC unroll " + std::to_string(loop.extent)};
   if (loop.unroll == Unroll::lanes) return {"#pragma GCC unroll 1"};
@@ -76,7 +78,13 @@ std::vector<std::string> GnuC::before_loop(const For& loop) const {
 }
 std::string GnuC::loop(const For& loop, const std::string& variable) const {
   if (loop.kind != LoopKind::parallel) return Dialect::loop(loop, variable);
-  return "for (int64_t " + variable + " = from; " + variable + " < to; ++" + variable + ") {";
+  const int64_t inside = parallel_iterations(loop) / loop.extent;
+  if (loop.chunk > 0 && inside == 1)
+    return "for (int64_t " + variable + " = from; " + variable + " < to; ++" + variable + ") {";
+  // A nest of parallel loops is one loop, over all of their iterations.
+  const std::string all = loop.chunk > 0 ? "for (int64_t caravan_at = from; caravan_at < to; ++caravan_at) {" : "{";
+  return all + " const int64_t " + variable + " = caravan_at" + (inside > 1 ? " / " + std::to_string(inside) : "") +
+         (loop.chunk > 0 ? ";" : " % " + std::to_string(loop.extent) + ";");
 }
 std::string GnuC::vector_at(RegisterType type, const std::string& element, bool written) const {
   return (written ? "*(" : "*(const ") + register_type(type) + "*)&" + element;

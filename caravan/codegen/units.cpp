@@ -31,7 +31,7 @@ struct Parts {
 
 // A function that runs one chunk of a parallel loop. Chunks do not depend on the number of threads.
 std::string chunk_function(const std::string& name, const For& loop, const std::string& call) {
-  const std::string extent = std::to_string(loop.extent), rows = std::to_string(loop.chunk);
+  const std::string extent = std::to_string(parallel_iterations(loop)), rows = std::to_string(loop.chunk);
   return "static void " + name + "(const caravan_step* step, int64_t chunk) {\n  const int64_t from = " + rows +
          "*chunk, to = from + " + rows + " < " + extent + " ? from + " + rows + " : " + extent + ";\n  " + call +
          "\n}\n";
@@ -139,7 +139,7 @@ Parts parts_of(const Module& module, Entries entries) {
     if (const For* loop = parallel_loop(kernel)) {
       const std::string name = "chunk" + std::to_string(k);
       chunks += chunk_function(name, *loop, call_of(kernel, printer.uses(), function));
-      const int64_t n = (loop->extent + loop->chunk - 1) / loop->chunk;
+      const int64_t n = (parallel_iterations(*loop) + loop->chunk - 1) / loop->chunk;
       call += "  caravan_parallel(step, " + name + ", " + std::to_string(n) + ");\n";
     } else {
       call += "  " + call_of(kernel, printer.uses(), function) + "\n";

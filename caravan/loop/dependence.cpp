@@ -124,6 +124,79 @@ bool residues_apart(Variable variable, int64_t extent, const std::vector<const T
   return stride > 0 && stride * (extent - 1) < unit;
 }
 
+// An access, and the first and last iteration of loops in which the guards around it let it run.
+struct Guarded {
+  Term offset;
+  std::map<Variable, std::pair<int64_t, int64_t>> range;
+};
+std::map<ir::BufferId, std::vector<Guarded>> guarded_accesses(const Block& body, const Extents& extents) {
+  std::map<ir::BufferId, std::vector<Guarded>> out;
+  std::map<Variable, std::pair<int64_t, int64_t>> all;
+  for (const auto& [variable, extent] : extents) all[variable] = {0, extent - 1};
+  for_each_with_path(body, [&](const Statement& s, const Path& path) {
+    if (inside(s)) return;
+    auto range = all;
+    for (const Statement* around : path)
+      if (auto* guard = std::get_if<If>(around))
+        for (const Term& term : guard->where) {
+          if (term.parts.size() != 1 || term.parts[0].kind != Part::Kind::iterator) continue;
+          const auto known = range.find(term.parts[0].which);
+          if (known == range.end()) continue;
+          auto& [first, last] = known->second;
+          if (term.parts[0].coefficient == 1) first = std::max(first, -term.constant);
+          if (term.parts[0].coefficient == -1) last = std::min(last, term.constant);
+        }
+    for_each_access(s, [&](const Access& a) { out[a.buffer].push_back({*a.offset, range}); });
+  });
+  return out;
+}
+
+// In y[200*m + 128*b + j], where j < 128 if b is 0 and j < 72 if b is 1, the remainder of the offset when divided by
+// 200 is in a range of its own for each b. In general, seen from one loop of this stride, the rest of every offset, or
+// its remainder, must be in one range that is no longer than the stride.
+bool ranges_apart(Variable variable, int64_t extent, const std::vector<Guarded>& accesses) {
+  const int64_t stride = coefficient(accesses[0].offset, variable), reach = stride * (extent - 1);
+  if (stride < 1) return false;
+  auto fixed_of = [](const Guarded& a) {  // what is not of a loop inside
+    std::vector<Part> out;
+    for (const Part& part : a.offset.parts)
+      if (part.kind != Part::Kind::iterator || !a.range.count(part.which)) out.push_back(part);
+    return out;
+  };
+  auto apart_by = [&](int64_t unit) {  // 0: no remainder is taken
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (const Guarded& a : accesses) {
+      if (coefficient(a.offset, variable) != stride || fixed_of(a) != fixed_of(accesses[0])) return false;
+      int64_t low = unit == 0 ? a.offset.constant : ((a.offset.constant % unit) + unit) % unit, high = low;
+      for (const Part& part : a.offset.parts) {
+        const bool iterator = part.kind == Part::Kind::iterator;
+        if ((iterator && part.which == variable) || (unit > 0 && part.coefficient % unit == 0)) continue;
+        const auto range = iterator ? a.range.find(part.which) : a.range.end();
+        if (range == a.range.end()) {
+          if (unit > 0 || part.kind == Part::Kind::load) return false;
+          continue;
+        }
+        const auto [first, last] = range->second;
+        low += std::min(part.coefficient * first, part.coefficient * last);
+        high += std::max(part.coefficient * first, part.coefficient * last);
+      }
+      if (unit > 0 && (low < 0 || stride * a.range.at(variable).second + high >= unit)) return false;
+      least = std::min(least, low), most = std::max(most, high);
+    }
+    return most - least < stride && (unit == 0 || most < stride);
+  };
+  // The divisor divides all steps that are larger than what the loop reaches. Some of them may be constants.
+  int64_t all = 0;
+  for (const Guarded& a : accesses)
+    for (const Part& part : a.offset.parts)
+      if (std::abs(part.coefficient) > reach) all = std::gcd(all, part.coefficient);
+  if (apart_by(0) || (all > reach && apart_by(all))) return true;
+  return all > 0 && std::any_of(accesses.begin(), accesses.end(), [&](const Guarded& a) {
+           const int64_t unit = a.offset.constant > reach ? std::gcd(all, a.offset.constant) : 0;
+           return unit > reach && apart_by(unit);
+         });
+}
+
 // Do different iterations of the loop touch different elements? Tries four proofs. In y[8*o + k], a loop over o around
 // one over k < 8, the elements of one iteration are contiguous. In y[k + 3*o], a loop over k < 3 around one over o,
 // they are not, but k is a digit of all offsets, or all pairs of (k, o) give different elements. The last is by
@@ -155,8 +228,16 @@ bool writes_apart(Variable variable, int64_t extent, const Block& body) {
     touched[a.buffer].push_back(a.offset);
     if (a.write) written.insert(a.buffer);
   });
-  return std::all_of(written.begin(), written.end(),
-                     [&](ir::BufferId id) { return elements_apart(variable, extent, touched.at(id), inside); });
+  std::map<ir::BufferId, std::vector<Guarded>> guarded;
+  return std::all_of(written.begin(), written.end(), [&](ir::BufferId id) {
+    if (elements_apart(variable, extent, touched.at(id), inside)) return true;
+    if (guarded.empty()) {
+      Extents all = inside;
+      all[variable] = extent;
+      guarded = guarded_accesses(body, all);
+    }
+    return ranges_apart(variable, extent, guarded.at(id));
+  });
 }
 
 bool includes(const std::set<Register>& all, const std::set<Register>& some) {

@@ -7,10 +7,11 @@
 //   changes.
 // * Loops. `For` runs its body for 0 <= variable < extent, in order if serial. Iterations of a parallel loop write
 //   disjoint elements. A chunk of consecutive iterations runs on one thread, different chunks may run on different
-//   threads. In a kernel with a parallel loop, only definitions stand before that loop, which every chunk computes for
-//   itself, and nothing stands after it. Iterations of vector and unrolled loops run side by side, in lockstep: each
-//   statement is executed for all of them, in order, before the next statement, and an inner loop is entered once for
-//   all. All kinds compute the same bits.
+//   threads. A parallel loop that is all that another one contains is one loop with it: a chunk then has consecutive
+//   iterations of the whole nest. In a kernel with a parallel loop, only definitions stand before that loop, which
+//   every chunk computes for itself, and nothing stands after it. Iterations of vector and unrolled loops run side by
+//   side, in lockstep: each statement is executed for all of them, in order, before the next statement, and an inner
+//   loop is entered once for all. All kinds compute the same bits.
 // * Groups of threads. On a GPU, groups of `Grid::lanes` threads, the lanes, run a kernel. The iterations of a nest of
 //   grid loops are shared by the groups, those of a nest of lane loops by the lanes of a group; every other statement
 //   is executed by all lanes, with the same values. `Barrier` makes what a lane has stored visible to the other lanes
@@ -198,7 +199,8 @@ struct For {
   int64_t extent = 0;
   LoopKind kind = LoopKind::serial;
   Block body;
-  // Of a parallel loop: how many iterations a thread takes at a time. Of a grid or lane loop: how many iterations the
+  // Of a parallel loop: how many iterations of the nest a thread takes at a time, 0 if it is inside of another one. Of
+  // a grid or lane loop: how many iterations the
   // loops of its kind directly inside of it have together, 1 if it is the innermost one.
   int64_t chunk = 0;
   // The order of the sum that the loop adds to (ir::SumOrder): how many partial sums it has along this loop, and the
@@ -341,7 +343,10 @@ inline bool has_statements(const Kernel& kernel) { return std::holds_alternative
 inline const LibraryCall* library_call(const Kernel& kernel) { return std::get_if<LibraryCall>(&kernel.body); }
 inline const Attention* attention(const Kernel& kernel) { return std::get_if<Attention>(&kernel.body); }
 
-const For* parallel_loop(const Kernel& kernel);  // null if it has none
+const For* parallel_loop(const Kernel& kernel);  // the outermost; null if it has none
+// How many iterations the parallel loop and those inside of it have together.
+int64_t parallel_iterations(const For& loop);
+
 // A program whose accumulations have become kernels.
 struct Module {
   std::string name;

@@ -63,6 +63,11 @@ const For* parallel_loop(const Kernel& kernel) {
   auto* loop = block.empty() ? nullptr : std::get_if<For>(&block.back());
   return loop && loop->kind == LoopKind::parallel ? loop : nullptr;
 }
+int64_t parallel_iterations(const For& loop) {
+  if (loop.kind != LoopKind::parallel) return 1;
+  auto* inner = loop.body.size() == 1 ? std::get_if<For>(&loop.body[0]) : nullptr;
+  return loop.extent * (inner ? parallel_iterations(*inner) : 1);
+}
 
 namespace {
 

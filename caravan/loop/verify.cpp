@@ -294,7 +294,8 @@ class Verifier {
       const std::string loop = "the parallel loop over " + kernel_.variables[size_t(s.variable)];
       const bool alone = std::all_of(statements(kernel_).begin(), statements(kernel_).end() - 1,
                                      [](const Statement& t) { return std::holds_alternative<Define>(t); });
-      hold(parallel_loop(kernel_) == &s && alone && s.chunk >= 1,
+      const bool outermost = parallel_loop(kernel_) == &s;
+      hold(outermost ? alone && s.chunk >= 1 : in_parallel_nest_ && s.chunk == 0,
            loop + " has more than definitions beside it, or no chunk");
       hold(independent(s.variable, s.extent, s.body) && !overwrites_loads(statements(kernel_)),
            loop + " may touch in one iteration what another writes");
@@ -308,10 +309,13 @@ class Verifier {
       hold(kernel_.grid.lanes > 0 && s.chunk >= 1 && shared_by_lanes(s), "the lane loop over ",
            kernel_.variables[size_t(s.variable)], " may touch in one iteration what another writes");
     open_[size_t(s.variable)] = true;
+    in_parallel_nest_ = s.kind == LoopKind::parallel && s.body.size() == 1;
     check(s.body);
+    in_parallel_nest_ = false;
     open_[size_t(s.variable)] = false;
   }
   void statement(const If& s, std::vector<Register>&) {
+    in_parallel_nest_ = false;
     for (const Term& t : s.where) term(t);
     check(s.body);
   }
@@ -319,7 +323,8 @@ class Verifier {
   const Module& module_;
   const Kernel& kernel_;
   std::vector<Seen> registers_;
-  std::vector<bool> open_;  // by loop variable: is its loop around the current statement
+  bool in_parallel_nest_ = false;  // is the current statement all that a parallel loop contains?
+  std::vector<bool> open_;         // by loop variable: is its loop around the current statement
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "caravan/loop/walk.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -279,18 +280,37 @@ void for_each_change(const Statement& statement, const std::function<void(Regist
   std::visit(Changes{visit}, statement);
 }
 
+double share_entered(const If& guard, const Extents& around) {
+  Extents from, to;  // by variable, the iterations in which all conditions hold
+  for (const Term& term : guard.where) {
+    if (term.parts.size() != 1 || term.parts[0].kind != Term::Part::Kind::iterator) continue;
+    const auto [kind, variable, step] = term.parts[0];
+    const auto extent = around.find(variable);
+    if (extent == around.end() || (step != 1 && step != -1)) continue;
+    int64_t& last = to.emplace(variable, extent->second).first->second;
+    if (step == 1)
+      from[variable] = std::max(from[variable], -term.constant);
+    else
+      last = std::min(last, term.constant + 1);
+  }
+  double out = 1;
+  for (const auto& [variable, end] : to)
+    out *= double(std::max<int64_t>(0, end - from[variable])) / double(around.at(variable));
+  return out;
+}
+
 namespace {
 
-int64_t count_flops(const Block& block, const Kernel& kernel) {
+double count_flops(const Block& block, const Kernel& kernel, Extents& around) {
   auto on_floats = [&](Register r) {
     const RegisterType& type = kernel.registers[size_t(r)];
-    return is_float(type.dtype) ? int64_t(type.width) : 0;
+    return is_float(type.dtype) ? double(type.width) : 0;
   };
-  int64_t out = 0;
+  double out = 0;
   for (const Statement& s : block)
     out += match(
         s,
-        [&](const Define& d) -> int64_t {
+        [&](const Define& d) -> double {
           auto* apply = std::get_if<Apply>(&d.value);
           return apply && is_float(apply->compute) ? kernel.registers[size_t(d.to)].width : 0;
         },
@@ -298,9 +318,12 @@ int64_t count_flops(const Block& block, const Kernel& kernel) {
         [&](const CombineFirst& c) { return on_floats(c.best); },
         [&](const StoreCombine& c) { return (c.factor >= 0 ? 2 : 1) * on_floats(c.value); },
         [&](const StoreFirst& c) { return on_floats(c.value); },
-        [](const OneOf<Reset, Store, Barrier> auto&) -> int64_t { return 0; },
-        [&](const For& f) { return f.extent * count_flops(f.body, kernel); },
-        [&](const If& i) { return count_flops(i.body, kernel); });
+        [](const OneOf<Reset, Store, Barrier> auto&) -> double { return 0; },
+        [&](const For& f) {
+          around[f.variable] = f.extent;
+          return double(f.extent) * count_flops(f.body, kernel, around);
+        },
+        [&](const If& i) { return share_entered(i, around) * count_flops(i.body, kernel, around); });
   return out;
 }
 
@@ -314,7 +337,8 @@ int64_t count_flops(const Kernel& kernel) {
   }
   const LibraryCall* call = library_call(kernel);
   auto* product = call ? std::get_if<LibraryCall::Product>(&call->function) : nullptr;
-  return product ? 2 * product->multiplications() : count_flops(statements(kernel), kernel);
+  Extents around;
+  return product ? 2 * product->multiplications() : std::llround(count_flops(statements(kernel), kernel, around));
 }
 
 }  // namespace caravan::loop

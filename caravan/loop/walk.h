@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <functional>
+#include <map>
 #include <type_traits>
 
 #include "caravan/base/match.h"
@@ -135,7 +136,13 @@ void substitute(Block& block, Variable variable, const Term& term);
 
 bool has_loop(const Block& block);
 
-// The number of floating-point operations in all iterations of a kernel. Guards count as always true.
+// Loops around a statement, by their variables.
+using Extents = std::map<Variable, int64_t>;
+// In which share of the iterations of these loops a guard lets its body run. A condition on several loops, or on
+// something else, counts as always true.
+double share_entered(const If& guard, const Extents& around);
+
+// The number of floating-point operations in all iterations of a kernel, with guards as in share_entered.
 int64_t count_flops(const Kernel& kernel);
 
 // Visits the registers that a statement reads, including those in nested blocks.

@@ -42,7 +42,7 @@ int64_t points(const Accumulation& a, const std::vector<int>& iterators) {
 }  // namespace
 
 bool is_contraction(const ir::Program& program, const Accumulation& a, const Tuning& tuning) {
-  if (a.accumulator != Accumulator::add || !is_float(program.buffers[size_t(a.target)].dtype) || !a.where.empty() ||
+  if (a.accumulator != Accumulator::add || !is_float(program.buffers[size_t(a.target)].dtype) ||
       a.body.entries().empty())
     return false;
   const Scalar& root = a.body.entries().back();
@@ -68,6 +68,20 @@ bool is_contraction(const ir::Program& program, const Accumulation& a, const Tun
   const bool first = std::find(alone[0].begin(), alone[0].end(), innermost) != alone[0].end();
   const std::vector<int>&columns = alone[first ? 0 : 1], &rows = alone[first ? 1 : 0];
   if (std::find(columns.begin(), columns.end(), innermost) == columns.end()) return false;
+  // Every condition must leave out a term for all sums of a tile or for none: it may be on terms and on some rows, but
+  // not on the columns.
+  auto in_conditions = [&](int k) {
+    return std::any_of(a.where.begin(), a.where.end(), [&](const Term& t) { return t.mentions(k); });
+  };
+  if (!a.where.empty()) {
+    const bool on_terms = std::all_of(a.where.begin(), a.where.end(), [&](const Term& t) {
+      return std::any_of(summed.begin(), summed.end(), [&](int k) { return t.mentions(k); });
+    });
+    const bool free_rows = std::any_of(rows.begin(), rows.end(), [&](int k) {
+      return a.extents[size_t(k)] >= tuning.least_tile_rows && !in_conditions(k);
+    });
+    if (!on_terms || !free_rows || in_conditions(innermost)) return false;
+  }
   const int64_t inner = a.extents[size_t(innermost)];
   return is_large_contraction(points(a, batch), points(a, rows), points(a, columns) / inner, inner, points(a, summed),
                               tuning);

@@ -71,15 +71,28 @@ std::vector<SumOrder::Block> blocks(const Accumulation& a, const ir::WriteForm& 
   return out;
 }
 
-// A contraction of more than `most` terms is added in blocks, each of which a tile takes at a time. A block that does
-// not divide its loop is followed by a shorter one.
-std::vector<SumOrder::Block> tile_blocks(const Accumulation& a, const ir::WriteForm& form, int64_t most) {
+// A contraction of more than `most_terms` terms is added in blocks, each of which a tile takes at a time. A block that
+// does not divide its loop is followed by a shorter one. Few sums of many terms are added in slices too, which consist
+// of such blocks, and which threads can compute at the same time.
+std::vector<SumOrder::Block> tile_blocks(const Accumulation& a, const ir::WriteForm& form, const Tuning& tuning) {
   const std::vector<size_t> loops = ir::reduced_iterators(a, form);
   int64_t inside = 1;
-  for (size_t n = loops.size(); n-- > 0;) {
+  for (size_t n = loops.size(); n-- > 0; inside *= a.extents[loops[n]]) {
     const int64_t extent = a.extents[loops[n]];
-    if (inside * extent > most) return {{int(loops[n]), std::max<int64_t>(1, block_size(extent, most / 2 / inside))}};
-    inside *= extent;
+    if (inside * extent <= tuning.most_terms) continue;
+    const int64_t size = std::max<int64_t>(1, block_size(extent, tuning.most_terms / 2 / inside));
+    std::vector<SumOrder::Block> out = {{int(loops[n]), size}};
+    int64_t sums = 1, terms = 1;
+    for (size_t k = 0; k < a.extents.size(); ++k) (form.outer[k] ? sums : terms) *= a.extents[k];
+    const int64_t first = a.extents[loops[0]];
+    const int64_t slices =
+        sums > tuning.few_long_sums ? 1 : std::min({tuning.most_slices, terms / tuning.least_slice, first});
+    for (int64_t count = slices; count > 1; --count)
+      if (first % count == 0 && (n > 0 || first / count % size == 0)) {
+        out.push_back({int(loops[0]), first / count});
+        break;
+      }
+    return out;
   }
   return {};
 }
@@ -96,7 +109,7 @@ SumOrder order(const ir::Program& program, Accumulation a, const Target& target)
     return a.order;
   }
   if (is_contraction(program, a, tuning)) {
-    a.order.blocks = tile_blocks(a, form, tuning.most_terms);
+    a.order.blocks = tile_blocks(a, form, tuning);
     a.order.fused = target.fma && target.kind == Target::Kind::cpu;
     return a.order;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
@@ -29,11 +30,24 @@ const For* only_loop(const Block& block, Block& definitions) {
   return loop;
 }
 
+// The block inside of guards, if it has definitions and then one guard; else the block itself. Appends what is around.
+const Block& within_guards(const Block& block, Block& definitions, std::vector<Term>& guards) {
+  auto* guard = block.empty() ? nullptr : std::get_if<If>(&block.back());
+  if (!guard) return block;
+  if (!std::all_of(block.begin(), block.end() - 1,
+                   [](const Statement& s) { return std::holds_alternative<Define>(s); }))
+    return block;
+  definitions.insert(definitions.end(), block.begin(), block.end() - 1);
+  guards.insert(guards.end(), guard->where.begin(), guard->where.end());
+  return within_guards(guard->body, definitions, guards);
+}
+
 // The statements of the innermost block around the sum.
 struct Sum {
   Register total = -1;
   const For* loop = nullptr;
-  Block before, after;
+  std::vector<Term> guards{};  // around the loop
+  Block before{}, after{};
 };
 std::optional<Sum> sum_in(const Block& block) {
   Sum out;
@@ -51,9 +65,15 @@ std::optional<Sum> sum_in(const Block& block) {
           out.loop = &f;
           return true;
         },
+        [&](const If& guard) {
+          if (out.loop || out.total < 0) return false;
+          out.guards = guard.where;
+          out.loop = only_loop(within_guards(guard.body, out.before, out.guards), out.before);
+          return out.loop != nullptr;
+        },
         [&](const Combine& c) { return out.loop && c.to != out.total ? (out.after.push_back(s), true) : false; },
         [&](const Store&) { return out.loop ? (out.after.push_back(s), true) : false; },
-        [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Barrier, If> auto&) { return false; });
+        [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Barrier> auto&) { return false; });
     if (!fits) return std::nullopt;
   }
   return out.loop ? std::optional(std::move(out)) : std::nullopt;
@@ -99,6 +119,7 @@ class LoopMerger {
       const bool same_order = inside == 0 || (around == 0 && extent % inside == 0);
       if (!same_order || !merge(nest_.terms[k - 1], nest_.terms[k])) continue;
       if (inside == 0) inside = around * extent;
+      if (k == 1) nest_.slice *= extent;
       nest_.terms.erase(nest_.terms.begin() + std::ptrdiff_t(k) - 1);
       nest_.term_blocks.erase(nest_.term_blocks.begin() + std::ptrdiff_t(k) - 1);
     }
@@ -111,6 +132,7 @@ class LoopMerger {
       fits = fits && coefficient(term, outer.variable) == coefficient(term, inner.variable) * inner.extent;
     };
     for_each_term(nest_.definitions, look), for_each_term(nest_.epilogue, look);
+    std::for_each(nest_.guards.begin(), nest_.guards.end(), look);
     if (!fits) return false;
     for (Block* block : {&nest_.definitions, &nest_.epilogue}) substitute(*block, outer.variable, Term{});
     inner.extent *= outer.extent;
@@ -168,8 +190,25 @@ bool ContractionNest::is_blocked() const {
 
 namespace {
 
+// Do all loads that the column factor needs stay within their buffers, whatever the guards say?
+bool in_range(const Module& module, const ContractionNest& nest) {
+  std::vector<Loop> loops = nest.outer;
+  loops.insert(loops.end(), nest.terms.begin(), nest.terms.end());
+  loops.push_back(nest.column);
+  std::map<Variable, int64_t> extents;
+  for (const Loop& l : loops) extents[l.variable] = l.extent;
+  bool out = true;
+  for_each_access(needed_for(nest.definitions, nest.column_factor), [&](const Access& a) {
+    const LoopOffset offset = loop_offset(*a.offset, {}, extents);
+    out = out && offset.known && offset.fixed.empty() && offset.low >= 0 &&
+          offset.high < module.buffers[size_t(a.buffer)].shape.elements();
+  });
+  return out;
+}
+
 // `single_row` is the variable of the loop over rows, if there is but one row; else -1.
-std::optional<ContractionNest> nest_of(const Kernel& kernel, const For& outermost, Variable single_row) {
+std::optional<ContractionNest> nest_of(const Module& module, const Kernel& kernel, const For& outermost,
+                                       Variable single_row) {
   ContractionNest out;
   std::vector<Loop> loops;
   const Block* block = nullptr;
@@ -182,15 +221,20 @@ std::optional<ContractionNest> nest_of(const Kernel& kernel, const For& outermos
   std::optional<Sum> sum = sum_in(*block);
   if (!sum || loops.empty()) return std::nullopt;
   append(out.definitions, sum->before);
+  out.guards = sum->guards;
 
   for (const For* loop = sum->loop; loop;) {
-    if (loop->lanes > 0 || loop->blocks.size() > 1) return std::nullopt;
+    if (loop->lanes > 0 || loop->blocks.size() > (out.terms.empty() ? 2u : 1u)) return std::nullopt;
     out.terms.push_back({loop->variable, loop->extent});
     out.term_blocks.push_back(loop->blocks.empty() ? 0 : loop->blocks[0]);
-    block = &loop->body;
+    if (loop->blocks.size() > 1) out.slice = loop->blocks[1];
+    block = &within_guards(loop->body, out.definitions, out.guards);
     loop = only_loop(*block, out.definitions);
   }
-  if (std::count_if(out.term_blocks.begin(), out.term_blocks.end(), [](int64_t size) { return size > 0; }) > 1)
+  const auto cut = std::count_if(out.term_blocks.begin(), out.term_blocks.end(), [](int64_t size) { return size > 0; });
+  if (cut == 2 && out.slice == 0) out.slice = std::exchange(out.term_blocks[0], 0);
+  if (cut > (out.slice > 0 && out.term_blocks[0] == 0 ? 2 : 1) ||
+      (out.slice > 0 && out.terms[0].extent % out.slice != 0))
     return std::nullopt;
   auto* combine = block->empty() ? nullptr : std::get_if<Combine>(&block->back());
   if (!combine || combine->to != sum->total || combine->accumulator != Accumulator::add) return std::nullopt;
@@ -219,12 +263,18 @@ std::optional<ContractionNest> nest_of(const Kernel& kernel, const For& outermos
   out.column_factor = depends(first, out.column.variable) ? first : second;
   out.row_factor = out.column_factor == first ? second : first;
   loops.pop_back();
+  auto is_guarded = [&](Variable v) {
+    return std::any_of(out.guards.begin(), out.guards.end(), [&](const Term& g) { return coefficient(g, v) != 0; });
+  };
+  if (is_guarded(out.column.variable) || (single_row >= 0 && !out.guards.empty()) ||
+      std::any_of(out.guards.begin(), out.guards.end(), [](const Term& g) { return g.has_load(); }))
+    return std::nullopt;
   int row = -1;
   for (int k = 0; k < int(loops.size()); ++k) {
     Loop& l = loops[size_t(k)];
     l.is_row = depends(out.row_factor, l.variable) && !depends(out.column_factor, l.variable);
     l.is_column = depends(out.column_factor, l.variable) && !depends(out.row_factor, l.variable);
-    if (l.is_row && (row < 0 || l.extent >= kManyRows)) row = k;
+    if (l.is_row && !is_guarded(l.variable) && (row < 0 || l.extent >= kManyRows)) row = k;
   }
   if ((row < 0) != (single_row >= 0)) return std::nullopt;
   if (row >= 0) {
@@ -262,6 +312,7 @@ std::optional<ContractionNest> nest_of(const Kernel& kernel, const For& outermos
                     [&](const Access& a) { apart = apart && !written.count(a.buffer); });
     if (!apart) return std::nullopt;
   }
+  if (!out.guards.empty() && !in_range(module, out)) return std::nullopt;
   const bool stores_columns = std::any_of(out.epilogue.begin(), out.epilogue.end(), [&](const Statement& s) {
     auto* store = std::get_if<Store>(&s);
     return store && coefficient(store->offset, out.column.variable) == 1;
@@ -273,11 +324,11 @@ std::optional<ContractionNest> nest_of(const Kernel& kernel, const For& outermos
 
 }  // namespace
 
-std::optional<ContractionNest> contraction_nest(const Kernel& kernel, const For& outermost) {
-  return nest_of(kernel, outermost, -1);
+std::optional<ContractionNest> contraction_nest(const Module& module, const Kernel& kernel, const For& outermost) {
+  return nest_of(module, kernel, outermost, -1);
 }
-std::optional<ContractionNest> one_row_nest(Kernel& kernel, const For& outermost) {
-  std::optional<ContractionNest> out = nest_of(kernel, outermost, Variable(kernel.variables.size()));
+std::optional<ContractionNest> one_row_nest(const Module& module, Kernel& kernel, const For& outermost) {
+  std::optional<ContractionNest> out = nest_of(module, kernel, outermost, Variable(kernel.variables.size()));
   if (out) add_variable(kernel, "row");
   return out;
 }

@@ -47,7 +47,7 @@ const For* loop_behind_definitions(const Block& block) {
   return loop && loop->kind == LoopKind::serial && loop->lanes == 0 && loop->blocks.empty() ? loop : nullptr;
 }
 
-Member member(const Kernel& kernel) {
+Member member(const Module& module, const Kernel& kernel) {
   Member out{&kernel, {}, {}, {}, {}, {}};
   if (library_call(kernel) || !kernel.locals.empty()) return out;
   const Block* block = &statements(kernel);
@@ -55,7 +55,7 @@ Member member(const Kernel& kernel) {
   if (out.loops.empty()) return out;
   out.extents = extents_of(statements(kernel));
   for_each_access(kernel, [&](const Access& a) { out.accesses.push_back(a); });
-  if (contraction_nest(kernel, *out.loops[0]))
+  if (contraction_nest(module, kernel, *out.loops[0]))
     for_each_inner_access(*block, [&](const Access& a) { out.factors.push_back(a.offset); });
   return out;
 }
@@ -81,7 +81,7 @@ class Grouper {
   Grouper(const Module& module, const Target& target)
       : module_(module), target_(target), first_use_(module.buffers.size(), -1), last_use_(module.buffers.size(), -1) {
     for (size_t k = 0; k < module.kernels.size(); ++k) {
-      members_.push_back(member(module.kernels[k]));
+      members_.push_back(member(module, module.kernels[k]));
       for_each_access(module.kernels[k], [&](const Access& a) {
         if (first_use_[size_t(a.buffer)] < 0) first_use_[size_t(a.buffer)] = int(k);
         last_use_[size_t(a.buffer)] = int(k);
@@ -193,7 +193,7 @@ class Grouper {
       if (!m.is_contraction()) continue;
       const Block inner = without_shared(m, statements(*m.kernel));
       const For* loop = loop_behind_definitions(inner);
-      const auto nest = loop ? contraction_nest(*m.kernel, *loop) : std::nullopt;
+      const auto nest = loop ? contraction_nest(module_, *m.kernel, *loop) : std::nullopt;
       if (!nest || !choose_tiles(module_, *nest, target_, true)) return false;
       ++contractions;
     }

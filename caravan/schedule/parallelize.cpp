@@ -1,6 +1,7 @@
 #include "caravan/schedule/parallelize.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
@@ -12,28 +13,60 @@ using namespace loop;
 
 namespace {
 
-// The estimated work of a block in scalar operations. In a vector loop, `at_once` iterations count as one.
-int64_t cost(const Block& block, int64_t at_once) {
-  int64_t out = 0;
-  for (const Statement& s : block)
-    out += match(
-        s,
-        [&](const For& f) {
-          const int64_t rounds = f.kind == LoopKind::vector ? (f.extent + at_once - 1) / at_once : f.extent;
-          return rounds * cost(f.body, at_once);
-        },
-        [&](const If& i) { return 1 + cost(i.body, at_once); }, [](const Simple auto&) { return int64_t(1); });
-  return out;
-}
+// The estimated work of a block in scalar operations. A vector counts as one, but for what it moves from and to
+// buffers: memory gives a few elements at a time.
+class Work {
+ public:
+  explicit Work(const Target& target) : lanes_(target.lanes(DType::f32)) {}
+  double of(const For& loop) {
+    const bool vector = loop.kind == LoopKind::vector;
+    const double rounds = vector ? double((loop.extent + lanes_ - 1) / lanes_) : double(loop.extent);
+    around_[loop.variable] = loop.extent;
+    moved_ = vector ? double(lanes_) / kMoved : moved_;
+    const double out = rounds * of(loop.body);
+    moved_ = vector ? 1 : moved_;
+    return out;
+  }
 
+ private:
+  double of(const Block& block) {
+    double out = 0;
+    for (const Statement& s : block)
+      out += match(
+          s, [&](const For& f) { return of(f); },
+          [&](const If& i) { return 1 + share_entered(i, around_) * of(i.body); },
+          [&](const Simple auto&) {
+            double moved = 1;
+            for_each_access(s, [&](const Access&) { moved = moved_; });
+            return moved;
+          });
+    return out;
+  }
+
+  static constexpr double kMoved = 4;  // elements that memory gives in the time of an operation
+  const int64_t lanes_;
+  Extents around_;
+  double moved_ = 1;  // for the elements that are moved by one statement
+};
 bool try_parallel(For& loop, const Target& target) {
   const Tuning& tuning = target.tuning;
-  const int64_t work = loop.extent * cost(loop.body, target.lanes(DType::f32));
-  if (loop.kind != LoopKind::serial || loop.extent < 2 || work < tuning.parallel_work) return false;
+  const int64_t work = std::llround(Work(target).of(loop));
+  const bool fits = loop.kind == LoopKind::serial || (loop.kind == LoopKind::vector && !has_loop(loop.body));
+  if (!fits || loop.extent < 2 || work < tuning.parallel_work) return false;
   if (!independent(loop.variable, loop.extent, loop.body)) return false;
-  const int64_t chunks = std::min({loop.extent, tuning.most_chunks, work / tuning.chunk_work});
   loop.kind = LoopKind::parallel;
-  loop.chunk = (loop.extent + chunks - 1) / chunks;
+  int64_t iterations = loop.extent;
+  for (For* around = &loop; iterations < tuning.most_chunks && around->body.size() == 1;) {
+    For* inner = std::get_if<For>(&around->body[0]);
+    const bool can = inner && inner->kind == LoopKind::serial && inner->extent > 1 && !inner->group &&
+                     work / (iterations * inner->extent) >= tuning.chunk_work &&
+                     independent(inner->variable, inner->extent, inner->body);
+    if (!can) break;
+    inner->kind = LoopKind::parallel, iterations *= inner->extent;
+    around = inner;
+  }
+  const int64_t chunks = std::min({iterations, tuning.most_chunks, work / tuning.chunk_work});
+  loop.chunk = (iterations + chunks - 1) / chunks;
   return true;
 }
 

@@ -37,12 +37,12 @@ class Chooser {
     const bool large = few_rows_ ? !in_group_ && !tiles_.pack_columns &&
                                        is_large_row_product(all_rows_, others_ * columns, points(nest_.terms), tuning())
                                  : is_large_contraction(1, all_rows_, others_, columns, points(nest_.terms), tuning());
-    if (!large) return false;
+    if (!large || (in_group_ && nest_.slice > 0)) return false;
     const int64_t most = tuning().stack_elements, terms = nest_.terms_in_block(),
                   all_rows = points(tiles_.inner_rows) * tiles_.block_rows;
     const int64_t packed_columns = tiles_.share_columns ? 0 : tiles_.block_columns + tiles_.lanes;
-    return terms * tiles_.block_rows <= most && terms * packed_columns <= most &&
-           (!nest_.is_blocked() || all_rows * tiles_.widest_block <= most);
+    return terms * tiles_.block_rows * (tiles_.spread_rows ? tiles_.lanes : 1) <= most &&
+           terms * packed_columns <= most && (!nest_.is_blocked() || all_rows * tiles_.block_columns <= most);
   }
   const Tiles& tiles() const { return tiles_; }
 
@@ -76,10 +76,15 @@ class Chooser {
     // Rows of narrow floats are converted for every part: that pays only if a part has many tiles.
     if (!rows && load_of(nest_, nest_.row_factor) && column_tiles() < tuning().few_blocks * tuning().least_packed_tiles)
       tiles_.parts_first = false;
-    if (tiles_.parts_first) panel_ = tuning().panel_rows;  // rows need not be cut for threads then
+    if (tiles_.parts_first)  // rows need hardly be cut for threads then
+      panel_ = std::clamp(nest_.row.extent / 2, std::min(tuning().least_panel_rows, tuning().panel_rows),
+                          tuning().panel_rows);
     const int64_t tiles_of_part = column_tiles() / (tiles_.parts_first ? tuning().few_blocks : 1);
     tiles_.pack_rows = !rows || (tiles_of_part >= tuning().least_packed_tiles && is_far(*rows));
-    if (in_group_) panel_ = tiles_.pack_rows || nest_.is_blocked() ? tuning().panel_rows : nest_.row.extent;
+    // SSE cannot multiply a vector by an element in memory, but by a vector there.
+    if (target_.vector_bytes == kShortestVector && tiles_of_part >= tuning().least_packed_tiles)
+      tiles_.pack_rows = tiles_.spread_rows = true;
+    if (in_group_) panel_ = tiles_.pack_rows || nest_.is_blocked() ? tuning().panel_rows / 2 : nest_.row.extent;
     // Loops over rows that stay inside of a block: so many that columns are packed for enough rows. Rows that are
     // packed would be packed again for every tile of columns. Sums that are kept in memory must fit there.
     int64_t count = nest_.row.extent;
@@ -93,7 +98,7 @@ class Chooser {
       count *= tiles_.outer[k].extent;
       tiles_.outer.erase(tiles_.outer.begin() + std::ptrdiff_t(k));
     }
-    if (!tiles_.inner_rows.empty()) tiles_.pack_rows = !rows;
+    if (!tiles_.inner_rows.empty()) tiles_.pack_rows = !rows, tiles_.spread_rows = false;
     tiles_.block_rows = tiles_.inner_rows.empty() ? block_size(nest_.row.extent, panel_) : nest_.row.extent;
     // Besides the sums, registers hold the columns of a term, and two numbers to work with.
     const int64_t most = std::max<int64_t>(1, (target_.vector_registers - tiles_.wide - 2) / tiles_.wide);
@@ -129,12 +134,25 @@ class Chooser {
     int64_t most = columns;
     if (tiles_.pack_columns && !tiles_.share_columns)
       most = std::max(tile, tuning().panel_elements / nest_.terms_in_block());
-    if (nest_.is_blocked()) most = std::min(most, tuning().block_columns);
-    int64_t parts = (columns + most - 1) / most;
-    if (tiles_.parts_first) parts = std::max(parts, std::min(column_tiles(), tuning().few_blocks));
+    if (nest_.is_blocked())
+      most = std::min(most, std::min(tuning().block_columns,
+                                     std::max(tile, tuning().panel_elements / tiles_.block_rows / tile * tile)));
+    const int64_t parts = std::max((columns + most - 1) / most, in_group_ ? 1 : shared_parts());
     tiles_.block_columns = parts == 1 ? columns : (column_tiles() + parts - 1) / parts * tile;
-    const int64_t rest = columns % tiles_.block_columns;
-    tiles_.widest_block = tiles_.block_columns + (!tiles_.pack_columns && rest < tiles_.lanes ? rest : 0);
+    // If columns are read in place, the last block must fill a vector, which would else begin in the block before it.
+    auto is_short = [&](int64_t rest) { return tiles_.overlap() && rest > 0 && rest < tiles_.lanes; };
+    while (tiles_.block_columns < columns && is_short(columns % tiles_.block_columns)) tiles_.block_columns += tile;
+    tiles_.block_columns = std::min(tiles_.block_columns, columns);
+  }
+  // How many blocks of columns give all threads work. Rows that are packed are packed again for each of them.
+  int64_t shared_parts() const {
+    const int64_t blocks =
+        nest_.slices() * points(tiles_.outer) * ((nest_.row.extent + tiles_.block_rows - 1) / tiles_.block_rows);
+    const int64_t work = all_rows_ * others_ * nest_.column.extent * points(nest_.terms) / tiles_.lanes;
+    const int64_t least =
+        tiles_.pack_rows ? tuning().least_repacked : tuning().least_part_tiles * tiles_.wide * tiles_.lanes;
+    return std::max<int64_t>(1, std::min({tuning().many_blocks / blocks, work / (blocks * tuning().chunk_work),
+                                          nest_.column.extent / least}));
   }
   // Would rows that are read in place come from beyond the nearest cache?
   bool is_far(const Load& rows) const {

@@ -15,9 +15,9 @@ struct Tiles {
   int64_t rows = 1;                               // of a tile
   int64_t block_rows = 1;                         // of a block, without `inner_rows`
   int64_t block_columns = 1;
-  int64_t widest_block = 1;  // columns of the largest block: columns that fill no vector join the block before them
   bool parts_first = false;  // the loop over blocks of columns is the outermost
   bool pack_rows = false, pack_columns = false;
+  bool spread_rows = false;    // a packed element of a row fills a vector
   bool share_columns = false;  // columns are packed by a kernel of their own, once for all blocks of rows
 
   // Columns that are read in place are not followed by zeros: the last vector begins so early that it ends with them,

@@ -35,34 +35,52 @@ class Tiler {
 
   Statement run() {
     const int64_t terms = nest_.terms_in_block();
-    if (tiles_.pack_rows) packed_rows_ = add_local("rows", tiles_.block_rows * terms);
+    if (tiles_.pack_rows) packed_rows_ = add_local("rows", tiles_.block_rows * terms * copies());
     if (tiles_.pack_columns && !tiles_.share_columns)
       packed_columns_ = add_local("columns", padded(tiles_.block_columns) * terms);
-    // Blocks of columns, around or inside of blocks of rows.
-    using Make = std::function<Block(const Term& first, int64_t size)>;
-    auto along = [&](const Loop& loop, int64_t size, int64_t widest, const Make& make) {
-      Block out;
-      for (const Pieces& piece : cut(loop.extent, size, widest)) {
-        const Variable block = variable(loop.variable, "_block");
-        out.push_back(loop_over(block, piece.count, make(start_of(piece, block), piece.size)));
-      }
-      return out;
-    };
-    auto rows_inside = [&](const Term& column, int64_t columns) {
-      return nested(tiles_.outer,
-                    along(nest_.row, tiles_.block_rows, tiles_.block_rows,
-                          [&](const Term& row, int64_t rows) { return computed(row, rows, column, columns); }));
-    };
-    auto columns_inside = [&](const Term& row, int64_t rows) {
-      if (tiles_.block_columns == nest_.column.extent) return computed(row, rows, Term{}, nest_.column.extent);
-      return along(nest_.column, tiles_.block_columns, tiles_.widest_block,
-                   [&](const Term& column, int64_t columns) { return computed(row, rows, column, columns); });
-    };
-    Block body = tiles_.parts_first
-                     ? along(nest_.column, tiles_.block_columns, tiles_.widest_block, rows_inside)
-                     : nested(tiles_.outer, along(nest_.row, tiles_.block_rows, tiles_.block_rows, columns_inside));
-    if (body.size() == 1) return std::move(body[0]);
-    return loop_over(variable(nest_.row.variable, "_all"), 1, std::move(body));
+    // One nest of loops around a block, so that threads can share the blocks of rows and columns.
+    const std::vector<Pieces> row_blocks = cut(nest_.row.extent, tiles_.block_rows),
+                              column_blocks = cut(nest_.column.extent, tiles_.block_columns);
+    const Loop rows{variable(nest_.row.variable, "_block"), count(row_blocks)};
+    const Loop columns{variable(nest_.column.variable, "_block"), count(column_blocks)};
+    Block body = each(row_blocks, rows.variable, [&](const Term& row, int64_t height) {
+      return each(column_blocks, columns.variable,
+                  [&](const Term& column, int64_t width) { return computed(row, height, column, width); });
+    });
+    std::vector<Loop> around = tiles_.outer;
+    around.push_back(rows);
+    around.insert(tiles_.parts_first ? around.begin() : around.end(), columns);
+    if (nest_.slice > 0) around.insert(around.begin(), {*slice_, nest_.slices()});
+    std::erase_if(around, [](const Loop& loop) { return loop.extent == 1; });
+    if (around.empty()) around.push_back(rows);
+    body = nested(around, std::move(body));
+    return std::move(body[0]);
+  }
+
+  // If the terms are cut into slices, each block of `run` stores its sums for one slice. These loops add them up, and
+  // do what follows.
+  void store_slices(Memory buffer) { slices_ = buffer, slice_ = add_variable(kernel_, "slice"); }
+  int64_t elements_of_slices() const {
+    return nest_.slices() * points(nest_.outer) * nest_.row.extent * nest_.column.extent;
+  }
+  Statement added_slices() {
+    const Loop rows{variable(nest_.row.variable, "_in"), nest_.row.extent};
+    const Variable j = variable(nest_.column.variable, "_in");
+    Block body;
+    Register total = make();
+    body.push_back(Define{total, Constant{0}});
+    for (int64_t slice = 0; slice < nest_.slices(); ++slice) {
+      const Register part =
+          load(body, *slices_, in_slice(Term::number(slice), Term::iterator(rows.variable), Term::iterator(j)), 1);
+      const Register sum = make();
+      body.push_back(Define{sum, Apply{Op::add, nest_.dtype, {total, part, -1}}});
+      total = sum;
+    }
+    append(body, finished(total, Term::iterator(rows.variable), Term::iterator(j)));
+    std::vector<Loop> around = nest_.outer;
+    around.push_back(rows);
+    body = nested(around, block_with(vector_loop(j, nest_.column.extent, std::move(body))));
+    return std::move(body[0]);
   }
 
   // The loops that pack all columns into a buffer, from which the tiles then read them: each statement is a kernel.
@@ -74,7 +92,7 @@ class Tiler {
         append(out, columns_packed(Term{}, piece, terms));
       return out;
     };
-    return nest_.is_blocked() ? term_blocks(packed) : packed({nest_.terms, {}, {}});
+    return nest_.is_blocked() ? term_blocks({}, packed) : packed({nest_.terms, {}, {}});
   }
   void read_columns(Memory buffer) { packed_columns_ = buffer; }
   int64_t padded(int64_t columns) const { return (columns + lanes_ - 1) / lanes_ * lanes_; }
@@ -91,48 +109,82 @@ class Tiler {
     kernel_.locals.push_back({free, nest_.dtype, elements, Scope::thread, alignment_});
     return Memory::local(int(kernel_.locals.size()) - 1);
   }
+  int64_t copies() const { return tiles_.spread_rows ? lanes_ : 1; }  // of a packed element of a row
   Register make(int width = 1) { return add_register(kernel_, {nest_.dtype, width}); }
 
   // --- blocks ---
 
+  // What is made for each kind of piece, in a loop over all of them: a guard chooses between two kinds.
+  Block each(const std::vector<Pieces>& pieces, Variable number,
+             const std::function<Block(const Term& first, int64_t size)>& make) {
+    if (pieces.size() == 1) return make(start_of(pieces[0], number), pieces[0].size);
+    Block out;
+    const Term first = Term::iterator(number, pieces[0].size),
+               past = Term::iterator(number) - Term::number(pieces[0].count);
+    out.push_back(If{{Term::number(-1) - past}, make(first, pieces[0].size)});
+    out.push_back(If{{past}, make(first, pieces[1].size)});
+    return out;
+  }
   // A block of rows and columns, which is all that one thread computes at a time. If its terms are cut into blocks, its
   // sums are in memory, and blocks of terms are added to them one after the other.
   Block computed(const Term& row, int64_t rows, const Term& column, int64_t columns) {
     if (!nest_.is_blocked()) return columns_of(row, rows, column, columns, {nest_.terms, {}, {}});
-    if (!sums_) sums_ = add_local("sums", points(tiles_.inner_rows) * tiles_.block_rows * tiles_.widest_block);
+    if (!sums_) sums_ = add_local("sums", points(tiles_.inner_rows) * tiles_.block_rows * tiles_.block_columns);
     Block out;
     const Variable e = add_variable(kernel_, "e");
     const Register zero = make();
     Block clear;
     clear.push_back(Define{zero, Constant{0}});
     clear.push_back(Store{*sums_, Term::iterator(e), zero});
-    out.push_back(vector_loop(e, points(tiles_.inner_rows) * rows * tiles_.widest_block, std::move(clear)));
-    append(out, term_blocks([&](const TermLoops& terms) { return columns_of(row, rows, column, columns, terms); }));
+    out.push_back(vector_loop(e, points(tiles_.inner_rows) * rows * tiles_.block_columns, std::move(clear)));
+    append(out,
+           term_blocks(slice_, [&](const TermLoops& terms) { return columns_of(row, rows, column, columns, terms); }));
 
     const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
     std::vector<Loop> all = tiles_.inner_rows;
     all.push_back({i, rows});
-    const Term at = position(all) * tiles_.widest_block + Term::iterator(j);
-    Block last = epilogue(*sums_, at, row + Term::iterator(i), column + Term::iterator(j));
+    const Term at = position(all) * tiles_.block_columns + Term::iterator(j);
+    Block last;
+    const Register sum = load(last, *sums_, at, 1);
+    const Term to_row = row + Term::iterator(i), to_column = column + Term::iterator(j);
+    if (slice_)
+      last.push_back(Store{*slices_, in_slice(Term::iterator(*slice_), to_row, to_column), sum});
+    else
+      append(last, finished(sum, to_row, to_column));
     append(out, nested(all, block_with(vector_loop(j, columns, std::move(last)))));
     return out;
   }
-  Block term_blocks(const std::function<Block(const TermLoops&)>& make) {
+  // Of one slice, or of all terms.
+  Block term_blocks(std::optional<Variable> slice, const std::function<Block(const TermLoops&)>& make) {
     size_t at = 0;
     while (nest_.term_blocks[at] == 0) ++at;
     Block out;
     const Loop& loop = nest_.terms[at];
-    const std::vector<Loop> around(nest_.terms.begin(), nest_.terms.begin() + std::ptrdiff_t(at));
+    std::vector<Loop> around(nest_.terms.begin(), nest_.terms.begin() + std::ptrdiff_t(at));
+    const Term number = position(around) * loop.extent;
     const int64_t inside = points({nest_.terms.begin() + std::ptrdiff_t(at) + 1, nest_.terms.end()});
-    for (const Pieces& piece : cut(loop.extent, nest_.term_blocks[at])) {
+    Term first;  // iteration of the slice, in the loop that is cut or in the first one around it
+    std::vector<std::pair<Variable, Term>> values;
+    if (slice) first = Term::iterator(*slice, nest_.slice);
+    if (slice && at > 0) {
+      around[0] = {variable(nest_.terms[0].variable, "_in"), nest_.slice};
+      values = {{nest_.terms[0].variable, first + Term::iterator(around[0].variable)}};
+      first = Term{};
+    }
+    for (const Pieces& piece : cut(slice && at == 0 ? nest_.slice : loop.extent, nest_.term_blocks[at])) {
       const Variable block = variable(loop.variable, "_block"), in = variable(loop.variable, "_in");
-      TermLoops terms{{nest_.terms.begin() + std::ptrdiff_t(at), nest_.terms.end()}, {}, {}};
-      terms.before = (position(around) * loop.extent + start_of(piece, block)) * inside;
+      const Term begin = first + start_of(piece, block);
+      TermLoops terms{{nest_.terms.begin() + std::ptrdiff_t(at), nest_.terms.end()}, values, {}};
+      terms.before = (terms.at(number) + begin) * inside;
       terms.loops[0] = {in, piece.size};
-      terms.values = {{loop.variable, start_of(piece, block) + Term::iterator(in)}};
+      terms.values.insert(terms.values.begin(), {loop.variable, begin + Term::iterator(in)});
       out.push_back(loop_over(block, piece.count, make(terms)));
     }
     return nested(around, std::move(out));
+  }
+  Term in_slice(const Term& slice, const Term& row, const Term& column) const {
+    const Term outer = slice * points(nest_.outer) + position(nest_.outer);
+    return (outer * nest_.row.extent + row) * nest_.column.extent + column;
   }
   // All columns of a block, tile by tile.
   Block columns_of(const Term& row, int64_t rows, const Term& column, int64_t columns, const TermLoops& terms) {
@@ -177,15 +229,22 @@ class Tiler {
   Block rows_packed(const Term& row, int64_t rows, const TermLoops& all_terms) {
     Block out;
     const Load* from = load_of(nest_, nest_.row_factor);
-    const bool rows_inside = from && coefficient(from->offset, nest_.row.variable) == 1;
-    const TermLoops terms = joined(kernel_, all_terms, from);
+    const bool rows_inside = from && coefficient(from->offset, nest_.row.variable) == 1 && !tiles_.spread_rows;
+    const TermLoops terms = nest_.guards.empty() ? joined(kernel_, all_terms, from) : all_terms;
     for (const Pieces& piece : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile"), i = variable(nest_.row.variable, "_in");
       const Term first = start_of(piece, tile);
       const Term to = first * points(terms.loops) + position(terms.loops) * piece.size + Term::iterator(i);
-      Block body = stored(nest_.row_factor, row + first + Term::iterator(i), Term{}, terms, *packed_rows_, to);
-      body = rows_inside ? nested(terms.loops, block_with(vector_loop(i, piece.size, std::move(body))))
-                         : block_with(loop_over(i, piece.size, nested(terms.loops, std::move(body))));
+      Block body =
+          stored(nest_.row_factor, row + first + Term::iterator(i), Term{}, terms, *packed_rows_, to * copies());
+      if (tiles_.spread_rows) {
+        Store store = std::get<Store>(body.back());
+        const Variable lane = add_variable(kernel_, "lane");
+        store.offset = store.offset + Term::iterator(lane);
+        body.back() = vector_loop(lane, lanes_, block_with(store));
+      }
+      body = rows_inside ? over_terms(nest_, terms, block_with(vector_loop(i, piece.size, std::move(body))))
+                         : block_with(loop_over(i, piece.size, over_terms(nest_, terms, std::move(body))));
       out.push_back(loop_over(tile, piece.count, std::move(body)));
     }
     return out;
@@ -240,7 +299,7 @@ class Tiler {
     // All vectors of the term have been loaded: the last one may overlap the one before it.
     for (int64_t v = 0; update_ && v < wide; ++v)
       append(body, updated(columns[size_t(v)], column + from + Term::number(start_of_vector(v, wide, valid))));
-    append(out, nested(terms.loops, std::move(body)));
+    append(out, over_terms(nest_, terms, std::move(body)));
     append(out, finished(sums, row, first, rows, column, from, wide, valid));
     return out;
   }
@@ -291,7 +350,9 @@ class Tiler {
   Register row_element(Block& body, const Term& row, const Term& first, int64_t i, int64_t rows,
                        const TermLoops& terms) {
     if (tiles_.pack_rows)
-      return load(body, *packed_rows_, first * points(terms.loops) + position(terms.loops) * rows + Term::number(i), 1);
+      return load(body, *packed_rows_,
+                  (first * points(terms.loops) + position(terms.loops) * rows + Term::number(i)) * copies(),
+                  int(copies()));
     const Load from = in_place(nest_.row_factor, row + first + Term::number(i), Term{}, terms);
     return load(body, from.buffer, from.offset, 1);
   }
@@ -317,7 +378,7 @@ class Tiler {
     if (nest_.is_blocked() && valid == wide * lanes_) {
       each([&](Register sum, int64_t i, int64_t j) {
         const Term to =
-            (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::number(i)) * tiles_.widest_block + from +
+            (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::number(i)) * tiles_.block_columns + from +
             Term::number(j);
         out.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
       });
@@ -348,22 +409,20 @@ class Tiler {
     if (nest_.is_blocked()) {
       const Register sum = load(body, *tile_, in_tile, 1);
       const Term to =
-          (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::iterator(i)) * tiles_.widest_block + from +
+          (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::iterator(i)) * tiles_.block_columns + from +
           Term::iterator(j);
       body.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
     } else {
-      body = epilogue(*tile_, in_tile, row + first + Term::iterator(i), column + from + Term::iterator(j));
+      const Register sum = load(body, *tile_, in_tile, 1);
+      append(body, finished(sum, row + first + Term::iterator(i), column + from + Term::iterator(j)));
     }
     out.push_back(loop_over(i, rows, block_with(vector_loop(j, valid, std::move(body)))));
     return out;
   }
-  // The epilogue of one element, whose sum is in a local.
-  Block epilogue(Memory sums, const Term& at_sum, const Term& row, const Term& column) {
-    Block out;
-    const Register sum = load(out, sums, at_sum, 1);
-    Block rest = at_point(kernel_, nest_, nest_.epilogue, row, column, {});
-    rename(rest, {[&](Register r) { return r == nest_.sum ? sum : r; }, nullptr, nullptr});
-    append(out, std::move(rest));
+  // The epilogue of one element.
+  Block finished(Register sum, const Term& row, const Term& column) {
+    Block out = at_point(kernel_, nest_, nest_.epilogue, row, column, {});
+    rename(out, {[&](Register r) { return r == nest_.sum ? sum : r; }, nullptr, nullptr});
     return out;
   }
   const Module& module_;
@@ -376,6 +435,8 @@ class Tiler {
   std::optional<Memory> packed_rows_, packed_columns_;
   std::optional<Memory> sums_;  // of a block, if its terms are cut into blocks
   std::optional<Memory> tile_;  // sums of a tile, for the epilogue
+  std::optional<Memory> slices_;
+  std::optional<Variable> slice_;  // the number of the slice that is computed
 };
 
 Contraction contraction(const ContractionNest& nest, const Tiles& tiles, int64_t batch) {
@@ -384,50 +445,63 @@ Contraction contraction(const ContractionNest& nest, const Tiles& tiles, int64_t
   return out;
 }
 
+// Adds a buffer for values that the kernel computes.
+Memory add_buffer(Module& module, const std::string& name, DType dtype, int64_t elements) {
+  const Memory buffer(ir::BufferId(module.buffers.size()));
+  module.buffers.push_back(
+      {name + " " + std::to_string(buffer), Shape{.output = {{elements}}}, dtype, ir::Computed{}, {}});
+  return buffer;
+}
+
+// The loops of a contraction in tiles. Adds a kernel that packs its columns, if other blocks of rows need them too.
+Block tiled(Module& module, Kernel& kernel, const ContractionNest& nest, const Tiles& tiles, const Target& target,
+            const RowUpdate* update) {
+  Tiler tiler(module, kernel, nest, tiles, target, update);
+  if (tiles.share_columns) {
+    Kernel packing{"packed for " + kernel.name,
+                   {"the columns of " + kernel.name + " in the order of its tiles"},
+                   kernel.variables,
+                   kernel.registers,
+                   Block{},
+                   {},
+                   kernel.origins};
+    const Memory buffer =
+        add_buffer(module, packing.name, nest.dtype, tiler.padded(nest.column.extent) * points(nest.terms));
+    for (Statement& part : Tiler(module, packing, nest, tiles, target).share_columns(buffer)) {
+      module.kernels.push_back(packing);
+      statements(module.kernels.back()).push_back(std::move(part));
+    }
+    tiler.read_columns(buffer);
+  }
+  if (nest.slice == 0) return block_with(tiler.run());
+  tiler.store_slices(add_buffer(module, "slices of " + kernel.name, nest.dtype, tiler.elements_of_slices()));
+  Block out = block_with(tiler.run());
+  out.push_back(tiler.added_slices());
+  return out;
+}
+
 // Tiles the contractions of a block, which is inside of `around` iterations of the loops of a group. `next` is the
 // kernel after this one, if there is one. Returns true if its statements have become part of this one.
 bool tile(Module& module, Kernel& kernel, Block& block, const Target& target, int64_t around, bool in_group,
           const Kernel* next) {
   bool takes_next = false;
-  for (Statement& s : block) {
+  rewrite(block, [&, last = &block.back()](Statement& s, Block& out) {
     auto* loop = std::get_if<For>(&s);
     if (loop && loop->group) {
       tile(module, kernel, loop->body, target, around * loop->extent, true, nullptr);
-      continue;
+      return out.push_back(std::move(s));
     }
-    std::optional<ContractionNest> nest = loop ? contraction_nest(kernel, *loop) : std::nullopt;
-    if (loop && !nest && !in_group) nest = one_row_nest(kernel, *loop);
+    std::optional<ContractionNest> nest = loop ? contraction_nest(module, kernel, *loop) : std::nullopt;
+    if (loop && !nest && !in_group) nest = one_row_nest(module, kernel, *loop);
     const std::optional<Tiles> tiles = nest ? choose_tiles(module, *nest, target, in_group) : std::nullopt;
-    if (!tiles) continue;
+    if (!tiles) return out.push_back(std::move(s));
     const bool one_tile = !tiles->pack_columns && tiles->wide * tiles->lanes >= nest->column.extent;
     std::optional<RowUpdate> update;
-    if (next && one_tile && &s == &block.back()) update = row_update(module, kernel, *nest, *next);
+    if (next && one_tile && &s == last) update = row_update(module, kernel, *nest, *next);
     takes_next = update.has_value();
-    Tiler tiler(module, kernel, *nest, *tiles, target, update ? &*update : nullptr);
-    if (tiles->share_columns) {
-      Kernel packing{"packed for " + kernel.name,
-                     {"the columns of " + kernel.name + " in the order of its tiles"},
-                     kernel.variables,
-                     kernel.registers,
-                     Block{},
-                     {},
-                     kernel.origins};
-      const int64_t elements = tiler.padded(nest->column.extent) * points(nest->terms);
-      const Memory buffer(ir::BufferId(module.buffers.size()));
-      module.buffers.push_back({packing.name + " " + std::to_string(buffer),
-                                Shape{.output = {{elements}}},
-                                nest->dtype,
-                                ir::Computed{},
-                                {}});
-      for (Statement& part : Tiler(module, packing, *nest, *tiles, target).share_columns(buffer)) {
-        module.kernels.push_back(packing);
-        statements(module.kernels.back()).push_back(std::move(part));
-      }
-      tiler.read_columns(buffer);
-    }
     kernel.contractions.push_back(contraction(*nest, *tiles, around));
-    s = tiler.run();
-  }
+    append(out, tiled(module, kernel, *nest, *tiles, target, update ? &*update : nullptr));
+  });
   return takes_next;
 }
 

@@ -15,11 +15,9 @@ std::vector<Pieces> cut(int64_t extent, int64_t size) {
   if (extent % size != 0) out.push_back({extent / size * size, 1, extent % size});
   return out;
 }
-std::vector<Pieces> cut(int64_t extent, int64_t size, int64_t widest) {
-  if (widest == size) return cut(extent, size);
-  std::vector<Pieces> out;
-  if (extent > widest) out.push_back({0, extent / size - 1, size});
-  out.push_back({extent - widest, 1, widest});
+int64_t count(const std::vector<Pieces>& pieces) {
+  int64_t out = 0;
+  for (const Pieces& piece : pieces) out += piece.count;
   return out;
 }
 Term start_of(const Pieces& piece, Variable number) {
@@ -63,6 +61,14 @@ Term position(const std::vector<ContractionNest::Loop>& loops) {
   return out;
 }
 
+Term TermLoops::at(Term term) const {
+  for (const auto& [variable, value] : values) {
+    const int64_t times = coefficient(term, variable);
+    term = term - Term::iterator(variable, times) + value * times;
+  }
+  return term;
+}
+
 TermLoops joined(Kernel& kernel, const TermLoops& terms, const Load* from) {
   if (!from || terms.loops.size() < 2) return terms;
   int64_t stride = 1;
@@ -82,8 +88,24 @@ TermLoops joined(Kernel& kernel, const TermLoops& terms, const Load* from) {
       return part.kind == Term::Part::Kind::iterator && part.which == terms.loops[0].variable;
     });
     out.values[0] = {terms.values[0].first, start};
+    out.values.insert(out.values.end(), terms.values.begin() + 1, terms.values.end());
   }
   return out;
+}
+
+Block over_terms(const ContractionNest& nest, const TermLoops& terms, Block body) {
+  std::vector<std::vector<Term>> inside(terms.loops.size() + 1);  // guards by the number of loops around them
+  for (Term guard : nest.guards) {
+    guard = terms.at(std::move(guard));
+    size_t depth = terms.loops.size();
+    while (depth > 0 && coefficient(guard, terms.loops[depth - 1].variable) == 0) --depth;
+    inside[depth].push_back(std::move(guard));
+  }
+  for (size_t k = terms.loops.size() + 1; k-- > 0;) {
+    if (!inside[k].empty()) body = block_with(If{std::move(inside[k]), std::move(body)});
+    if (k > 0) body = block_with(loop_over(terms.loops[k - 1].variable, terms.loops[k - 1].extent, std::move(body)));
+  }
+  return body;
 }
 
 Block at_point(Kernel& kernel, const ContractionNest& nest, const Block& block, const Term& row, const Term& column,

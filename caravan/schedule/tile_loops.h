@@ -13,8 +13,7 @@ struct Pieces {
   int64_t start, count, size;
 };
 std::vector<Pieces> cut(int64_t extent, int64_t size);
-// The same, but what is left joins the last piece, which has `widest` iterations then.
-std::vector<Pieces> cut(int64_t extent, int64_t size, int64_t widest);
+int64_t count(const std::vector<Pieces>& pieces);
 loop::Term start_of(const Pieces& piece, loop::Variable number);  // of the piece with this number
 
 // Columns cut into tiles of so many vectors. The last tile may have fewer columns than its vectors hold. Then it is a
@@ -37,10 +36,15 @@ struct TermLoops {
   std::vector<ContractionNest::Loop> loops;
   std::vector<std::pair<loop::Variable, loop::Term>> values;
   loop::Term before;  // the number of terms in earlier blocks
+
+  loop::Term at(loop::Term term) const;  // with these values in the place of the variables
 };
 // If the terms of the load are neighbours in memory, one loop instead of several: a pass over them is then a plain
 // copy.
 TermLoops joined(loop::Kernel& kernel, const TermLoops& terms, const loop::Load* from);
+
+// The loops over terms, with the guards of the nest, each as far out as it can be.
+loop::Block over_terms(const ContractionNest& nest, const TermLoops& terms, loop::Block body);
 
 // Statements of the nest for other values of its loop variables, with registers of their own.
 loop::Block at_point(loop::Kernel& kernel, const ContractionNest& nest, const loop::Block& block, const loop::Term& row,

@@ -47,14 +47,17 @@ struct Tuning {
   int64_t least_row_product = 1024, row_vectors = 8;
   // Most rows whose elements are packed at a time, for the second-level cache; at least `least_panel_rows`, if there
   // are as many, so that columns are packed for enough rows.
-  int64_t panel_rows = 128, least_panel_rows = 48;
+  int64_t panel_rows = 256, least_panel_rows = 48;
   // Of a block: most columns of sums that are kept in memory, and most elements of columns that are packed, both for
   // the second-level cache.
   int64_t block_columns = 512, panel_elements = 64 * 1024;
   int64_t least_packed_tiles = 5;  // an operand that fewer tiles than this read is read in place
-  // Where there are fewer blocks of rows than `few_blocks`, threads share blocks of columns, if there are at least
-  // `least_column_tiles` tiles of columns.
+  // Rows are cut so that there are `few_blocks` blocks of them. Where there are fewer, and at least
+  // `least_column_tiles` tiles of columns, columns are cut first.
   int64_t few_blocks = 8, least_column_tiles = 4;
+  // How many blocks of rows and columns together are enough for all threads. To have as many, columns are cut into
+  // blocks of at least `least_part_tiles` tiles, or of `least_repacked` columns if rows are packed for each block.
+  int64_t many_blocks = 32, least_part_tiles = 2, least_repacked = 384;
   // Bytes. An operand of a product that is no larger stays in the nearest cache, and is not packed.
   int64_t near_bytes = 24 * 1024;
   // Bytes. Rows whose distance is a multiple of this have the same places in the nearest cache; terms whose distance is
@@ -67,6 +70,9 @@ struct Tuning {
   // Terms. A sum of more is cut into blocks of at most half as many, each added up by one tile: it decides how sums
   // round.
   int64_t most_terms = 256;
+  // Of a product: at most `few_long_sums` sums are added in slices of at least `least_slice` terms, at most
+  // `most_slices`. These numbers, too, decide how sums round.
+  int64_t few_long_sums = 32'768, least_slice = 512, most_slices = 8;
   bool operator==(const Tuning&) const = default;
 };
 

@@ -22,6 +22,18 @@ TEST(Dependence, OfLoopsOverTheSameVariableTheLongestCounts) {
   EXPECT_TRUE(independent(0, 2, {store(2), store(2)}));
 }
 
+// Blocks of 128 columns of a matrix that has 200: the second block has 72, and one more would be the next row.
+TEST(Dependence, ABlockMayBeShorterThanTheOthers) {
+  auto blocks = [](int64_t rest) {
+    auto store = [](int64_t size) {
+      return looped(1, {Store{kY, Term::iterator(2, 200) + Term::iterator(0, 128) + kJ, 0}}, size);
+    };
+    return Block{looped(2, {If{{Term::number(0) - kI}, {store(128)}}, If{{kI - Term::number(1)}, {store(rest)}}}, 3)};
+  };
+  EXPECT_TRUE(independent(0, 2, blocks(72)));
+  EXPECT_FALSE(independent(0, 2, blocks(73)));
+}
+
 // In lockstep, the first of two additions is done for all iterations before the second. That is another order of the
 // sum, whether they are guarded or not.
 TEST(Dependence, OnlyOneStatementMayAddToATotalInLockstep) {
