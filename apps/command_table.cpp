@@ -286,6 +286,11 @@ void add_bench(CLI::App& app, Parsed& parsed) {
       "Only these; `names` stands for all that begin with `names-`: " + listed(bench_names()) +
           ". Products may have other sizes: gemm-ROWSxTERMSxCOLUMNS, then nothing, -nt or -tn for an operand that is "
           "transposed")] = bench_names();
+  command
+      .add_option("--compiler-flag", o.flags,
+                  "One more flag for the C compiler, as in --compiler-flag=-mno-avx512f; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FLAG");
   command.add_option("--seconds", o.seconds, "How long the steps of each are measured [1]")
       ->check(kPositive)
       ->type_name("SECONDS");

@@ -82,6 +82,7 @@ struct BenchOptions {
   bool warm = false;               // take compiled code from the cache
   bool tf32 = false;               // on a GPU: ContextOptions::tf32
   int64_t memory_limit = 0;        // bytes; 0: no limit
+  std::vector<std::string> flags;  // ContextOptions::compiler_flags
   std::string write;               // a folder for records; empty: none
   bool list = false;               // their names and what they are, and nothing else
   bool profile = false;            // the time of each kernel instead

@@ -107,6 +107,25 @@ TEST(Threads, ShareTheBlocksOfBatchesRowsAndColumns) {
   }
 }
 
+// The blocks of a long sum are added up by themselves, and then in the order in which one loop would add them.
+TEST(Threads, ShareTheBlocksOfLongSums) {
+  const Tensor long_sum = einsum("b,h,c => c", tanh(param("a", numbers("64,200,24"))));
+  const auto parts = [](const loop::Module& module) {
+    return std::count_if(module.kernels.begin(), module.kernels.end(), [](const loop::Kernel& kernel) {
+      return loop::parallel_loop(kernel) && kernel.name.starts_with("part of");
+    });
+  };
+  EXPECT_EQ(parts(plan::make_plan(to_ir(observe(long_sum)), host()).scheduled), 1);
+  const Array one = on(1).eval(long_sum), three = on(3).eval(long_sum),
+              whole = Context({.device = "cpu", .cache = cache(), .passes_off = {"share_blocks"}}).eval(long_sum),
+              right = Context({.device = "interp"}).eval(long_sum);
+  for (int64_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(one.at(i), three.at(i)) << i;
+    EXPECT_EQ(one.at(i), whole.at(i)) << i;
+    EXPECT_NEAR(one.at(i), right.at(i), 1e-3) << i;
+  }
+}
+
 TEST(Threads, TwoCallersAndTooManyThreads) {  // neither hangs nor ends the process
   cc::Pool pool(3);
   static std::atomic<int> ran{0};

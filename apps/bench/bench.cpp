@@ -142,6 +142,7 @@ int print_profiles(const std::vector<bench::Entry>& entries, const BenchOptions&
                  .device = device_of(settings),
                  .threads = int(settings.threads()),
                  .cache = settings.cache(),
+                 .compiler_flags = options.flags,
                  .memory_limit = options.memory_limit,
                  .tf32 = options.tf32,
                  .compiling = notice_on_terminal()});
@@ -189,8 +190,10 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
   if (!options.write.empty()) return write_records(entries, options, settings);
   const int threads = int(settings.threads());
   const bool on_cpu = device == "cpu";
-  const Target target = on_cpu ? host(threads) : make_device({.device = device})->target().value_or(host(threads));
-  const double peak = bench::peak_flops(device, threads, settings.cache());
+  const std::unique_ptr<backend::Device> measured =
+      make_device({.device = device, .threads = threads, .cache = settings.cache(), .compiler_flags = options.flags});
+  const Target target = measured->target().value_or(host(threads));
+  const double peak = bench::peak_flops(*measured);
   const std::string parts = on_cpu ? counted(target.threads, "thread", "threads")
                                    : counted(int(target.gpu.multiprocessors), "multiprocessor", "multiprocessors");
   if (!options.json)
@@ -205,7 +208,8 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
                                                   .device = device,
                                                   .tf32 = options.tf32,
                                                   .memory_limit = options.memory_limit,
-                                                  .cache = options.warm ? settings.cache() : ""})};
+                                                  .cache = options.warm ? settings.cache() : "",
+                                                  .flags = options.flags})};
     if (options.json)
       results.push_back(to_json(result));
     else

@@ -96,6 +96,7 @@ Measurement measure(const Workload& workload, const MeasureOptions& options) {
   context.threads = options.threads;
   context.memory_limit = options.memory_limit;
   context.tf32 = options.tf32;
+  context.compiler_flags = options.flags;
   context.cache = scratch ? scratch->path() : options.cache;
   context.compiling = notice_on_terminal();
   const auto cold = Clock::now();
@@ -118,8 +119,6 @@ Measurement measure(const Workload& workload, const MeasureOptions& options) {
   return out;
 }
 
-double peak_flops(const std::string& device, int threads, const std::string& cache) {
-  return make_device({.device = device, .threads = threads, .cache = cache})->peaks().value_or(Peaks{}).flops;
-}
+double peak_flops(backend::Device& device) { return device.peaks().value_or(Peaks{}).flops; }
 
 }  // namespace caravan::bench

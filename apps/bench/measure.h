@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/bench/workload.h"
+#include "caravan/backend/backend.h"
 
 namespace caravan::bench {
 
@@ -29,14 +30,14 @@ struct MeasureOptions {
   double seconds = 1;  // of samples; slow steps take longer, because there are at least three of each kind
   int threads = 0;     // 0: all
   std::string device = "cpu";
-  bool tf32 = false;         // ContextOptions::tf32
-  int64_t memory_limit = 0;  // ContextOptions::memory_limit
-  std::string cache{};       // folder of compiled code; empty: a new one, so that the cold time is measured
+  bool tf32 = false;                 // ContextOptions::tf32
+  int64_t memory_limit = 0;          // ContextOptions::memory_limit
+  std::string cache{};               // folder of compiled code; empty: a new one, so that the cold time is measured
+  std::vector<std::string> flags{};  // ContextOptions::compiler_flags
 };
 Measurement measure(const Workload& workload, const MeasureOptions& options);
 
-// Multiplications and additions of f32 a second that the device reaches at best, on so many threads if it is the
-// processor.
-double peak_flops(const std::string& device, int threads, const std::string& cache);
+// Multiplications and additions of f32 a second that a device reaches at best.
+double peak_flops(backend::Device& device);
 
 }  // namespace caravan::bench

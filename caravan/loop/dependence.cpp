@@ -137,7 +137,9 @@ std::map<ir::BufferId, std::vector<Guarded>> guarded_accesses(const Block& body,
     if (inside(s)) return;
     auto range = all;
     for (const Statement* around : path)
-      if (auto* guard = std::get_if<If>(around))
+      if (auto* loop = std::get_if<For>(around))
+        range[loop->variable] = {0, loop->extent - 1};
+      else if (auto* guard = std::get_if<If>(around))
         for (const Term& term : guard->where) {
           if (term.parts.size() != 1 || term.parts[0].kind != Part::Kind::iterator) continue;
           const auto known = range.find(term.parts[0].which);

@@ -19,6 +19,7 @@
 #include "caravan/optimize/remove_unused.h"
 #include "caravan/optimize/reuse_stored.h"
 #include "caravan/optimize/run_forwards.h"
+#include "caravan/optimize/share_blocks.h"
 #include "caravan/optimize/simplify.h"
 #include "caravan/optimize/solve_writes.h"
 #include "caravan/optimize/split_long_sums.h"
@@ -102,9 +103,10 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"store_narrow", optimize::store_narrow},          // after inlining, which decides what is stored
     {"pack_operands", optimize::pack_operands, When::wished,
      On::processors},  // after inlining, which would remove its copies
-    {"split_long_sums", optimize::split_long_sums, When::always,
-     On::cuda},  // after inlining, which would compute the parts again for every reader
-    {"split_sums", optimize::split_sums, When::always, On::cuda},  // again, for the parts
+    {"share_blocks", optimize::share_blocks, When::wished,
+     On::cpu},  // after inlining, which would compute the parts again for every reader
+    {"split_long_sums", optimize::split_long_sums, When::always, On::cuda},  // likewise; it chooses other sums
+    {"split_sums", optimize::split_sums, When::always, On::cuda},            // again, for the parts
     {"delay_updates", optimize::delay_updates},  // late: the order of accumulations is the order of kernels
     {"free_early", optimize::free_early},        // after delay_updates, whose order it keeps where it can
 };

@@ -58,8 +58,8 @@ bool try_parallel(For& loop, const Target& target) {
   int64_t iterations = loop.extent;
   for (For* around = &loop; iterations < tuning.most_chunks && around->body.size() == 1;) {
     For* inner = std::get_if<For>(&around->body[0]);
-    const bool can = inner && inner->kind == LoopKind::serial && inner->extent > 1 && !inner->group &&
-                     work / (iterations * inner->extent) >= tuning.chunk_work &&
+    const bool can = inner && inner->kind == LoopKind::serial && inner->extent > 1 &&
+                     work / (iterations * inner->extent) >= tuning.nest_work &&
                      independent(inner->variable, inner->extent, inner->body);
     if (!can) break;
     inner->kind = LoopKind::parallel, iterations *= inner->extent;

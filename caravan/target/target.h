@@ -37,6 +37,7 @@ struct Tuning {
   // In scalar operations. A loop of less than `parallel_work` runs on one thread. A chunk, which a thread takes at a
   // time, has at least `chunk_work`: handing a chunk to a thread costs a few hundred operations.
   int64_t parallel_work = 100'000, chunk_work = 25'000;
+  int64_t nest_work = 400;  // a loop inside of a parallel one becomes parallel too if an iteration has so much
   int64_t most_chunks = 64;
   int64_t alignment = kCacheLine;  // bytes, of every buffer: a cache line
   int64_t most_vector_lanes = 64;  // iterations; a longer vector loop is left to the C compiler
@@ -73,6 +74,7 @@ struct Tuning {
   // Of a product: at most `few_long_sums` sums are added in slices of at least `least_slice` terms, at most
   // `most_slices`. These numbers, too, decide how sums round.
   int64_t few_long_sums = 32'768, least_slice = 512, most_slices = 8;
+  int64_t few_shared_sums = 512;  // the blocks of at most so many other sums are shared by threads
   bool operator==(const Tuning&) const = default;
 };
 

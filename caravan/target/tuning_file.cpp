@@ -42,6 +42,7 @@ constexpr Row kRows[] = {
     {"least_repacked", &Tuning::least_repacked, 1, 65'536},
     {"parallel_work", &Tuning::parallel_work, 1, int64_t(1) << 40},
     {"chunk_work", &Tuning::chunk_work, 1, int64_t(1) << 40},
+    {"nest_work", &Tuning::nest_work, 1, int64_t(1) << 40},
     {"most_chunks", &Tuning::most_chunks, 1, 65'536},
 };
 
