@@ -38,6 +38,7 @@ struct CudaText {
   std::vector<std::string> texts;  // to be compiled separately; the last one has the functions below
   std::vector<Launch> launches;    // in order; of the form `one_block` there are none
   int64_t shared_bytes = 0;        // of the block of the form `one_block`
+  int threads = 0;                 // of that block
 };
 CudaText to_cuda(const loop::Module& module, CudaForm form = CudaForm::launches);
 
@@ -47,9 +48,9 @@ CudaText to_cuda(const loop::Module& module, CudaForm form = CudaForm::launches)
 // addresses of all buffers of the module, of which there may be `kMostBuffers`.
 inline constexpr size_t kMostBuffers = 480;  // the arguments of a launch have 4 KiB
 inline constexpr const char* kCudaSteps = "caravan_steps";
-// extern "C" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count) increments the
-// symbols.
+// extern "C" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count, int64_t copies,
+//                                         int64_t steps)
+// adds `steps` to each of `count` symbols, modulo its range, in all copies of them. A range of 0 has no end.
 inline constexpr const char* kCudaNext = "caravan_next";
-inline constexpr int kOneBlockThreads = 1024;  // as many as a group may have lanes
 
 }  // namespace caravan::codegen

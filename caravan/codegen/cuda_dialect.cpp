@@ -125,9 +125,9 @@ std::string Cuda::loop(const For& loop, const std::string& variable) const {
            " caravan_own = caravan_from + int(threadIdx.x) % (" + groups + "), caravan_at = caravan_own < " + all +
            " ? caravan_own : " + all + " - 1; const int caravan_lane = caravan_own < " + all +
            " ? int(threadIdx.x) / (" + groups + ") : INT32_MAX; " + first;
-  const std::string group = grid_.lanes > 1 ? "int(threadIdx.x) / " + lanes : "int(threadIdx.x)";
-  return "for (" + index_ + " caravan_at = " + index_ + "(caravan_block) * (" + groups + ") + " + group +
-         "; caravan_at < " + all + "; caravan_at += " + index_ + "(caravan_blocks) * (" + groups + ")) { " +
+  return "for (" + index_ + " caravan_at = caravan_thread<" + index_ + ">(caravan_block)" +
+         (grid_.lanes > 1 ? " / " + lanes : "") + "; caravan_at < " + all + "; caravan_at += " + index_ +
+         "(caravan_blocks) * (" + groups + ")) { " +
          (grid_.lanes > 1 ? "const int caravan_lane = int(threadIdx.x) % " + lanes + "; " : "") + first;
 }
 std::string Cuda::barrier(const Grid& grid) const { return "caravan_wait<" + lanes_of(grid) + ">();"; }

@@ -56,6 +56,23 @@ TEST_F(Command, AutoTakesTheProcessorAndSaysWhy) {
   }
 }
 
+// What is wrong is known only at the end of a step, unless the user asks for more.
+TEST_F(Command, AnErrorOnTheGpuIsReported) {
+  Arguments broken = with("broken");
+  const Arguments train = {"train", "names-mlp", "--steps", "1", "--quiet", "--device", "cuda"};
+  const string lost = "This process cannot use the GPU any more; start it again, from a checkpoint.";
+  const Outcome o = run(train, broken);
+  EXPECT_EQ(o.code, 1);
+  EXPECT_CONTAINS(o.err,
+                  "(CARAVAN_CUDA_DEBUG=1 finds out which one): a fault of the fake driver (CUDA error 700). " + lost);
+  broken.push_back("CARAVAN_CUDA_DEBUG=1");
+  const Outcome more = run(train, broken);
+  EXPECT_EQ(more.code, 1);
+  EXPECT_CONTAINS(more.err, "the GPU reports an error in the kernel `");
+  EXPECT_CONTAINS(more.err, "names_mlp.cpp:");
+  EXPECT_CONTAINS(more.err, lost);
+}
+
 TEST_F(Command, AutoSaysNothingOfAGpuForASmallStepOrWithoutADriver) {
   EXPECT_EQ(run({"train", "linear", "--steps", "1", "--quiet", "--json"}, with("full")).err, "");
 }

@@ -1,7 +1,7 @@
 // A driver of NVIDIA for tests on machines that have none. It has one GPU, on which nothing runs. Its memory is that of
-// the process, so that copies are real. FAKE_GPU says what is
-// wrong with it: `old` (a driver for CUDA 11.8), `none` (there is no GPU), `full` (no process can begin to use it) or
-// `small` (it has 1,000 bytes free).
+// the process, so that copies are real. FAKE_GPU says what is wrong with it: `old` (a driver for CUDA 11.8), `none`
+// (there is no GPU), `full` (no process can begin to use it), `small` (it has 1,000 bytes free) or `broken` (the third
+// kernel reads an address that is not its own).
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -13,7 +13,9 @@ namespace caravan::cuda {
 namespace {
 
 constexpr size_t kMemory = 80'000'000'000;
-constexpr Result kOutOfMemory = 2;
+constexpr Result kOutOfMemory = 2, kIllegalAddress = 700;
+constexpr int kFirstBroken = 3;
+int launched = 0;  // kernels
 
 bool is(std::string_view fault) {
   const char* given = std::getenv("FAKE_GPU");
@@ -34,6 +36,8 @@ Result fake_context_retain(ContextHandle** context, DeviceNumber) {
   *context = nullptr;
   return is("full") ? kOutOfMemory : 0;
 }
+Result fake_launch(const LaunchConfig*, FunctionHandle*, void**, void**) { return ++launched, 0; }
+Result fake_stream_wait(StreamHandle*) { return is("broken") && launched >= kFirstBroken ? kIllegalAddress : 0; }
 Result fake_memory_info(size_t* free, size_t* total) {
   *free = is("small") ? 1000 : kMemory, *total = kMemory;
   return 0;

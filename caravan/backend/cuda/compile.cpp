@@ -27,8 +27,7 @@ std::vector<std::string> options_for(int compute) {
                                   "--prec-div=true",
                                   "--prec-sqrt=true",
                                   "--generate-line-info"};
-  if (const char* debug = std::getenv("CARAVAN_CUDA_DEBUG"); debug && *debug == '1')  // for cuda-gdb
-    out.back() = "--device-debug";
+  if (debugging()) out.back() = "--device-debug";
   return out;
 }
 
@@ -59,6 +58,11 @@ std::string compiled(const std::string& text, const std::string& name, const std
 }
 
 }  // namespace
+
+bool debugging() {
+  const char* debug = std::getenv("CARAVAN_CUDA_DEBUG");
+  return debug && *debug == '1';
+}
 
 Compiled compile(const std::vector<std::string>& texts, int compute, const std::string& folder,
                  const std::vector<std::string>& more) {

@@ -9,6 +9,10 @@
 
 namespace caravan::cuda {
 
+// Does the user look for an error (CARAVAN_CUDA_DEBUG=1)? Then code is compiled for cuda-gdb, without optimisation, and
+// each kernel is launched alone.
+bool debugging();
+
 struct Compiled {
   std::vector<std::string> codes;    // a cubin for each text
   bool from_cache = false;           // true iff nothing had to be compiled

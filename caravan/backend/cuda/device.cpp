@@ -79,12 +79,15 @@ class CudaExecutable : public backend::Executable {
       : shared_(std::move(shared)), gpu_(*shared_->gpu), plan_(std::move(plan)), module_(plan_->scheduled) {
     load_products();
     check_memory();
-    form_ = fits_in_a_block(module_, gpu_.target()) ? CudaForm::one_block : CudaForm::launches;
+    form_ = debugging()                               ? CudaForm::separate
+            : fits_in_a_block(module_, gpu_.target()) ? CudaForm::one_block
+                                                      : CudaForm::launches;
     step_ = load(form_);
+    long_steps_ = std::clamp<int64_t>(kMostLaunches / int64_t(step_.text.launches.size() + 1), 1, kMostSteps);
     arena_ = shared_->allocate(plan_->memory.bytes);
     workspace_ = shared_->allocate(workspace_bytes_);
-    symbols_ = shared_->allocate(2 * symbol_bytes());
-    staged_ = HostMemory(*shared_->gpu, kMostUnderWay * 2 * symbol_bytes());
+    symbols_ = shared_->allocate((long_steps_ + 1) * symbol_bytes());
+    staged_ = HostMemory(*shared_->gpu, kMostUnderWay * (long_steps_ + 1) * symbol_bytes());
     buffers_.assign(module_.buffers.size(), 0);
     for (const plan::Placement& place : plan_->memory.placements)
       buffers_[size_t(place.buffer)] = arena_.address() + Address(place.offset);
@@ -113,25 +116,34 @@ class CudaExecutable : public backend::Executable {
 
   void run(const std::vector<int64_t>& symbols) override {
     make_ready(symbols);
-    if (form_ == CudaForm::one_block)
+    if (form_ == CudaForm::separate)
+      launch_kernels();
+    else if (form_ == CudaForm::one_block)
       launch_block(1);
     else if (exchange_)
       launch_sections(false);
     else
-      launch_graph(once_, 0, step_.text.launches.size(), false);
+      launch_graph(once_, 0, step_.text.launches.size(), 1, false);
     states_.note_assigned();  // whoever reads waits
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
+    if (form_ == CudaForm::separate) {
+      for (; steps > 0; --steps) run(symbols), backend::next(symbols, ranges);
+      return;
+    }
     make_ready(symbols, ranges);
     constexpr int64_t kMostInALaunch = 4096;  // a launch cannot be interrupted
+    int64_t left = steps;
     if (form_ == CudaForm::one_block)
-      for (int64_t left = steps; left > 0; left -= kMostInALaunch) launch_block(std::min(left, kMostInALaunch));
-    else
-      for (int64_t s = 0; s < steps; ++s)
-        exchange_ ? launch_sections(true) : launch_graph(and_next_, 0, step_.text.launches.size(), true);
+      for (; left > 0; left -= kMostInALaunch) launch_block(std::min(left, kMostInALaunch));
+    const size_t end = step_.text.launches.size();
+    for (; exchange_ && left > 0; --left) launch_sections(true);
+    for (; long_steps_ > 1 && left >= long_steps_; left -= long_steps_) launch_graph(many_, 0, end, long_steps_, true);
+    for (; left > 0; --left) launch_graph(and_next_, 0, end, 1, true);
     for (size_t k = 0; k < symbols.size(); ++k)  // a range of 0 has no end
       symbols[k] = ranges[k] > 0 ? (symbols[k] + steps) % ranges[k] : symbols[k] + steps;
-    gpu_.wait();
+    gpu_.wait("the GPU reports an error in a kernel of `" + module_.name +
+              "` (CARAVAN_CUDA_DEBUG=1 finds out which one)");
     states_.note_assigned();
   }
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
@@ -239,13 +251,27 @@ class CudaExecutable : public backend::Executable {
   }
   // --- one step ---
 
-  void launch(const Code& code, size_t k, StreamHandle* stream, bool early = false) {
+  // One kernel after the other, each with a launch of its own, so that an error is found where it happens.
+  void launch_kernels() {
+    for (size_t k = 0; k < step_.text.launches.size(); ++k) {
+      const loop::Kernel& kernel = module_.kernels[step_.text.launches[k].kernels[0]];
+      launch(step_, k, gpu_.stream());
+      gpu_.wait("the GPU reports an error in the kernel `" + kernel.name + "`" +
+                (kernel.origins.empty() ? "" : " (" + joined(kernel.origins, "; ") + ")"));
+    }
+  }
+
+  // The addresses of the values of symbols for a step of a graph, and of their ranges.
+  Address symbols_of(int64_t step) const { return symbols_.address() + Address(step * symbol_bytes()); }
+  Address ranges() const { return symbols_of(long_steps_); }
+
+  void launch(const Code& code, size_t k, StreamHandle* stream, bool early = false, int64_t step = 0) {
     const CudaText::Launch& l = code.text.launches[k];
     if (l.function.empty()) return call_library(l.kernels[0], stream);
     std::vector<uint64_t> values;  // all arguments have 8 bytes
     for (const CudaText::Launch::Argument& a : l.arguments)
       values.push_back(a.buffer >= 0 ? buffers_[size_t(a.buffer)]
-                                     : symbols_.address() + size_t(a.symbol) * sizeof(int64_t));
+                                     : symbols_of(step) + size_t(a.symbol) * sizeof(int64_t));
     if (l.has_seed) values.push_back(shared_->options.seed);
     std::vector<void*> arguments;
     for (uint64_t& value : values) arguments.push_back(&value);
@@ -277,17 +303,18 @@ class CudaExecutable : public backend::Executable {
     check(gpu_.driver().launch(&config, function, arguments.data(), nullptr),
           "the GPU does not run the kernel `" + name + "`");
   }
-  void launch_next(StreamHandle* stream, bool early) const {
-    Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
-    int64_t count = int64_t(module_.symbols.size());
-    std::vector<void*> arguments = {&symbols, &ranges, &count};
-    launch(step_.next, 1, 1, 0, arguments, "next", stream, early);
+  void launch_next(int64_t steps, StreamHandle* stream, bool early) const {
+    constexpr int kThreads = 32;
+    Address symbols = symbols_of(0), most = ranges();
+    int64_t count = int64_t(module_.symbols.size()), copies = long_steps_;
+    std::vector<void*> arguments = {&symbols, &most, &count, &copies, &steps};
+    launch(step_.next, 1, kThreads, 0, arguments, "next", stream, early);
   }
   void launch_block(int64_t steps) {
-    Address symbols = symbols_.address(), ranges = symbols + Address(symbol_bytes());
+    Address symbols = symbols_of(0), most = ranges();
     uint64_t seed = shared_->options.seed;
-    std::vector<void*> arguments = {buffers_.data(), &symbols, &ranges, &steps, &seed};
-    launch(step_.steps, 1, codegen::kOneBlockThreads, step_.text.shared_bytes, arguments, module_.name, gpu_.stream());
+    std::vector<void*> arguments = {buffers_.data(), &symbols, &most, &steps, &seed};
+    launch(step_.steps, 1, step_.text.threads, step_.text.shared_bytes, arguments, module_.name, gpu_.stream());
   }
   // Collectives stand between recorded sections of the step.
   void divide_step() {
@@ -308,34 +335,36 @@ class CudaExecutable : public backend::Executable {
   void launch_sections(bool next) {
     for (const Section& s : sections_) {
       if (s.graph)
-        launch_graph(*s.graph, s.first, s.last, false);
+        launch_graph(*s.graph, s.first, s.last, 1, false);
       else
         exchange_->run(step_.text.launches[s.first].kernels[0], buffers_);
     }
-    if (next && !module_.symbols.empty()) launch_next(gpu_.stream(), false);
+    if (next && !module_.symbols.empty()) launch_next(1, gpu_.stream(), false);
   }
   void forget_graphs() {
-    once_.forget(), and_next_.forget();
+    once_.forget(), and_next_.forget(), many_.forget();
     for (const Section& s : sections_)
       if (s.graph) s.graph->forget();
   }
-  // These kernels of a step as one launch. With `next`, the symbols are incremented at the end.
-  void launch_graph(Graph& graph, size_t first, size_t end, bool next) {
+  // These launches of some steps as one launch. Each step has its own copy of the symbols, so that nothing need run
+  // between two steps. With `next`, all copies are advanced at the end.
+  void launch_graph(Graph& graph, size_t first, size_t end, int64_t steps, bool next) {
     if (!graph.recorded()) {
       // While a step is recorded, the library must not load its kernels. What these results are does not matter.
       if (!std::exchange(called_, true))
         for (const auto& [kernel, product] : products_) call_library(kernel, gpu_.stream());
       std::vector<Graph::Stage> stages;
-      int last = -1;
-      for (size_t k = first; k < end; ++k) {
-        const int stage = step_.text.launches[k].stage;
-        if (stages.empty() || stage < 0 || stage != last) stages.emplace_back();
-        stages.back().push_back({[this, k](StreamHandle* stream, bool early) { launch(step_, k, stream, early); },
-                                 !step_.text.launches[k].function.empty()});
-        last = stage;
-      }
+      for (int64_t step = 0; step < steps; ++step)
+        for (size_t k = first; k < end; ++k) {
+          const int stage = step_.text.launches[k].stage;
+          if (k == first || stage < 0 || stage != step_.text.launches[k - 1].stage) stages.emplace_back();
+          stages.back().push_back(
+              {[this, k, step](StreamHandle* stream, bool early) { launch(step_, k, stream, early, step); },
+               !step_.text.launches[k].function.empty()});
+        }
       if (next && !module_.symbols.empty())
-        stages.push_back({{[this](StreamHandle* stream, bool early) { launch_next(stream, early); }, true}});
+        stages.push_back(
+            {{[this, steps](StreamHandle* stream, bool early) { launch_next(steps, stream, early); }, true}});
       graph.record(stages);
     }
     graph.launch();
@@ -355,10 +384,16 @@ class CudaExecutable : public backend::Executable {
     }
     if (!symbols.empty()) {  // without waiting: steps that are under way have their values elsewhere
       if (under_way_ == kMostUnderWay) gpu_.wait(), under_way_ = 0;
-      int64_t* values = staged_.get() + under_way_++ * 2 * symbol_bytes() / int64_t(sizeof(int64_t));
-      std::copy(symbols.begin(), symbols.end(), values);
-      std::copy(ranges.begin(), ranges.end(), values + symbols.size());
-      check(gpu_.driver().copy_to_device(symbols_.address(), values, size_t(2 * symbol_bytes()), gpu_.stream()),
+      const int64_t bytes = (long_steps_ + 1) * symbol_bytes();
+      int64_t* const begin = staged_.get() + under_way_++ * bytes / int64_t(sizeof(int64_t));
+      int64_t* values = begin;
+      std::vector<int64_t> at = symbols;
+      for (int64_t step = 0; step < long_steps_; ++step) {
+        values = std::copy(at.begin(), at.end(), values);
+        if (!ranges.empty()) backend::next(at, ranges);
+      }
+      std::copy(ranges.begin(), ranges.end(), values);
+      check(gpu_.driver().copy_to_device(symbols_.address(), begin, size_t(bytes), gpu_.stream()),
             "data cannot be copied to the GPU");
     }
   }
@@ -366,9 +401,12 @@ class CudaExecutable : public backend::Executable {
   Gpu& gpu_;
   std::shared_ptr<const plan::Plan> plan_;
   const loop::Module& module_;  // the scheduled module of the plan
-  CudaForm form_{};
-  Code step_, timed_;  // `timed_` is compiled when it is first needed
-  Graph once_{gpu_}, and_next_{gpu_};
+  CudaForm form_{};             // `separate`: to find errors
+  Code step_, timed_;           // `timed_` is compiled when it is first needed
+  // A graph costs about two microseconds beside its kernels, and so a range of steps runs `long_steps_` of them in one.
+  Graph once_{gpu_}, and_next_{gpu_}, many_{gpu_};
+  static constexpr int64_t kMostLaunches = 512, kMostSteps = 32;  // of such a graph
+  int64_t long_steps_ = 1;
   struct Section {  // launches of a step that are recorded together, or one collective
     size_t first = 0, last = 0;
     std::unique_ptr<Graph> graph;  // null: a collective
@@ -384,7 +422,8 @@ class CudaExecutable : public backend::Executable {
   HostMemory staged_;                           // the values of symbols of these, and their ranges
   int64_t under_way_ = 0;
   std::vector<std::shared_ptr<const Shared::Data>> data_;
-  Memory arena_, workspace_, symbols_;  // `symbols_` has the values of symbols and then their ranges
+  Memory arena_, workspace_,
+      symbols_;  // `symbols_`: the values of symbols for each of `long_steps_`, then their ranges
   std::vector<Address> buffers_;
   backend::UsedStates<Memory> states_;
 };

@@ -35,6 +35,7 @@ Gpu::Gpu(int ordinal) : driver_(cuda::driver()) {
   caravan::Gpu gpu;
   gpu.multiprocessors = attribute(driver_, kMultiprocessors, device);
   gpu.compute = 10 * attribute(driver_, kComputeMajor, device) + attribute(driver_, kComputeMinor, device);
+  gpu.clustered = gpu.multiprocessors * 7 / 8;
   gpu.memory = int64_t(bytes);
   gpu.shared_bytes = attribute(driver_, kSharedBytes, device);
   constexpr int kFirstWithClusters = 90, kOldest = 80;
@@ -65,9 +66,9 @@ int64_t Gpu::free_bytes() const {
   check(driver_.memory_info(&free, &total), "the GPU does not say how much memory is free");
   return int64_t(free);
 }
-void Gpu::wait() const {
+void Gpu::wait(const std::string& failed) const {
   use();
-  check(driver_.stream_wait(stream_), "the GPU reports an error in a kernel");
+  check(driver_.stream_wait(stream_), failed);
 }
 void Gpu::upload(Address to, const void* from, int64_t bytes) const {
   if (bytes == 0) return;

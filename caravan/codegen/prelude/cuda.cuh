@@ -16,12 +16,23 @@ typedef unsigned long long uint64_t;
 /* Waits for the other lanes of the group. A group of more than a warp has a barrier of its own; number 0 is the block's. */
 template <int lanes, bool spread>
 static inline void caravan_wait() {
-  if (spread)
+  if constexpr (spread)
     __syncthreads();
-  else if (lanes <= 32)
+  else if constexpr (lanes <= 32)
     __syncwarp(lanes == 32 ? ~0u : ((1u << lanes) - 1) << (threadIdx.x & 31 & ~(lanes - 1)));
   else
     asm volatile("bar.sync %0, %1;" ::"r"(1 + int(threadIdx.x) / lanes), "n"(lanes) : "memory");
+}
+
+/* The number of this thread among those of a kernel, of which this is block number `block`. If one block runs all
+   kernels, it is the thread that begins with a kernel: so small kernels run side by side. */
+template <class Index>
+static inline Index caravan_thread(int block) {
+#ifdef CARAVAN_ONE_BLOCK
+  return (threadIdx.x - block) & (blockDim.x - 1);
+#else
+  return Index(block) * Index(blockDim.x) + Index(threadIdx.x);
+#endif
 }
 
 /* Lets the next kernel start its blocks, and waits for the end of the kernels before this one. */
