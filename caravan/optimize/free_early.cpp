@@ -177,7 +177,8 @@ ir::Program free_early(const ir::Program& program, const Target& target) {
   std::iota(given.begin(), given.end(), size_t(0));
   MemoryOrder memory(program);
   const int64_t peak = memory.peak(given);
-  if (peak < target.tuning.least_ordered) return program;
+  if (peak < (target.kind == Target::Kind::cuda ? target.gpu.least_ordered : target.tuning.least_ordered))
+    return program;
   const std::vector<size_t> order = memory.run();
   if (MemoryOrder(program).peak(order) >= peak) return program;
   ir::Program out = program;

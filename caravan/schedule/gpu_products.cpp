@@ -101,20 +101,26 @@ Contraction::Factor come(Register factor, const std::vector<For>& side, const Pr
   return out;
 }
 
-int64_t threads_of(int64_t tile) { return tile == 128 ? 256 : 128; }  // as prelude/product.cuh divides a tile
+// As prelude/product.cuh divides a tile: groups of threads share the terms of a small one.
+int64_t groups_of(const Contraction& c) { return c.units == Units::plain && c.tile_rows == 32 ? c.depth / 4 : 1; }
+int64_t threads_of(const Contraction& c) {
+  return groups_of(c) > 1 ? groups_of(c) * 32 : c.tile_rows == 128 ? 256 : 128;
+}
 
 // Shared memory for the panels of both factors, or for the sums of a tile (prelude/product.cuh).
 int64_t shared_bytes(const Contraction& c, int64_t element, int64_t sum) {
   auto panel = [&](const Contraction::Factor& f) {
     return f.along ? c.tile_rows * (c.depth + 16 / element) : c.depth * (c.tile_rows + 8);
   };
-  return std::max(c.stages * (panel(c.left) + panel(c.right)) * element, c.tile_rows * (c.tile_columns + 8) * sum);
+  return std::max(c.stages * (panel(c.left) + panel(c.right)) * element,
+                  groups_of(c) * c.tile_rows * (c.tile_columns + 8) * sum);
 }
 
 // The tile, and the number of slices, by which the product is estimated to take the fewest cycles.
 Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
-  constexpr int64_t kPanelBytes = 128;  // of a row
-  c.depth = kPanelBytes / bytes(element), c.stages = 3;
+  constexpr int64_t kPanelBytes = 128;             // of a row
+  constexpr int64_t kStages = 3, kMostStages = 5;  // panels in shared memory: of a large tile, and of a small one
+  c.depth = kPanelBytes / bytes(element);
   const std::vector<Gpu::TileRate>& rates = c.units == Units::plain  ? gpu.plain_rates
                                             : c.units == Units::tf32 ? gpu.tf32_rates
                                                                      : gpu.half_rates;
@@ -124,11 +130,13 @@ Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
   for (const Gpu::TileRate& rate : rates)
     for (int64_t slices = 1; slices <= gpu.most_slices && (slices == 1 || c.terms >= c.depth * slices); slices *= 2) {
       c.tile_rows = c.tile_columns = rate.tile, c.slices = slices;
+      const int64_t panels = parts(parts(c.terms, c.depth), slices);
+      c.stages = groups_of(c) > 1 ? std::clamp<int64_t>(panels + 1, 2, kMostStages) : kStages;
       c.shared_bytes = shared_bytes(c, bytes(element), bytes(sum));
       if (c.shared_bytes > gpu.shared_bytes) continue;
       const int64_t blocks = c.batch * parts(c.rows, rate.tile) * parts(c.columns, rate.tile) * slices,
-                    rounds = parts(blocks, gpu.multiprocessors),
-                    terms = parts(parts(c.terms, c.depth), slices) * c.depth,
+                    rounds = parts(blocks, slices < gpu.many_slices ? gpu.multiprocessors : gpu.clustered),
+                    terms = panels * c.depth,
                     cycles = rounds * rate.tile * rate.tile * terms / (rounds > 1 ? rate.several : rate.alone) +
                              (slices > 1 ? parts(rounds, gpu.tiles_at_once) * gpu.slice_cycles : 0);
       if (least < 0 || cycles < least) least = cycles, best = c;
@@ -188,7 +196,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
                      wrap(nest.rows, LoopKind::rows, wrap(nest.columns, LoopKind::columns, std::move(inner))));
   kernel.body = std::move(loops);
   kernel.contractions = {shape};
-  const int threads = int(threads_of(shape.tile_rows));
+  const int threads = int(threads_of(shape));
   kernel.grid = {threads, false, threads};
   return true;
 }

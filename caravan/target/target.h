@@ -112,15 +112,21 @@ struct Gpu {
     int64_t tile, alone, several;
     bool operator==(const TileRate&) const = default;
   };
-  std::vector<TileRate> plain_rates = {{64, 55, 80}, {32, 32, 45}};
+  std::vector<TileRate> plain_rates = {{64, 68, 79}, {32, 48, 60}};
   std::vector<TileRate> tf32_rates = {{128, 200, 275}, {64, 136, 168}, {32, 55, 92}};
   std::vector<TileRate> half_rates = {{128, 400, 645}, {64, 257, 303}, {32, 148, 177}};  // of bf16 and f16
   int64_t most_slices = 8;         // blocks of threads that share the terms of a tile; 1 before compute capability 9.0
+  // Of slices from which on `clustered` multiprocessors have a block at once: those of a tile must be neighbours, and
+  // groups of so many do not fill the whole GPU.
+  int64_t many_slices = 4, clustered = 115;
   int64_t slice_cycles = 2600;     // that adding the sums of slices takes, for all tiles that are computed at once
   int64_t tiles_at_once = 4;       // of a multiprocessor
   int64_t shared_bytes = 227'328;  // of a block
   bool early_kernels = true;       // can a kernel start while the one before it ends? From compute capability 9.0 on
   int64_t memory = 0;              // bytes; 0: not known
+  // Bytes. A program that needs less memory is not put into another order to need even less (optimize/free_early.h): it
+  // stays in the second-level cache anyway, and a gradient that runs late is computed together with its update.
+  int64_t least_ordered = 64 * 1024 * 1024;
   // Comparisons. If a sum into a table needs no more of them, every element of the table looks at all indices
   // (schedule/gpu_scatters.h).
   int64_t most_matched = 50'000'000;

@@ -8,6 +8,9 @@
    neighbouring elements, and they are copied while the threads go on; its last argument says whether they are in range,
    and it may say that they are not: then they are zeros. With 0, `left` returns one element, which is computed. Neighbours are those along the terms if `left_along`, else along the rows (columns).
 
+   In a small tile of plain multiplications, groups of threads share the terms of a panel, and their sums are added in
+   shared memory, those of the first group first: so more threads wait for memory and for each other's results.
+
    Several blocks, which form a cluster, share the terms of a tile if there are `slices`. Their sums are added at the end,
    those of the first slice first. So the order of every sum is fixed by the sizes. */
 enum caravan_units {
@@ -79,6 +82,13 @@ static inline void caravan_wait_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 #endif
+}
+static inline int caravan_rank_in_cluster() {
+  int out = 0;
+#if __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(out));
+#endif
+  return out;
 }
 template <class T>
 static inline T caravan_of_block(const T* element, int rank) {
@@ -160,12 +170,16 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
   constexpr int slices = all_slices;
 #endif
   typedef typename caravan_element<T, units>::type E;
-  constexpr int warp_rows = tile_rows == 128 ? 64 : tile_rows / 2,
-                warp_columns = tile_columns == 128 ? 32 : tile_columns / 2, warps_across = tile_columns / warp_columns,
-                threads = 32 * (tile_rows / warp_rows) * warps_across, own = warp_rows * warp_columns / 32;
+  constexpr bool plain = units == caravan_plain;
+  constexpr int groups = plain && tile_rows == 32 ? depth / 4 : 1;
+  constexpr int warp_rows = tile_rows == 128 ? 64 : plain ? 32 : tile_rows / 2,
+                warp_columns = tile_columns == 128 || plain ? 32 : tile_columns / 2,
+                warps_across = tile_columns / warp_columns, group_threads = 32 * (tile_rows / warp_rows) * warps_across,
+                threads = groups * group_threads, own = warp_rows * warp_columns / 32;
   typedef caravan_factor<E, units, tile_rows, depth, left_along, left_copy, threads> LeftPanel;
   typedef caravan_factor<E, units, tile_columns, depth, right_along, right_copy, threads> RightPanel;
   const int thread = threadIdx.x, slice = block % slices;
+  const int first_rank = slices > 1 ? caravan_rank_in_cluster() - slice : 0; /* a cluster may have several tiles */
   if (thread >= threads) return;
   E* const panels = (E*)caravan_shared();
   T* const tile_sums = (T*)caravan_shared(); /* when the panels are no longer needed */
@@ -173,16 +187,19 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
   auto wait = [] { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); };
 
   /* Which sums of the tile belong to this thread: tensor cores give each thread of a warp some elements of parts of
-     16 x 8; else a warp is 8 x 4 threads, with neighbouring elements if those are neighbours in the panel. */
-  const int warp = thread / 32, lane = thread % 32, quad = lane / 4, in_quad = lane % 4;
+     16 x 8; else a warp is 4 x 8 threads, with neighbouring elements if those are neighbours in the panel. */
+  const int group = thread / group_threads, warp = thread % group_threads / 32, lane = thread % 32, quad = lane / 4,
+            in_quad = lane % 4;
   const int warp_row = warp / warps_across * warp_rows, warp_column = warp % warps_across * warp_columns;
-  constexpr int own_rows = warp_rows / 8, own_columns = warp_columns / 4;
+  constexpr int own_rows = warp_rows / 4, own_columns = warp_columns / 8;
   constexpr int near_rows = left_along ? 1 : own_rows < 4 ? own_rows : 4,
                 near_columns = right_along ? 1 : own_columns < 4 ? own_columns : 4;
   constexpr int parts_down = warp_rows / 16, parts_across = warp_columns / 8;
-  auto own_row = [&](int i) { return warp_row + i / near_rows * (8 * near_rows) + quad * near_rows + i % near_rows; };
+  auto own_row = [&](int i) {
+    return warp_row + i / near_rows * (4 * near_rows) + lane / 8 * near_rows + i % near_rows;
+  };
   auto own_column = [&](int j) {
-    return warp_column + j / near_columns * (4 * near_columns) + in_quad * near_columns + j % near_columns;
+    return warp_column + j / near_columns * (8 * near_columns) + lane % 8 * near_columns + j % near_columns;
   };
   auto row_of = [&](int e) {
     return units == caravan_plain ? own_row(e / own_columns)
@@ -242,8 +259,9 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
     };
     auto multiply = [&](const E* x_panel, const E* y_panel) {
       if constexpr (units == caravan_plain) {
+        constexpr int share = depth / groups; /* terms of a group */
 #pragma unroll
-        for (int k = 0; k < depth; k += 4) {
+        for (int k = group * share, end = k + share; k < end; k += 4) {
           T x[own_rows][4], y[own_columns][4];
           LeftPanel::template take<own_rows, near_rows>(x_panel, k, own_row, x);
           RightPanel::template take<own_columns, near_columns>(y_panel, k, own_column, y);
@@ -304,7 +322,7 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
       }
     };
 
-#pragma unroll
+#pragma unroll(stages > 3 ? 1 : 2)
     for (int panel = 0; panel < stages - 1; ++panel) {
       if (panel < count) copy(panel);
       asm volatile("cp.async.commit_group;" ::: "memory");
@@ -323,8 +341,19 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
     wait();
 
     /* Sums go through shared memory, so that neighbouring threads work on neighbouring columns. */
+    constexpr int group_sums = tile_rows * sums_across;
 #pragma unroll
-    for (int e = 0; e < own; ++e) tile_sums[row_of(e) * sums_across + column_of(e)] = sum[e];
+    for (int e = 0; e < own; ++e)
+      tile_sums[group * group_sums + row_of(e) * sums_across + column_of(e)] = sum[e];
+    if (groups > 1 && slices > 1) {
+      wait();
+#pragma unroll 4
+      for (int e = thread; e < tile_rows * tile_columns; e += threads) {
+        T* const own_sum = &tile_sums[e / tile_columns * sums_across + e % tile_columns];
+#pragma unroll
+        for (int other = 1; other < groups; ++other) *own_sum += own_sum[other * group_sums];
+      }
+    }
     if (slices > 1)
       caravan_wait_cluster();
     else
@@ -334,9 +363,10 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
       const int m = e / tile_columns, n = e % tile_columns;
       if (row + m >= rows || column + n >= columns) continue;
       const T* own_sum = &tile_sums[m * sums_across + n];
-      T total = slices > 1 ? caravan_of_block(own_sum, 0) : *own_sum;
+      T total = slices > 1 ? caravan_of_block(own_sum, first_rank) : *own_sum;
 #pragma unroll
-      for (int other = 1; other < slices; ++other) total += caravan_of_block(own_sum, other);
+      for (int other = 1; other < (slices > 1 ? slices : groups); ++other)
+        total += slices > 1 ? caravan_of_block(own_sum, first_rank + other) : own_sum[other * group_sums];
       after(at, row + m, column + n, total);
     }
     if (slices > 1)
