@@ -32,6 +32,7 @@
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
 #include "caravan/schedule/gpu_attention.h"
+#include "caravan/schedule/gpu_scatters.h"
 #include "caravan/schedule/group_kernels.h"
 #include "caravan/schedule/hoist.h"
 #include "caravan/schedule/keep_loops.h"
@@ -112,7 +113,9 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
     {"gpu_attention", schedule::gpu_attention, When::wished,
-     On::cuda},                                              // while every accumulation is a kernel of its own
+     On::cuda},  // while every accumulation is a kernel of its own
+    {"gather_scatters", schedule::gather_scatters, When::wished,
+     On::cuda},                                              // before fuse, which adds the update of the table
     {"fuse", schedule::fuse, When::wished, On::processors},  // before the others, which work within a kernel
     {"fuse", schedule::fuse_for_gpu, When::wished, On::cuda},
     {"forward_stores", schedule::forward_stores},  // after fuse: a store and its load become a register

@@ -126,14 +126,36 @@ bool guards_depend_on(const std::vector<For>& loops, const std::vector<Statement
   return out;
 }
 
-}  // namespace
+// A sum into memory through an index tensor, in the form in which each element of the table is a sum.
+struct Gather {
+  int64_t rows;              // of the table
+  std::vector<For> outer;    // over the table: first over the values of the index
+  std::vector<For> inner{};  // over the terms
+  Block point{};             // adds a term to `total`
+  Register total;
+  RegisterType type;
+  StoreCombine store;  // of the nest that it was made from
+  Term offset{};       // of the element
+  int64_t work, terms = 1;
+  std::vector<Statement> items{};  // definitions and guards around the sum
 
-bool gather_scatter(Kernel& kernel, const Target& target) {
+  // The nest; what follows the sum is the last statement.
+  Block nest(Statement last) const {
+    Block sum;
+    sum.push_back(Reset{total, neutral(store.accumulator, type.dtype)});
+    append(sum, wrapped(inner, point));
+    sum.push_back(std::move(last));
+    return wrapped(outer, std::move(sum));
+  }
+  Block added() const { return nest(StoreCombine{store.buffer, offset, store.accumulator, total}); }
+};
+
+// Adds registers and variables to the kernel.
+std::optional<Gather> gather_of(const Block& block, Kernel& kernel) {
   Scatter nest;
-  if (!take_nest(statements(kernel), nest)) return false;
+  if (!take_nest(block, nest)) return std::nullopt;
   const auto index = index_of(nest.store.offset);
-  const auto op = row(nest.store.accumulator).op;
-  if (!index || !op) return false;
+  if (!index || !row(nest.store.accumulator).op) return std::nullopt;
   const Register id = index->which;
 
   // The range of the index, from the guards, which become the question whether it is that of the element.
@@ -153,67 +175,114 @@ bool gather_scatter(Kernel& kernel, const Target& target) {
       return is_lower(term, id) || upper(term, id).has_value();
     });
     if (std::any_of(guard->where.begin(), guard->where.end(), [&](const Term& t) { return mentions(t, id); }))
-      return false;
+      return std::nullopt;
     if (guard->where.size() == before || asked) continue;
     guard->where.push_back(read - own), guard->where.push_back(own - read);
     asked = true;
   }
-  if (!from_zero || !most || !asked) return false;
+  if (!from_zero || !most || !asked) return std::nullopt;
 
   // Loops that are in the offset go outside; the others are the sum.
-  const Gpu& gpu = target.gpu;
-  std::vector<For> outer = {{value, *most + 1, LoopKind::serial, {}}}, inner;
-  int64_t work = *most + 1, terms = 1;
-  for (For& f : nest.loops) {
-    const bool is_outer = coefficient(nest.store.offset, f.variable) != 0;
-    work = work > kMany / std::max<int64_t>(f.extent, 1) ? kMany : work * f.extent;
-    if (!is_outer) terms = std::min(kMany, terms * f.extent);
-    (is_outer ? outer : inner).push_back(f);
-  }
-  const bool sorted = work > gpu.most_matched;
-  if (inner.empty() || terms >= kMany) return false;
-  if (sorted && guards_depend_on({outer.begin() + 1, outer.end()}, nest.items)) return false;
-
   const RegisterType type = kernel.registers[size_t(nest.store.value)].dtype;
-  const Register total = add_register(kernel, type);
-  Block point;
-  point.push_back(Combine{total, nest.store.accumulator, nest.store.value, nest.store.factor});
+  Gather out{.rows = *most + 1,
+             .outer = {{value, *most + 1, LoopKind::serial, {}}},
+             .total = add_register(kernel, type),
+             .type = type,
+             .store = nest.store,
+             .work = *most + 1};
+  for (const For& f : nest.loops) {
+    const bool is_outer = coefficient(nest.store.offset, f.variable) != 0;
+    out.work = out.work > kMany / std::max<int64_t>(f.extent, 1) ? kMany : out.work * f.extent;
+    if (!is_outer) out.terms = std::min(kMany, out.terms * f.extent);
+    (is_outer ? out.outer : out.inner).push_back(f);
+  }
+  if (out.inner.empty() || out.terms >= kMany) return std::nullopt;
+
+  out.items = nest.items;
+  out.point.push_back(Combine{out.total, nest.store.accumulator, nest.store.value, nest.store.factor});
   for (size_t k = nest.items.size(); k-- > 0;) {
     if (auto* guard = std::get_if<If>(&nest.items[k])) {
       if (guard->where.empty()) continue;
-      guard->body = std::move(point);
-      point = Block();
+      guard->body = std::move(out.point);
+      out.point = Block();
     }
-    point.insert(point.begin(), std::move(nest.items[k]));
+    out.point.insert(out.point.begin(), std::move(nest.items[k]));
   }
-  Term offset = Term::number(nest.store.offset.constant);
+  out.offset = Term::number(nest.store.offset.constant);
   for (const Part& part : nest.store.offset.parts) {
     const bool is_index = part.kind == Part::Kind::load;
-    offset.add(is_index ? Part::Kind::iterator : part.kind, is_index ? value : part.which, part.coefficient);
+    out.offset.add(is_index ? Part::Kind::iterator : part.kind, is_index ? value : part.which, part.coefficient);
   }
-  auto made = [&] {
-    Block sum;
-    sum.push_back(Reset{total, neutral(nest.store.accumulator, type.dtype)});
-    append(sum, wrapped(inner, point));
-    sum.push_back(StoreCombine{nest.store.buffer, offset, nest.store.accumulator, total});
-    return wrapped(outer, std::move(sum));
-  };
-  if (!sorted) {
-    kernel.body = made();
+  return out;
+}
+
+// Does the loop store the same number, the neutral one of the accumulator, to every element of the buffer?
+bool fills(const Statement& statement, const StoreCombine& store, int64_t elements, DType dtype) {
+  auto* loop = std::get_if<For>(&statement);
+  if (!loop || loop->extent != elements || loop->body.size() != 2) return false;
+  auto* number = std::get_if<Define>(&loop->body[0]);
+  auto* stored = std::get_if<Store>(&loop->body[1]);
+  auto* constant = number ? std::get_if<Constant>(&number->value) : nullptr;
+  return constant && stored && stored->buffer == store.buffer && stored->value == number->to &&
+         stored->offset == Term::iterator(loop->variable) && constant->value == neutral(store.accumulator, dtype);
+}
+
+// Puts the loops into the order of the table in memory, and returns whether they store each of its elements once.
+bool in_order(std::vector<For>& loops, const Term& offset, int64_t elements) {
+  auto stride = [&](const For& f) { return coefficient(offset, f.variable); };
+  std::stable_sort(loops.begin(), loops.end(), [&](const For& a, const For& b) { return stride(a) > stride(b); });
+  int64_t inside = 1;
+  for (size_t k = loops.size(); k-- > 0;) {
+    if (stride(loops[k]) != inside) return false;
+    inside *= loops[k].extent;
+  }
+  return inside == elements && offset.constant == 0 && offset.parts.size() == loops.size();
+}
+
+}  // namespace
+
+Module gather_scatters(const Module& module, const Target& target) {
+  Module out = module;
+  for (Kernel& kernel : out.kernels) {
+    if (!has_statements(kernel) || statements(kernel).size() != 2) continue;
+    Kernel trial = kernel;
+    std::optional<Gather> gather = gather_of({statements(kernel)[1]}, trial);
+    if (!gather || gather->store.buffer.is_local() || gather->work > target.gpu.most_matched) continue;
+    const ir::Buffer& table = module.buffers[size_t(gather->store.buffer)];
+    if (!fills(statements(kernel)[0], gather->store, table.shape.elements(), table.dtype) ||
+        gather->type.dtype != table.dtype || !in_order(gather->outer, gather->offset, table.shape.elements()))
+      continue;
+    trial.body = gather->nest(Store{gather->store.buffer, gather->offset, gather->total});
+    kernel = std::move(trial);
+  }
+  return out;
+}
+
+bool gather_scatter(Kernel& kernel, const Target& target) {
+  Kernel trial = kernel;
+  std::optional<Gather> gather = gather_of(statements(kernel), trial);
+  if (!gather) return false;
+  const Gpu& gpu = target.gpu;
+  if (gather->work <= gpu.most_matched) {
+    trial.body = gather->added();
+    kernel = std::move(trial);
     return false;
   }
 
   // A block of threads for some rows of the table.
-  if (!are_independent(made(), outer.size())) return false;
+  std::vector<For>& outer = gather->outer;
+  if (guards_depend_on({outer.begin() + 1, outer.end()}, gather->items)) return false;
+  if (!are_independent(gather->added(), outer.size())) return false;
   const int64_t most_blocks = kBlocks * gpu.multiprocessors,
-                rows = std::clamp<int64_t>((*most + most_blocks) / most_blocks, 1, kMostRows);
+                rows = std::clamp<int64_t>((gather->rows - 1 + most_blocks) / most_blocks, 1, kMostRows);
   for (For& f : outer) f.kind = LoopKind::columns;
-  for (For& f : inner) f.kind = LoopKind::terms;
+  for (For& f : gather->inner) f.kind = LoopKind::terms;
   outer[0].kind = LoopKind::rows;
   Block all;
-  all.push_back(For{add_variable(kernel, "once"), 1, LoopKind::grid, made(), (*most + rows) / rows});
-  kernel.body = std::move(all);
-  kernel.grid = {int(gpu.most_threads), false, int(gpu.most_threads)};
+  all.push_back(For{add_variable(trial, "once"), 1, LoopKind::grid, gather->added(), (gather->rows - 1 + rows) / rows});
+  trial.body = std::move(all);
+  trial.grid = {int(gpu.most_threads), false, int(gpu.most_threads)};
+  kernel = std::move(trial);
   return true;
 }
 

@@ -11,8 +11,9 @@
 //                                                             y[64*v + d] += r1
 //
 // Every element of the table looks at all indices, which is little work for small tables, and no two threads add to one
-// element. For a large table, blocks of threads look for the indices of some rows (prelude/scatter.cuh). For 50,304
-// rows and 32,768 indices:
+// element. If the kernel has set the whole table to 0 before, it now stores the sums, in the order of the table in
+// memory, so that the update of the table can be fused with it (gather_scatters). For a large table, blocks of threads
+// look for the indices of some rows (prelude/scatter.cuh). For 50,304 rows and 32,768 indices:
 //
 //     for v < 50304 rows:
 //       for d < 768 columns:
@@ -34,7 +35,10 @@
 
 namespace caravan::schedule {
 
-// True if the kernel is now mapped to threads, which it is for a large table.
+// May run after lowering, before kernels are fused. Changes kernels that fill a small table and then add to it.
+loop::Module gather_scatters(const loop::Module& module, const Target& target);
+
+// For a kernel that only adds. True if it is now mapped to threads, which it is for a large table.
 bool gather_scatter(loop::Kernel& kernel, const Target& target);
 
 }  // namespace caravan::schedule

@@ -176,8 +176,10 @@ class Mapper {
       return lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(beside * lanes)};
     }
     // A block has 15 barriers for groups of several warps, so that groups of two warps would be too many.
+    // Kernels of larger blocks than usual do not join products in a launch (order_stages), and so must gain by them.
     int64_t lanes = gpu.warp;
-    while (lanes < gpu.most_threads && 4 * lanes <= inner.iterations && groups * lanes * 2 <= threads)
+    while (lanes < gpu.most_threads && (lanes < gpu.threads ? 4 : 32) * lanes <= inner.iterations &&
+           groups * lanes * 2 <= threads)
       lanes *= lanes == gpu.warp ? 4 : 2;
     return in_blocks(lanes, groups);
   }

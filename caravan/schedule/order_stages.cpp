@@ -56,11 +56,14 @@ bool different_slices(const Write& a, const Write& b) {
 // A launch of a stage that may take more kernels.
 class Open {
  public:
+  // A part of a launch that has at most one of `kFew` blocks that run at once may wait for its turn.
+  static constexpr int64_t kFew = 8;
+
   explicit Open(int number) : number_(number) {}
 
   bool takes(const Kernel& kernel, const Gpu& gpu) const {
-    const int64_t cluster = cluster_of(kernel), shared = std::max(shared_, shared_bytes(kernel));
-    if (!has_statements(kernel) || alone_ || (cluster_ > 1 && cluster > 1 && cluster != cluster_)) return false;
+    const int64_t shared = std::max(shared_, shared_bytes(kernel));
+    if (!has_statements(kernel) || alone_) return false;
     if (arguments_ + arguments(kernel) > gpu.most_arguments) return false;
     // A product needs many registers, which the threads of a large block do not have.
     const bool product = product_ || !kernel.contractions.empty();
@@ -68,13 +71,14 @@ class Open {
     if (blocks_ == 0) return true;
     const int64_t blocks = blocks_ + blocks_of(kernel, kernel.grid.threads);
     if (shared <= kAcrossBytes) return std::max(blocks_, blocks - blocks_) <= gpu.most_joined;
-    return blocks <= gpu.multiprocessors * (gpu.shared_bytes / shared);
+    const int64_t at_once = gpu.multiprocessors * (gpu.shared_bytes / shared);
+    return blocks <= at_once || std::min(blocks_, blocks - blocks_) * kFew <= at_once;
   }
   void add(Kernel& kernel) {
     kernel.grid.launch = number_;
     alone_ = !has_statements(kernel);
     arguments_ += arguments(kernel), blocks_ += blocks_of(kernel, kernel.grid.threads);
-    shared_ = std::max(shared_, shared_bytes(kernel)), cluster_ = std::max(cluster_, cluster_of(kernel));
+    shared_ = std::max(shared_, shared_bytes(kernel));
     threads_ = std::max(threads_, kernel.grid.threads);
     product_ = product_ || !kernel.contractions.empty();
   }
@@ -91,7 +95,7 @@ class Open {
   }
 
   int number_;
-  int64_t arguments_ = 0, blocks_ = 0, shared_ = 0, cluster_ = 1;
+  int64_t arguments_ = 0, blocks_ = 0, shared_ = 0;
   int threads_ = 0;  // the most of a kernel
   bool product_ = false;
   bool alone_ = false;  // it has a library call or attention
@@ -198,8 +202,17 @@ Module order_stages(const Module& module, const Target& target) {
     if (at == open.end()) at = open.insert(open.end(), Open(launches++));
     at->add(kernel);
   }
-  std::stable_sort(out.kernels.begin(), out.kernels.end(),
-                   [](const Kernel& a, const Kernel& b) { return a.grid.launch < b.grid.launch; });
+  // Blocks start in order, and so those with most work are the first of a launch.
+  std::vector<std::pair<int64_t, Kernel>> by_work;
+  for (Kernel& kernel : out.kernels) {
+    const int64_t work = has_statements(kernel) ? count_flops(kernel) / blocks_of(kernel, kernel.grid.threads) : 0;
+    by_work.emplace_back(work, std::move(kernel));
+  }
+  std::stable_sort(by_work.begin(), by_work.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second.grid.launch, b.first) < std::pair(b.second.grid.launch, a.first);
+  });
+  out.kernels.clear();
+  for (auto& [work, kernel] : by_work) out.kernels.push_back(std::move(kernel));
   name_collectives(out);
   return out;
 }

@@ -1,11 +1,12 @@
 // Orders the kernels for a GPU by stages, and decides which kernels of a stage are launched together: a launch costs as
 // much as a small kernel. A kernel comes one stage after the last one that it depends on: that writes what it reads or
 // writes, or reads what it writes, or that it must come after; collectives and waits keep their places. Within a stage
-// the order stays as it was, but kernels of one launch become neighbours.
+// the order stays as it was, but kernels of one launch become neighbours, and those whose blocks have most work come
+// first.
 //
 // In a launch every block has as much shared memory as the kernel that needs most, and so fewer blocks run at a time.
-// So a kernel joins a launch with large products only if all their blocks fit on the GPU at once. Nor do kernels with
-// large blocks of threads join products: there are not enough registers for them.
+// So a kernel joins a launch with large products only if all their blocks fit on the GPU at once, or if it has few. Nor
+// do kernels with large blocks of threads join products: there are not enough registers for them.
 //
 // May run when the kernels are final. Promises the same bits. The memory planner lets buffers share memory only if they
 // are used in different stages.

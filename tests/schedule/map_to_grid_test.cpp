@@ -5,6 +5,8 @@
 
 #include "caravan/lower/lower.h"
 #include "caravan/optimize/split_sums.h"
+#include "caravan/plan/plan.h"
+#include "caravan/schedule/gpu_scatters.h"
 #include "pass_table.h"
 
 namespace caravan::schedule {
@@ -118,7 +120,7 @@ kernel y
 )"},
       {"a product", [] { return product("256,64", "64,384"); }, R"(
 kernel y
-  groups of 128 threads
+  groups of 256 threads
   for once < 1 grid:
     for i < 256 rows:
       for o < 384 columns:
@@ -135,7 +137,7 @@ kernel y
        },
        R"(
 kernel y
-  groups of 128 threads
+  groups of 256 threads
   for once < 1 grid:
     for b < 4 rows:
       for i < 40 rows:
@@ -172,6 +174,42 @@ kernel y
             r4 += r3
         y[28*d0 + v] += r4
 )"));
+}
+
+// Before kernels are fused: the table is stored in its own order, so that its update can follow the sum.
+TEST(GatherScatters, BeforeAndAfter) {
+  const loop::Module gathered = gather_scatters(lowered_for_gpu(table_gradient()), gpu_target());
+  loop::verify(gathered);
+  EXPECT_EQ(loops(gathered), trimmed(R"(
+kernel y
+  for d0 < 64:
+    for v < 28:
+      r4:f32 := 0
+      for b0 < 1024:
+        r1:i32 = data[b0]
+        r2:i64 = cast r1 to i64
+        if r2 - v >= 0 and v - r2 >= 0:
+          r3:f32 = g[64*b0 + d0]
+          r4 += r3
+      y[28*d0 + v] = r4
+)"));
+}
+TEST(GatherScatters, TheUpdateOfTheTableIsComputedWithItsGradient) {
+  const Tensor table = param("table", Array(parse_shape("28 -> 10")));
+  const ir::Program step = to_ir(train_step(sum(square(gather(table, indices(64)))), sgd({.lr = 0.1})));
+  EXPECT_EQ(plan::make_plan(step, gpu_target()).scheduled.kernels.size(), 3u);
+  EXPECT_EQ(plan::make_plan(step, gpu_target(), {.off = {"gather_scatters"}}).scheduled.kernels.size(), 5u);
+}
+TEST(GatherScatters, Refusals) {
+  const Refusal rows[] = {
+      {"a large table", [] { return observe(scatter_add(leaf("g", "8192|64"), indices(8192), 1000)); }},
+      {"a sum", [] { return observe(einsum("i,j => i", leaf("a", "64,15"))); }},
+      {"a copy into a part of a tensor", [] { return observe(einsum("i^1,j => 1^i,j", leaf("a", "8,16"))); }},
+  };
+  for (const Refusal& row : rows) {
+    const loop::Module given = lowered_for_gpu(row.program());
+    EXPECT_EQ(gather_scatters(given, gpu_target()).kernels, given.kernels) << row.reason;
+  }
 }
 
 TEST(MapToGrid, NoLanes) {
@@ -214,7 +252,7 @@ TEST(MapToGrid, TilesAreAsLargeAsThereAreEnoughOf) {
     const char *left, *right;
     int64_t tile, slices;
   };
-  for (const Row& row : {Row{"4096,256", "256,4096", 64, 1}, Row{"128,784", "784,512", 64, 8},
+  for (const Row& row : {Row{"4096,256", "256,4096", 64, 1}, Row{"128,784", "784,512", 32, 2},
                          Row{"64,1024", "1024,64", 32, 8}, Row{"64,64", "64,64", 32, 1}}) {
     const loop::Module module = mapped(product(row.left, row.right));
     ASSERT_EQ(module.kernels.back().contractions.size(), 1u);
@@ -222,7 +260,7 @@ TEST(MapToGrid, TilesAreAsLargeAsThereAreEnoughOf) {
     EXPECT_EQ(c.tile_rows, row.tile) << row.left;
     EXPECT_EQ(c.tile_columns, row.tile) << row.left;
     EXPECT_EQ(c.slices, row.slices) << row.left;
-    EXPECT_EQ(module.kernels.back().grid.threads, 128) << row.left;
+    EXPECT_EQ(module.kernels.back().grid.threads, row.tile == 64 ? 128 : 256) << row.left;
     EXPECT_LE(c.shared_bytes, Gpu{}.shared_bytes) << row.left;
   }
 }

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "caravan/loop/walk.h"
 #include "caravan/lower/lower.h"
 #include "caravan/optimize/join_parts.h"
+#include "caravan/optimize/split_sums.h"
+#include "caravan/schedule/map_to_grid.h"
 #include "pass_table.h"
 
 namespace caravan::schedule {
@@ -86,6 +90,27 @@ TEST(OrderStages, SmallKernelsAreDelayed) {
 }
 
 // The gradient of a tensor that is used slice by slice is written slice by slice (optimize/join_parts.h).
+// Blocks of a launch form clusters that are large enough for all its products, and a kernel of few blocks waits for
+// room.
+TEST(OrderStages, KernelsOfAStageAreLaunchedTogether) {
+  auto product = [](const std::string& name, const std::string& left, const std::string& right) {
+    return einsum("i,k; k,o => i,o", leaf("x" + name, left), leaf("w" + name, right)).named(name);
+  };
+  const Tensor p = product("p", "128,512", "512,512"), q = product("q", "64,1024", "1024,64");
+  const Tensor large = product("large", "4096,32", "32,4096"), table = exp(leaf("t", "4096,512")).named("table");
+  auto launches = [](const std::vector<Tensor>& results) {
+    const loop::Module module = order_stages(
+        map_to_grid(lower::lower(optimize::split_sums(prepared(observe(results)), gpu_target())), gpu_target()),
+        eager_gpu());
+    std::set<int> out;
+    for (const loop::Kernel& kernel : module.kernels) out.insert(kernel.grid.launch);
+    return out.size();
+  };
+  EXPECT_EQ(launches({p, q}), 1u) << "2 and 8 slices";
+  EXPECT_EQ(launches({large, exp(leaf("s", "1024"))}), 1u) << "few blocks";
+  EXPECT_EQ(launches({large, table}), 2u) << "too many for the shared memory of a product";
+}
+
 TEST(OrderStages, SlicesOfOneTensorAreWrittenInOneStage) {
   const Tensor a = leaf("a", "4,2"), b = leaf("b", "4,2");
   const Tensor joined = (einsum("t, h => t, h^2", exp(a)) + einsum("t, h => t, 2^h", exp(b))).named("joined");
