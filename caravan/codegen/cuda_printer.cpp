@@ -132,11 +132,16 @@ void CudaPrinter::print_product(const For& outermost) {
   Nest nest;
   nest.batch.push_back(&outermost);
   take(outermost.body, nest);
+  const std::vector<Define> brought = take_brought(nest);
   const Contraction& c = kernel_.contractions[0];
   const std::string type = dialect_.element_type(this->type(nest.combine->to));
   auto number = [](int64_t n) { return std::to_string(n); };
   auto come = [&](const Contraction::Factor& f) { return (f.along ? ", true, " : ", false, ") + number(f.copied); };
   constexpr const char* kUnits[] = {"caravan_plain", "caravan_tf32", "caravan_bf16", "caravan_f16"};
+  line("struct caravan_brought {");
+  for (const Define& d : brought)
+    line("  " + dialect_.register_type(kernel_.registers[size_t(d.to)]) + " " + register_name(d.to) + ";");
+  line("};");
   line("caravan_product<" + type + ", " + kUnits[size_t(c.units)] + ", " + number(c.tile_rows) + ", " +
        number(c.tile_columns) + ", " + number(c.depth) + ", " + number(c.stages) + ", " + number(c.slices) +
        come(c.left) + come(c.right) + ">(");
@@ -147,12 +152,25 @@ void CudaPrinter::print_product(const For& outermost) {
                c.left.copied > 0);
   print_factor(nest, nest.combine->factor, "int caravan_at, int caravan_term, int caravan_column", nest.columns,
                "caravan_column", c.right.copied > 0);
+  auto print_point = [&] {
+    print_digits(nest.batch, "caravan_at"), print_digits(nest.rows, "caravan_row");
+    print_digits(nest.columns, "caravan_column");
+  };
+  line("[&](int caravan_at, int caravan_row, int caravan_column) {");
+  ++depth_;
+  print_point();
+  std::vector<std::string> values;
+  for (const Define& d : brought) values.push_back(value(d.to, d.value).text);
+  line("return caravan_brought{" + joined(values) + "};");
+  --depth_;
+  line("},");
   const std::string total = register_name(nest.combine->to);
-  line("[&](int caravan_at, int caravan_row, int caravan_column, " + type + " " + total + ") {");
+  line("[&](int caravan_at, int caravan_row, int caravan_column, " + type + " " + total +
+       ", [[maybe_unused]] const caravan_brought& caravan_own) {");
   ++depth_;
   texts_[size_t(nest.combine->to)] = {total};
-  print_digits(nest.batch, "caravan_at"), print_digits(nest.rows, "caravan_row");
-  print_digits(nest.columns, "caravan_column");
+  for (const Define& d : brought) texts_[size_t(d.to)] = {"caravan_own." + register_name(d.to)};
+  print_point();
   std::set<Register> wanted;
   for (const Statement& s : nest.after) for_each_use(s, [&](Register r) { wanted.insert(r); });
   print_block(needed(nest.before, wanted));
@@ -160,6 +178,35 @@ void CudaPrinter::print_product(const For& outermost) {
   --depth_;
   line("});");
   --depth_;
+}
+// Takes from `after` the definitions that load an element of its own for each sum, which nothing before them stores.
+std::vector<Define> CudaPrinter::take_brought(Nest& nest) {
+  auto own = [&](const Term& offset) {
+    bool out = false;
+    for (const Term::Part& part : offset.parts) {
+      if (part.kind == Term::Part::Kind::load) return false;
+      for (const std::vector<const For*>* loops : {&nest.rows, &nest.columns})
+        for (const For* f : *loops) out = out || (part.kind == Term::Part::Kind::iterator && part.which == f->variable);
+    }
+    return out;
+  };
+  std::vector<Define> out;
+  std::set<ir::BufferId> written;
+  Block rest;
+  for (Statement& s : nest.after) {
+    auto* define = std::get_if<Define>(&s);
+    auto* load = define ? std::get_if<Load>(&define->value) : nullptr;
+    if (load && !load->buffer.is_local() && own(load->offset) && !written.count(load->buffer)) {
+      out.push_back(*define);
+      continue;
+    }
+    for_each_access(s, [&](const Access& a) {
+      if (a.write) written.insert(a.buffer);
+    });
+    rest.push_back(std::move(s));
+  }
+  nest.after = std::move(rest);
+  return out;
 }
 
 }  // namespace caravan::codegen

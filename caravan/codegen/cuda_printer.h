@@ -10,8 +10,9 @@
 
 namespace caravan::codegen {
 
-// A product of matrices is printed as a call of caravan_product (prelude/product.cuh) with functions for its factors
-// and for what follows a sum, and attention as a call of a function of prelude/attention.cuh.
+// A product of matrices is printed as a call of caravan_product (prelude/product.cuh) with functions for its factors,
+// for what is loaded beside a sum and for what follows the sum, and attention as a call of a function of
+// prelude/attention.cuh.
 class CudaPrinter : public KernelPrinter {
  public:
   CudaPrinter(const loop::Module& module, const loop::Kernel& kernel, const Cuda& dialect, Names names)
@@ -37,6 +38,7 @@ class CudaPrinter : public KernelPrinter {
                     const std::vector<const loop::For*>& one, const char* one_name, bool copied);
   void print_digits(const std::vector<const loop::For*>& loops, const std::string& number);
   static void take(const loop::Block& block, Nest& out);
+  static std::vector<loop::Define> take_brought(Nest& nest);
   static loop::Block needed(const loop::Block& definitions, std::set<loop::Register> wanted);
   static bool guards(const Nest& nest, loop::Register factor);
 

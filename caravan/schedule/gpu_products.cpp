@@ -102,9 +102,10 @@ Contraction::Factor come(Register factor, const std::vector<For>& side, const Pr
 }
 
 // As prelude/product.cuh divides a tile: groups of threads share the terms of a small one.
-int64_t groups_of(const Contraction& c) { return c.units == Units::plain && c.tile_rows == 32 ? c.depth / 4 : 1; }
-int64_t threads_of(const Contraction& c) {
-  return groups_of(c) > 1 ? groups_of(c) * 32 : c.tile_rows == 128 ? 256 : 128;
+bool has_groups(const Contraction& c) { return c.units == Units::plain && c.tile_rows == 32; }
+int64_t groups_of(const Contraction& c, int64_t sum) { return has_groups(c) ? 32 / sum : 1; }
+int64_t threads_of(const Contraction& c, int64_t sum) {
+  return has_groups(c) ? groups_of(c, sum) * 32 : c.tile_rows == 128 ? 256 : 128;
 }
 
 // Shared memory for the panels of both factors, or for the sums of a tile (prelude/product.cuh).
@@ -113,14 +114,14 @@ int64_t shared_bytes(const Contraction& c, int64_t element, int64_t sum) {
     return f.along ? c.tile_rows * (c.depth + 16 / element) : c.depth * (c.tile_rows + 8);
   };
   return std::max(c.stages * (panel(c.left) + panel(c.right)) * element,
-                  groups_of(c) * c.tile_rows * (c.tile_columns + 8) * sum);
+                  groups_of(c, sum) * c.tile_rows * (c.tile_columns + 8) * sum);
 }
 
 // The tile, and the number of slices, by which the product is estimated to take the fewest cycles.
 Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
   constexpr int64_t kPanelBytes = 128;             // of a row
-  constexpr int64_t kStages = 3, kMostStages = 5;  // panels in shared memory: of a large tile, and of a small one
-  c.depth = kPanelBytes / bytes(element);
+  constexpr int64_t kStages = 3, kMostStages = 4;  // panels in shared memory: of a large tile, and of a small one
+  constexpr int64_t kLongPanels = 8;               // from so many on, two panels of a small tile are one
   const std::vector<Gpu::TileRate>& rates = c.units == Units::plain  ? gpu.plain_rates
                                             : c.units == Units::tf32 ? gpu.tf32_rates
                                                                      : gpu.half_rates;
@@ -128,10 +129,13 @@ Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
   Contraction best = c;
   int64_t least = -1;
   for (const Gpu::TileRate& rate : rates)
-    for (int64_t slices = 1; slices <= gpu.most_slices && (slices == 1 || c.terms >= c.depth * slices); slices *= 2) {
+    for (int64_t slices = 1;
+         slices <= gpu.most_slices && (slices == 1 || c.terms >= kPanelBytes / bytes(element) * slices); slices *= 2) {
       c.tile_rows = c.tile_columns = rate.tile, c.slices = slices;
+      c.depth = kPanelBytes / bytes(element);
+      if (has_groups(c) && c.terms >= kLongPanels * c.depth * slices) c.depth *= 2;
       const int64_t panels = parts(parts(c.terms, c.depth), slices);
-      c.stages = groups_of(c) > 1 ? std::clamp<int64_t>(panels + 1, 2, kMostStages) : kStages;
+      c.stages = has_groups(c) ? std::clamp<int64_t>(panels + 1, 2, kMostStages) : kStages;
       c.shared_bytes = shared_bytes(c, bytes(element), bytes(sum));
       if (c.shared_bytes > gpu.shared_bytes) continue;
       const int64_t blocks = c.batch * parts(c.rows, rate.tile) * parts(c.columns, rate.tile) * slices,
@@ -196,7 +200,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
                      wrap(nest.rows, LoopKind::rows, wrap(nest.columns, LoopKind::columns, std::move(inner))));
   kernel.body = std::move(loops);
   kernel.contractions = {shape};
-  const int threads = int(threads_of(shape));
+  const int threads = int(threads_of(shape, bytes(dtype)));
   kernel.grid = {threads, false, threads};
   return true;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 /* A product of matrices in tiles: sum[m, n] of left(at, m, k) * right(at, k, n) over k < terms, and then
-   after(at, m, n, sum), for every m < rows, n < columns, at < batch. A block of threads takes a tile. Panels of `depth`
+   after(at, m, n, sum, bring(at, m, n)), for every m < rows, n < columns, at < batch. A block of threads takes a tile. Panels of `depth`
    terms of both factors lie in shared memory: while one is multiplied, the next ones are on their way.
 
    Panels are filled in one of two ways. With `left_copy` = 16, 8 or 4, `left` returns the address of so many bytes of
@@ -161,9 +161,9 @@ struct caravan_factor {
 };
 
 template <class T, caravan_units units, int tile_rows, int tile_columns, int depth, int stages, int all_slices,
-          bool left_along, int left_copy, bool right_along, int right_copy, class Left, class Right, class After>
+          bool left_along, int left_copy, bool right_along, int right_copy, class Left, class Right, class Bring, class After>
 static inline void caravan_product(int block, int blocks, int batch, int rows, int columns, int terms, Left left,
-                                   Right right, After after) {
+                                   Right right, Bring bring, After after) {
 #ifdef CARAVAN_ONE_BLOCK
   constexpr int slices = 1;
 #else
@@ -171,7 +171,7 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
 #endif
   typedef typename caravan_element<T, units>::type E;
   constexpr bool plain = units == caravan_plain;
-  constexpr int groups = plain && tile_rows == 32 ? depth / 4 : 1;
+  constexpr int groups = plain && tile_rows == 32 ? 32 / sizeof(T) : 1;
   constexpr int warp_rows = tile_rows == 128 ? 64 : plain ? 32 : tile_rows / 2,
                 warp_columns = tile_columns == 128 || plain ? 32 : tile_columns / 2,
                 warps_across = tile_columns / warp_columns, group_threads = 32 * (tile_rows / warp_rows) * warps_across,
@@ -340,15 +340,28 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     wait();
 
-    /* Sums go through shared memory, so that neighbouring threads work on neighbouring columns. */
-    constexpr int group_sums = tile_rows * sums_across;
+    /* Sums go through shared memory, so that neighbouring threads work on neighbouring columns. What is loaded for some
+       sums is on its way before the first of them is used. */
+    constexpr int group_sums = tile_rows * sums_across, all = tile_rows * tile_columns, step = slices * threads,
+                  most = tile_rows == 128 ? 4 : 8, each = (all + step - 1) / step, at_once = each < most ? each : most;
+    decltype(bring(0, 0, 0)) brought[at_once];
+    auto there = [&](int e) { return e < all && row + e / tile_columns < rows && column + e % tile_columns < columns; };
+    auto bring_all = [&](int from) {
+#pragma unroll
+      for (int u = 0; u < at_once; ++u) {
+        const int e = from + u * step;
+        if (there(e)) brought[u] = bring(at, row + e / tile_columns, column + e % tile_columns);
+      }
+    };
+    const int own_first = slice * threads + thread;
+    bring_all(own_first);
 #pragma unroll
     for (int e = 0; e < own; ++e)
       tile_sums[group * group_sums + row_of(e) * sums_across + column_of(e)] = sum[e];
     if (groups > 1 && slices > 1) {
       wait();
 #pragma unroll 4
-      for (int e = thread; e < tile_rows * tile_columns; e += threads) {
+      for (int e = thread; e < all; e += threads) {
         T* const own_sum = &tile_sums[e / tile_columns * sums_across + e % tile_columns];
 #pragma unroll
         for (int other = 1; other < groups; ++other) *own_sum += own_sum[other * group_sums];
@@ -358,16 +371,19 @@ static inline void caravan_product(int block, int blocks, int batch, int rows, i
       caravan_wait_cluster();
     else
       wait();
-#pragma unroll 4
-    for (int e = slice * threads + thread; e < tile_rows * tile_columns; e += slices * threads) {
-      const int m = e / tile_columns, n = e % tile_columns;
-      if (row + m >= rows || column + n >= columns) continue;
-      const T* own_sum = &tile_sums[m * sums_across + n];
-      T total = slices > 1 ? caravan_of_block(own_sum, first_rank) : *own_sum;
+    for (int from = own_first; from < all; from += at_once * step) {
+      if (from != own_first) bring_all(from);
 #pragma unroll
-      for (int other = 1; other < (slices > 1 ? slices : groups); ++other)
-        total += slices > 1 ? caravan_of_block(own_sum, first_rank + other) : own_sum[other * group_sums];
-      after(at, row + m, column + n, total);
+      for (int u = 0; u < at_once; ++u) {
+        const int e = from + u * step, m = e / tile_columns, n = e % tile_columns;
+        if (!there(e)) continue;
+        const T* own_sum = &tile_sums[m * sums_across + n];
+        T total = slices > 1 ? caravan_of_block(own_sum, first_rank) : *own_sum;
+#pragma unroll
+        for (int other = 1; other < (slices > 1 ? slices : groups); ++other)
+          total += slices > 1 ? caravan_of_block(own_sum, first_rank + other) : own_sum[other * group_sums];
+        after(at, row + m, column + n, total, brought[u]);
+      }
     }
     if (slices > 1)
       caravan_wait_cluster();
