@@ -121,7 +121,7 @@ int64_t shared_bytes(const Contraction& c, int64_t element, int64_t sum) {
 Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
   constexpr int64_t kPanelBytes = 128;             // of a row
   constexpr int64_t kStages = 3, kMostStages = 4;  // panels in shared memory: of a large tile, and of a small one
-  constexpr int64_t kLongPanels = 8;               // from so many on, two panels of a small tile are one
+  constexpr int64_t kLongPanels = 6;               // from so many on, two panels of a small tile are one
   const std::vector<Gpu::TileRate>& rates = c.units == Units::plain  ? gpu.plain_rates
                                             : c.units == Units::tf32 ? gpu.tf32_rates
                                                                      : gpu.half_rates;

@@ -62,12 +62,12 @@ TEST_F(Command, AnErrorOnTheGpuIsReported) {
   const Arguments train = {"train", "names-mlp", "--steps", "1", "--quiet", "--device", "cuda"};
   const string lost = "This process cannot use the GPU any more; start it again, from a checkpoint.";
   const Outcome o = run(train, broken);
-  EXPECT_EQ(o.code, 1);
+  EXPECT_EQ(o.code, 3);
   EXPECT_CONTAINS(o.err,
                   "(CARAVAN_CUDA_DEBUG=1 finds out which one): a fault of the fake driver (CUDA error 700). " + lost);
   broken.push_back("CARAVAN_CUDA_DEBUG=1");
   const Outcome more = run(train, broken);
-  EXPECT_EQ(more.code, 1);
+  EXPECT_EQ(more.code, 3);
   EXPECT_CONTAINS(more.err, "the GPU reports an error in the kernel `");
   EXPECT_CONTAINS(more.err, "names_mlp.cpp:");
   EXPECT_CONTAINS(more.err, lost);

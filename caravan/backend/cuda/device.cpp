@@ -142,8 +142,7 @@ class CudaExecutable : public backend::Executable {
     for (; left > 0; --left) launch_graph(and_next_, 0, end, 1, true);
     for (size_t k = 0; k < symbols.size(); ++k)  // a range of 0 has no end
       symbols[k] = ranges[k] > 0 ? (symbols[k] + steps) % ranges[k] : symbols[k] + steps;
-    gpu_.wait("the GPU reports an error in a kernel of `" + module_.name +
-              "` (CARAVAN_CUDA_DEBUG=1 finds out which one)");
+    gpu_.wait();
     states_.note_assigned();
   }
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,

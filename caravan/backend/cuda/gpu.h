@@ -27,7 +27,8 @@ class Gpu {
   void upload(Address to, const void* from, int64_t bytes) const;  // waits until `from` may change
   void download(void* to, Address from, int64_t bytes) const;      // waits for all work before it
   // For all work. BackendError, which begins with `failed`, if the GPU has found an error in it.
-  void wait(const std::string& failed = "the GPU reports an error in a kernel") const;
+  void wait(const std::string& failed =
+                "the GPU reports an error in a kernel (CARAVAN_CUDA_DEBUG=1 finds out which one)") const;
 
  private:
   const Driver& driver_;
