@@ -76,9 +76,7 @@ class Chooser {
     // Rows of narrow floats are converted for every part: that pays only if a part has many tiles.
     if (!rows && load_of(nest_, nest_.row_factor) && column_tiles() < tuning().few_blocks * tuning().least_packed_tiles)
       tiles_.parts_first = false;
-    if (tiles_.parts_first)  // rows need hardly be cut for threads then
-      panel_ = std::clamp(nest_.row.extent / 2, std::min(tuning().least_panel_rows, tuning().panel_rows),
-                          tuning().panel_rows);
+    if (tiles_.parts_first) panel_ = tuning().panel_rows / 2;  // rows need not be cut for threads then
     const int64_t tiles_of_part = column_tiles() / (tiles_.parts_first ? tuning().few_blocks : 1);
     tiles_.pack_rows = !rows || (tiles_of_part >= tuning().least_packed_tiles && is_far(*rows));
     // SSE cannot multiply a vector by an element in memory, but by a vector there.
