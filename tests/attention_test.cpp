@@ -4,6 +4,7 @@
 
 #include "caravan/plan/plan.h"
 #include "compiled_device.h"
+#include "forwarding_device.h"
 #include "programs.h"
 
 namespace caravan {
@@ -82,10 +83,27 @@ TEST(Attention, HasTheSameBitsInAnyKernels) {
   }
 }
 
+// A GPU on which attention stores no scores, whatever the precision.
+class AttendingDevice : public ForwardingDevice {
+ public:
+  explicit AttendingDevice(bool tf32)
+      : ForwardingDevice(cuda::make_device({.seed = 7, .cache = cache().path, .tf32 = tf32})) {}
+  std::optional<Target> target() const override {
+    Target out = *device_->target();
+    out.gpu.stored_scores = 0;
+    return out;
+  }
+
+ private:
+  static const TemporaryFolder& cache() {
+    static const TemporaryFolder folder;
+    return folder;
+  }
+};
+
 // On a GPU attention is a function that stores no scores (schedule/gpu_attention.h).
 TEST(Attention, OfAGpuIsThatOfTheInterpreter) {
   if (!on_gpu()) GTEST_SKIP() << "CARAVAN_TEST_DEVICE is not cuda";
-  setenv("CARAVAN_GPU_ATTENTION", "1", 1);
   struct Row {
     Sizes sizes;
     bool tf32 = false;
@@ -105,8 +123,9 @@ TEST(Attention, OfAGpuIsThatOfTheInterpreter) {
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(std::to_string(row.sizes.tokens) + " tokens, depth " + std::to_string(row.sizes.depth));
+    AttendingDevice device(row.tf32);
     const auto expected = states(trained(row.sizes), {.device = "interp"}),
-               got = states(trained(row.sizes), {.device = "cuda", .tf32 = row.tf32});
+               got = run_on(device, task_of(trained(row.sizes))).states;
     const auto start = states(observe(attention(row.sizes)), {.device = "interp"});
     for (const auto& [name, value] : expected) {
       double most = 0;  // the largest change of the parameter

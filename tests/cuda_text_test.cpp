@@ -188,7 +188,7 @@ TEST_F(CudaText, AttentionInEveryPrecision) {
     const Tensor y = nn::attend(given("q"), given("k"), given("v"), {.causal = row.causal},
                                 nn::training({.precision = row.precision}));
     const ir::Program step = to_ir(train_step(mean(square(cast(y, DType::f32))), sgd({.lr = 1})));
-    const Target target = gpu_target({.compute = row.compute, .tf32 = row.tf32});
+    const Target target = gpu_target({.compute = row.compute, .stored_scores = 0, .tf32 = row.tf32});
     const std::vector<std::string> all = codegen::to_cuda(plan::make_plan(step, target).scheduled).texts;
     EXPECT_CONTAINS(all[0], "caravan_attention_columns<");
     compile(all, row.compute, quickly());

@@ -1,5 +1,7 @@
 #include "caravan/codegen/cuda_printer.h"
 
+#include <algorithm>
+
 #include "caravan/codegen/words.h"
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
@@ -13,8 +15,52 @@ void CudaPrinter::print(const For& s) {
     print_product(s);
   else if (s.kind == LoopKind::rows)
     print_scatter(s);
+  else if (s.kind == LoopKind::serial && s.unroll == Unroll::full)
+    print_neighbours(s);
   else
     KernelPrinter::print(s);
+}
+
+std::string CudaPrinter::element(const Memory& memory, const Term& offset) const {
+  for (const Piece& piece : pieces_)
+    if (memory == piece.buffer && offset == piece.offset) return piece.element;
+  return KernelPrinter::element(memory, offset);
+}
+// What is loaded comes before the loop, what is stored after it.
+void CudaPrinter::print_neighbours(const For& loop) {
+  const std::string count = std::to_string(loop.extent);
+  auto of_first = [&](const Piece& piece) {
+    Term first = piece.offset;
+    std::erase_if(first.parts, [&](const Term::Part& part) {
+      return part.kind == Term::Part::Kind::iterator && part.which == loop.variable;
+    });
+    return "&" + KernelPrinter::element(piece.buffer, first);
+  };
+  std::vector<Piece> pieces;
+  for_each_access(loop.body, [&](const Access& a) {
+    if (coefficient(*a.offset, loop.variable) != 1) return;
+    auto at = std::find_if(pieces.begin(), pieces.end(),
+                           [&](const Piece& p) { return p.buffer == a.buffer && p.offset == *a.offset; });
+    if (at == pieces.end()) at = pieces.insert(at, {a.buffer, *a.offset, {}});
+    (a.write ? at->written : at->read) = true;
+  });
+  line("{");
+  ++depth_;
+  for (size_t k = 0; k < pieces.size(); ++k) {
+    Piece& p = pieces[k];
+    const std::string name = "caravan_piece" + std::to_string(k),
+                      type = dialect_.element_type(module_.buffers[size_t(p.buffer)].dtype);
+    line("caravan_neighbours<" + type + ", " + count + "> " + name +
+         (p.read ? " = caravan_load<" + count + ", " + type + ">(" + of_first(p) + ");" : ";"));
+    p.element = name + ".all[" + variable_name(loop.variable) + "]";
+  }
+  pieces_ = pieces;
+  KernelPrinter::print(loop);
+  pieces_.clear();
+  for (size_t k = 0; k < pieces.size(); ++k)
+    if (pieces[k].written) line("caravan_store(" + of_first(pieces[k]) + ", caravan_piece" + std::to_string(k) + ");");
+  --depth_;
+  line("}");
 }
 
 std::string CudaPrinter::body() {

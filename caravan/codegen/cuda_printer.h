@@ -12,7 +12,8 @@ namespace caravan::codegen {
 
 // A product of matrices is printed as a call of caravan_product (prelude/product.cuh) with functions for its factors,
 // for what is loaded beside a sum and for what follows the sum, and attention as a call of a function of
-// prelude/attention.cuh.
+// prelude/attention.cuh. Elements that an unrolled loop accesses at neighbouring places are loaded and stored together
+// (schedule/gpu_neighbours.h).
 class CudaPrinter : public KernelPrinter {
  public:
   CudaPrinter(const loop::Module& module, const loop::Kernel& kernel, const Cuda& dialect, Names names)
@@ -31,6 +32,8 @@ class CudaPrinter : public KernelPrinter {
 
   using KernelPrinter::print;
   void print(const loop::For& s) override;
+  std::string element(const loop::Memory& memory, const loop::Term& offset) const override;
+  void print_neighbours(const loop::For& loop);
   void print_product(const loop::For& outermost);
   void print_scatter(const loop::For& rows);
   void print_attention(const loop::Attention& a);
@@ -43,6 +46,14 @@ class CudaPrinter : public KernelPrinter {
   static bool guards(const Nest& nest, loop::Register factor);
 
   const std::string index_;  // the type of indices
+  // Neighbours that the current loop has in registers.
+  struct Piece {
+    ir::BufferId buffer = -1;
+    loop::Term offset;
+    std::string element;  // the one of the current iteration
+    bool read = false, written = false;
+  };
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace caravan::codegen

@@ -33,7 +33,7 @@ class Printer {
   virtual std::string index_register(Register r) const = 0;  // a register in an index term
 
   Expression index(const Term& term) const;
-  std::string element(const Memory& memory, const Term& offset) const;
+  virtual std::string element(const Memory& memory, const Term& offset) const;
 
   virtual void print_block(const Block& block);
   virtual void print(const Define& s) = 0;

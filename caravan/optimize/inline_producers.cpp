@@ -72,8 +72,11 @@ bool is_index(const Accumulation& a, size_t operand) {
 
 class Inliner {
  public:
-  explicit Inliner(const Program& program)
-      : out_(program), producer_(program.buffers.size(), -1), readers_(program.buffers.size(), 0) {
+  explicit Inliner(const Program& program, bool only_copies = false)
+      : only_copies_(only_copies),
+        out_(program),
+        producer_(program.buffers.size(), -1),
+        readers_(program.buffers.size(), 0) {
     for (size_t k = 0; k < out_.accumulations.size(); ++k) {
       const Accumulation& a = out_.accumulations[k];
       producer_[size_t(a.target)] = int(k);
@@ -113,6 +116,7 @@ class Inliner {
     if (reader.body.entries().size() + p.body.entries().size() > kLongestBody || is_index(reader, k)) return false;
     const bool random = reads_random(out_, p);
     if (is_copy(p.body) && !random) return true;
+    if (only_copies_) return false;
     if (points(reader) > out_.buffers[size_t(p.target)].shape.elements()) return false;
     // The value is stored anyway. A reduction loads it, instead of loading several operands and computing it again; so
     // does a copy, which a reduction may read.
@@ -197,6 +201,7 @@ class Inliner {
     return true;
   }
 
+  const bool only_copies_;
   Program out_;
   std::vector<int> producer_, readers_;  // by buffer
   // By buffer: stored, because it is assigned, or because a reader of it or of a copy has more points than it has
@@ -208,5 +213,6 @@ class Inliner {
 }  // namespace
 
 Program inline_producers(const Program& program) { return remove_unused(Inliner(program).run()); }
+Program inline_copies(const Program& program) { return remove_unused(Inliner(program, true).run()); }
 
 }  // namespace caravan::optimize

@@ -21,5 +21,6 @@ namespace caravan::optimize {
 inline constexpr size_t kLongestBody = 200;  // entries of a body
 
 ir::Program inline_producers(const ir::Program& program);
+ir::Program inline_copies(const ir::Program& program);  // those alone that only copy
 
 }  // namespace caravan::optimize

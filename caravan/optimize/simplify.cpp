@@ -22,7 +22,8 @@ class Simplifier {
   Simplifier(const Body& body, std::span<const DType> operands)
       : old_(body.entries()), types_(ir::types_of(body, operands, {})) {}
 
-  Body run() {
+  // Storing rounds to the precision `stored`.
+  Body run(std::optional<DType> stored) {
     std::vector<int> at;
     for (size_t e = 0; e < old_.size(); ++e) {
       Scalar entry = old_[e];
@@ -30,7 +31,8 @@ class Simplifier {
       at.push_back(add(entry, types_[e]));
       if (size_t(at[e]) >= made_.size()) made_.resize(size_t(at[e]) + 1, types_[e]);
     }
-    body_.finish(at.back());
+    const int before = stored ? before_widening(at.back(), {*stored, false, {}}) : -1;
+    body_.finish(before >= 0 ? before : at.back());
     return std::move(body_);
   }
 
@@ -99,7 +101,9 @@ ir::Program simplify(const ir::Program& program) {
       operands.push_back(program.buffers[size_t(o.buffer)].dtype);
       first.push_back(int(std::find(a.operands.begin(), a.operands.end(), o) - a.operands.begin()));
     }
-    Body body = Simplifier(a.body.with_operands(first), operands).run();
+    const bool stores = is_elementwise(program, a);  // each element once, so that no sum is added in that precision
+    Body body = Simplifier(a.body.with_operands(first), operands)
+                    .run(stores ? std::optional(program.buffers[size_t(a.target)].dtype) : std::nullopt);
     if (body == a.body) continue;
     a.body = std::move(body);
     drop_unread(a);

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "caravan/optimize/inline_producers.h"
 #include "caravan/optimize/reads.h"
 #include "caravan/optimize/simplify.h"
 
@@ -67,7 +68,7 @@ ir::Program store_narrow(const ir::Program& program) {
   for (Accumulation& a : out.accumulations)
     if (std::any_of(a.operands.begin(), a.operands.end(), [&](const auto& o) { return before.count(o.buffer) > 0; }))
       a.body = widened(a, before);
-  return simplify(out);
+  return simplify(inline_copies(simplify(out)));  // what was a cast to f32 and is now a copy is not stored
 }
 
 }  // namespace caravan::optimize

@@ -32,6 +32,7 @@
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
 #include "caravan/schedule/gpu_attention.h"
+#include "caravan/schedule/gpu_neighbours.h"
 #include "caravan/schedule/gpu_scatters.h"
 #include "caravan/schedule/group_kernels.h"
 #include "caravan/schedule/hoist.h"
@@ -147,6 +148,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
      On::cuda},  // when sums have their epilogues, and before the rest is shared by threads
     {"map_to_grid", schedule::map_to_grid, When::always,
      On::cuda},  // instead of all passes for vectors and threads of a processor
+    {"gpu_neighbours", schedule::gpu_neighbours, When::wished,
+     On::cuda},  // after map_to_grid: it cuts the loops that threads share
     {"place_collectives", place_collectives, When::always},  // when kernels are final
     {"copy_states", schedule::copy_states, When::always},    // late: no pass before it need know about library calls
     {"order_stages", schedule::order_stages, When::always, On::cuda},  // last: when all kernels are there

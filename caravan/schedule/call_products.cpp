@@ -237,6 +237,31 @@ class Caller {
     for (const Statement& s : block) for_each_use(s, [&](Register used) { out = out || used == r; });
     return out;
   }
+  // Is the sum used only after it was rounded to this precision? Then the library may round it.
+  bool is_rounded(const Block& block, Register sum, DType to) const {
+    bool out = true;
+    for_each_statement(block, [&](const Statement& s) {
+      auto* define = std::get_if<Define>(&s);
+      auto* cast = define ? std::get_if<Cast>(&define->value) : nullptr;
+      auto* store = std::get_if<Store>(&s);
+      const bool rounds = (cast && cast->to == to) ||
+                          (store && !store->buffer.is_local() && out_.buffers[size_t(store->buffer)].dtype == to);
+      if (!rounds && !inside(s)) for_each_use(s, [&](Register used) { out = out && used != sum; });
+    });
+    return out;
+  }
+  // What uses the sum after the library has rounded it does not round it again.
+  static void drop_casts(Block& block, Register sum, DType to) {
+    std::set<Register> same;
+    rewrite(block, [&](Statement& s, Block& out) {
+      auto* define = std::get_if<Define>(&s);
+      auto* cast = define ? std::get_if<Cast>(&define->value) : nullptr;
+      if (cast && cast->arg == sum && cast->to == to) return void(same.insert(define->to));
+      if (Block* within = inside(s)) drop_casts(*within, sum, to);
+      out.push_back(std::move(s));
+    });
+    rename(block, {[&](Register r) { return same.count(r) ? sum : r; }, nullptr, nullptr});
+  }
   // The first store of the sum, if it has the precision that the others who use the sum need.
   std::optional<Sums> sums_in_place(const ProductNest& nest, DType factors) const {
     std::map<BufferId, int> accesses;
@@ -257,16 +282,23 @@ class Caller {
       if (store->buffer.is_local() || accesses.count(store->buffer) || again || !is_plain(store->offset))
         return std::nullopt;
       const ir::Buffer& buffer = out_.buffers[size_t(store->buffer)];
-      const bool right_type = buffer.dtype == DType::f32 || (buffer.dtype == factors && !out.loaded);
-      if (!right_type || !std::holds_alternative<ir::Computed>(buffer.kind)) return std::nullopt;
+      const bool narrow = buffer.dtype == factors && is_rounded(out.after, nest.sum, factors);
+      if ((buffer.dtype != DType::f32 && !narrow) || !std::holds_alternative<ir::Computed>(buffer.kind))
+        return std::nullopt;
+      if (buffer.dtype != DType::f32) drop_casts(out.after, nest.sum, factors);
       out.elements = {store->buffer, store->offset, buffer.dtype};
       return out;
     }
     return std::nullopt;
   }
-  // A new buffer of f32; it is added when the call is made.
-  static Sums sums_apart(const ProductNest& nest) {
+  // A new buffer of f32, or of the precision of the factors if the sum is only used rounded to it. It is added when the
+  // call is made.
+  Sums sums_apart(const ProductNest& nest, DType factors) const {
     Sums out{{-1, {}, DType::f32}, nest.after, true};
+    if (factors != DType::f32 && is_rounded(nest.after, nest.sum, factors)) {
+      out.elements.dtype = factors;
+      drop_casts(out.after, nest.sum, factors);
+    }
     int64_t stride = 1;
     for (const std::vector<For>* loops : {&nest.columns, &nest.rows, &nest.batch})
       for (size_t k = loops->size(); k-- > 0; stride *= (*loops)[k].extent)
@@ -317,7 +349,7 @@ class Caller {
     std::optional<Sums> sums = sums_in_place(*nest, factors);
     if (sums) product = product_of(*nest, left->elements.offset, right->elements.offset, sums->elements.offset);
     if (!product) {
-      sums = sums_apart(*nest);
+      sums = sums_apart(*nest, factors);
       product = product_of(*nest, left->elements.offset, right->elements.offset, sums->elements.offset);
     }
     if (!product) return false;
@@ -327,7 +359,7 @@ class Caller {
     int64_t moved = 0;
     for (const Factor* factor : {&*left, &*right})
       if (factor->computed) moved += 2 * factor->count * bytes(factors);
-    if (sums->elements.buffer < 0) moved += results * bytes(DType::f32);
+    if (sums->elements.buffer < 0) moved += results * bytes(sums->elements.dtype);
     if (!sums->after.empty()) moved += results * bytes(sums->elements.dtype);
     const Gpu::Called& at_least = factors != DType::f32 ? gpu_.called_narrow
                                   : product->tf32       ? gpu_.called_tf32
@@ -336,7 +368,7 @@ class Caller {
 
     store(*left, kernel), store(*right, kernel);
     if (sums->elements.buffer < 0)
-      sums->elements.buffer = add_buffer(kernel.name + " sums", results, DType::f32, Source{});
+      sums->elements.buffer = add_buffer(kernel.name + " sums", results, sums->elements.dtype, Source{});
     Kernel called;
     called.name = kernel.name, called.comments = kernel.comments, called.origins = kernel.origins;
     called.after = kernel.after;

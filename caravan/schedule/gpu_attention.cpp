@@ -32,6 +32,8 @@ class Maker {
             base_.columns >= kTile && base_.depth <= kMostDepth && base_.depth * element_ % kCopied == 0;
     for (const AttentionPlace* p : places()) fits_ = fits_ && module.buffers[size_t(p->buffer)].dtype == dtype;
     fits_ = fits_ && join_batch() && choose_tile();
+    if (dtype == DType::f32 && !base_.tf32)  // without tensor cores
+      fits_ = fits_ && base_.batch * base_.heads * base_.rows * base_.columns * bytes(dtype) > target.gpu.stored_scores;
     for (const AttentionPlace* p : places()) fits_ = fits_ && aligned(*p);
   }
   bool fits() const { return fits_; }

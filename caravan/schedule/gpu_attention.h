@@ -13,7 +13,8 @@
 //
 // May run on kernels as they were lowered, for a GPU. Refuses chains whose rows are not neighbours in memory or not
 // aligned to 16 bytes, whose depth is more than 128, those with fewer than 16 rows or columns, and sums over several
-// heads, as of keys that several queries share.
+// heads, as of keys that several queries share. If tensor cores cannot be used, products in tiles take less time: then
+// only scores that would take much memory are not stored (Gpu::stored_scores).
 #pragma once
 
 #include "caravan/loop/loop.h"

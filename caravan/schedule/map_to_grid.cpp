@@ -141,9 +141,12 @@ class Mapper {
             Variable innermost = -1;
             for (For* nested : nest_of(copy)) iterations *= nested->extent, innermost = nested->variable;
             out.iterations = std::max(out.iterations, iterations);
+            const bool guarded = find_of<If>(loop.body, [](const If&) { return true; }) != nullptr;
             for_each_access(loop.body, [&](const Access& a) {
-              out.along += coefficient(*a.offset, innermost) == 1;
-              out.beside += coefficient(*a.offset, grid) == 1;
+              const int64_t along = coefficient(*a.offset, innermost), beside = coefficient(*a.offset, grid);
+              // What all groups read alike stays in a cache, and counts only where guards leave out most of the rest.
+              out.along += along == 1 && (beside != 0 || guarded);
+              out.beside += beside == 1 && along != 0;
             });
           },
           [&](const If& guard) { look(guard.body, grid, out); },

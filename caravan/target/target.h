@@ -135,6 +135,8 @@ struct Gpu {
   int64_t least_work = 5'000'000;
   // In operations. One block of threads runs all kernels of a program that has no more than this, many steps a launch.
   int64_t one_block_work = 400'000;
+  // Bytes. Attention that tensor cores cannot compute stores its scores, if these are no more.
+  int64_t stored_scores = 256'000'000;
   bool tf32 = false;  // may products of f32 round their factors to 10 bits of fraction (ContextOptions::tf32)?
   // Is there a library of products (cuBLASLt)? It is called for products (schedule/call_products.h) of at least `least`
   // multiplications, and of at least `per_byte` for each byte that is moved only because of the call. The numbers
@@ -144,7 +146,7 @@ struct Gpu {
     int64_t least, per_byte;
     bool operator==(const Called&) const = default;
   };
-  Called called_f32{2'000'000'000, 40}, called_tf32{1'500'000'000, 30}, called_narrow{1'500'000'000, 80};
+  Called called_f32{2'000'000'000, 40}, called_tf32{100'000'000, 30}, called_narrow{100'000'000, 30};
   bool operator==(const Gpu&) const = default;
 };
 

@@ -30,9 +30,8 @@ TEST(StoreNarrow, ReadersWidenOrReadItAsItIs) {
   EXPECT_EQ(lines(after), trimmed(R"(
 g[o0, o1] += bf16(exp(a[o0, o1]))   for o0 < 3, o1 < 4
 s[j] += f32(g[i, j])   for j < 4, i < 3
-cast bf16.1[o0, o1] += g[o0, o1]   for o0 < 3, o1 < 4
 cast bf16.2[o0, o1] += bf16(b[o0, o1])   for o0 < 4, o1 < 5
-y[i, k] += cast bf16.1[i, j] * cast bf16.2[j, k]   for i < 3, k < 5, j < 4
+y[i, k] += g[i, j] * cast bf16.2[j, k]   for i < 3, k < 5, j < 4
 )")) << lines(before);
   for (const ir::Buffer& buffer : after.buffers) EXPECT_TRUE(buffer.name != "g" || buffer.dtype == DType::bf16);
 }

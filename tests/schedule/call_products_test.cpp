@@ -123,6 +123,25 @@ kernel y
   EXPECT_EQ(module.buffers[size_t(loop::library_call(module.kernels[0])->writes[0])].dtype, DType::bf16);
 }
 
+TEST(CallProducts, SumsThatAreOnlyUsedRoundedAreRoundedByTheLibrary) {
+  const Tensor y = einsum("i,k; k,o => i,o", narrow("x", "256,64"), narrow("w", "64,384")).named("y"),
+               z = (cast(y, DType::f32) + leaf("b", "384")).named("z");
+  EXPECT_EQ(loops(called(observe(z))), trimmed(R"(
+kernel y
+  y sums 6[384*row + column] = library product of x[64*row + term] and w[column + 384*term] for row < 256, column < 384, term < 64
+kernel z
+  for i < 256:
+    for o < 384:
+      r3:f32 = y sums 6[384*i + o]
+      r5:f32 = cast r3 to f32
+      r7:f32 = b[o]
+      r8:f32 = add(r5, r7)
+      z[384*i + o] = r8
+)"));
+  const loop::Module module = called(observe({y, z}));
+  EXPECT_EQ(loop::library_call(module.kernels[0])->writes[0], module.observed[0]) << loops(module);
+}
+
 // Two products of bf16(x) with w, and at this place among them a kernel that overwrites x.
 loop::Module of_computed_factors(size_t overwritten_at) {
   loop::Module module =

@@ -26,7 +26,7 @@ Tensor attended(const Case& c) {
 Program forward(const Case& c) { return observe(attended(c)); }
 Program step(const Case& c) { return train_step(mean(square(cast(attended(c), DType::f32))), sgd({.lr = 1})); }
 
-plan::Plan planned(const Program& program, const Gpu& gpu = {}) {
+plan::Plan planned(const Program& program, const Gpu& gpu = {.stored_scores = 0}) {
   return plan::make_plan(to_ir(program), gpu_target(gpu));
 }
 // "forward rows columns"
@@ -49,6 +49,12 @@ TEST(GpuAttention, IsOneKernelForwardAndTwoBackward) {
     EXPECT_EQ(parts(planned(step({.q = "2,32|3,16", .k = "2,80|3,16", .options = {}, .dtype = dtype}))),
               "forward rows columns");
   }
+}
+
+TEST(GpuAttention, WithoutTensorCoresFewScoresAreStored) {
+  EXPECT_EQ(parts(planned(step({}), Gpu{})), "");
+  EXPECT_EQ(parts(planned(step({}), {.tf32 = true})), "forward rows columns");
+  EXPECT_EQ(parts(planned(step({.dtype = DType::bf16}), Gpu{})), "forward rows columns");
 }
 
 TEST(GpuAttention, IsPrintedWithItsPlacesInMemory) {

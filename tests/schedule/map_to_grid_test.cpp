@@ -84,6 +84,28 @@ kernel y
     for lane < 1 lanes:
       y[j] = r1
 )"},
+      {"also if all columns are multiplied by the same numbers, which are neighbours along the rows",
+       [] {
+         return observe(
+             einsum("i,j; i; i => j", leaf("a", "1024,64"), leaf("b", "1024"), leaf("c", "1024")).named("y"));
+       },
+       R"(
+kernel y
+  groups of 32 threads, spread
+  for j < 64 grid:
+    r5:f32 := 0
+    r6:f32 := 0
+    for i < 1024 lanes:
+      r0:f32 = a[j + 64*i]
+      r1:f32 = b[i]
+      r2:f32 = mul(r0, r1)
+      r3:f32 = c[i]
+      r6 += r2 * r3 fused
+    r7:f32 = sum across lanes of r6
+    r5 += r7
+    for lane < 1 lanes:
+      y[j] = r5
+)"},
       {"two outer loops are two kernels: only the end of a kernel is a barrier for all groups",
        [] { return observe(einsum("i^1,j => 1^i,j", leaf("a", "8,16")).named("y")); }, R"(
 kernel y

@@ -39,10 +39,16 @@ static inline float caravan_from_bf16(uint16_t h) {
 
 /* The bits of a narrow float, rounded to nearest even. */
 static inline uint16_t caravan_to_bf16(float f) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint16_t h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+#else
   uint32_t u;
   memcpy(&u, &f, 4);
   if (f != f) return (uint16_t)(u >> 16 | 0x40);
   return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+#endif
 }
 
 /* A narrow float, of which these are the bits. */

@@ -76,3 +76,34 @@ static inline T caravan_across(T x, Combine combine) {
   }
   return x;
 }
+
+/* Neighbours in memory, which a thread loads and stores together, up to 16 bytes at a time. They begin at a multiple of
+   their size. */
+template <class T, int n>
+struct __align__(n * sizeof(T) < 16 ? n * sizeof(T) : 16) caravan_neighbours {
+  T all[n];
+};
+template <class T, int n>
+static inline void caravan_move(void* to, const void* from) {
+  constexpr int bytes = n * sizeof(T);
+  if constexpr (bytes >= 16) {
+#pragma unroll
+    for (int k = 0; k < bytes / 16; ++k) ((uint4*)to)[k] = ((const uint4*)from)[k];
+  } else if constexpr (bytes == 8) {
+    *(uint2*)to = *(const uint2*)from;
+  } else if constexpr (bytes == 4) {
+    *(uint32_t*)to = *(const uint32_t*)from;
+  } else {
+    *(uint16_t*)to = *(const uint16_t*)from;
+  }
+}
+template <int n, class T>
+static inline caravan_neighbours<T, n> caravan_load(const T* from) {
+  caravan_neighbours<T, n> out;
+  caravan_move<T, n>(&out, from);
+  return out;
+}
+template <int n, class T>
+static inline void caravan_store(T* to, const caravan_neighbours<T, n>& from) {
+  caravan_move<T, n>(to, &from);
+}
