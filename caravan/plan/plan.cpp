@@ -44,6 +44,7 @@
 #include "caravan/schedule/narrow_updates.h"
 #include "caravan/schedule/order_stages.h"
 #include "caravan/schedule/parallelize.h"
+#include "caravan/schedule/pick_terms.h"
 #include "caravan/schedule/split_loops.h"
 #include "caravan/schedule/tile_contractions.h"
 #include "caravan/schedule/tile_transposes.h"
@@ -124,6 +125,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
     {"update_in_place", schedule::update_in_place},  // after them, because they remove reads of the old state
     {"narrow_updates", schedule::narrow_updates},    // after update_in_place: only then is the rest of the state stored
+    {"pick_terms", schedule::pick_terms, When::wished,
+     On::cuda},  // while a sum is one loop, which split_loops may cut
     {"group_kernels", schedule::group_kernels, When::wished,
      On::cpu},  // when kernels have their final statements, and before tiles, which are chosen for a group
     {"tile_contractions", schedule::tile_contractions, When::wished,

@@ -172,7 +172,10 @@ class Mapper {
     const int64_t threads = gpu.multiprocessors * gpu.threads_in_flight;
     if (inner.beside > inner.along) {
       int64_t lanes = 1;
-      while (lanes < gpu.most_spread && 4 * lanes <= inner.iterations && groups * lanes * 2 <= threads) lanes *= 2;
+      // Lanes have few bytes on their way from memory at a time, so that more of them are needed than elsewhere.
+      while (lanes < gpu.most_spread && 4 * lanes <= inner.iterations &&
+             groups * lanes * (lanes == 1 ? 2 : 1) <= threads)
+        lanes *= 2;
       // Neighbouring groups of a block read neighbours in memory: a warp of them, or fewer if there are few groups.
       int64_t beside = gpu.warp;
       while (beside > gpu.least_beside && groups < beside * gpu.multiprocessors) beside /= 2;
