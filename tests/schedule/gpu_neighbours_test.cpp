@@ -18,11 +18,11 @@ Target small_gpu() {
   gpu.multiprocessors = 2, gpu.threads_in_flight = 64;
   return gpu_target(gpu);
 }
-loop::Module mapped(const Program& program) {
+loop::Module on_threads(const Program& program) {
   return map_to_grid(lower::lower(optimize::split_sums(prepared(program), small_gpu())), small_gpu());
 }
-loop::Module cut(const Program& program) {
-  const loop::Module out = gpu_neighbours(mapped(program), small_gpu());
+loop::Module in_pieces(const Program& program) {
+  const loop::Module out = gpu_neighbours(on_threads(program), small_gpu());
   loop::verify(out);
   return out;
 }
@@ -81,7 +81,7 @@ kernel y
         y[6*o0 + 2*o1 + n] = r1
 )"},
   };
-  for (const Row& row : rows) EXPECT_EQ(loops(cut(row.program())), trimmed(row.after)) << row.name;
+  for (const Row& row : rows) EXPECT_EQ(loops(in_pieces(row.program())), trimmed(row.after)) << row.name;
 }
 
 TEST(GpuNeighbours, Refusals) {
@@ -96,7 +96,8 @@ TEST(GpuNeighbours, Refusals) {
       {"a product in tiles",
        [] { return observe(einsum("i,k; k,o => i,o", leaf("x", "256,64"), leaf("w", "64,384")).named("y")); }},
   };
-  for (const Refusal& row : rows) EXPECT_EQ(loops(cut(row.program())), loops(mapped(row.program()))) << row.reason;
+  for (const Refusal& row : rows)
+    EXPECT_EQ(loops(in_pieces(row.program())), loops(on_threads(row.program()))) << row.reason;
 }
 
 // Kernels over a and y of 1024 elements, as a thread for each element has them.
