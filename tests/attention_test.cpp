@@ -1,5 +1,5 @@
-// Attention is one kernel forward and one backward (schedule/group_kernels.h), whose scores are not in the arena, with
-// the bits of the kernels that it is made of.
+// Attention is one kernel forward and one backward (schedule/cpu_attention.h, group_kernels.h), whose scores are not in
+// the arena, with the bits of the kernels that it is made of.
 #include <gtest/gtest.h>
 
 #include "caravan/plan/plan.h"
@@ -23,14 +23,18 @@ Array numbers(const Sizes& n, int seed) {
   for (int64_t i = 0; i < out.size(); ++i) out.set(i, 0.02 * double((i * 7919 + seed) % 101 - 50));
   return out;
 }
-Tensor attention(const Sizes& n) {
-  const Tensor q = param("q", numbers(n, 1)), k = param("k", numbers(n, 2)), v = param("v", numbers(n, 3));
+using Change = std::function<void(Array& q, Array& k, Array& v)>;
+Tensor attention(const Sizes& n, const Change& change = {}) {
+  Array given[] = {numbers(n, 1), numbers(n, 2), numbers(n, 3)};
+  if (change) change(given[0], given[1], given[2]);
+  const Tensor q = param("q", given[0]), k = param("k", given[1]), v = param("v", given[2]);
   const nn::Phase phase = nn::training({.precision = n.precision});
   return cast(nn::attend(q, k, v, {.causal = n.causal}, phase), DType::f32).named("y");
 }
-Program trained(const Sizes& n) {
-  return train_step(mean(square(attention(n) - tensor(numbers(n, 4)))), sgd({.lr = 10}));
+Program trained(const Sizes& n, const Tensor& y) {
+  return train_step(mean(square(y - tensor(numbers(n, 4)))), sgd({.lr = 10}));
 }
+Program trained(const Sizes& n) { return trained(n, attention(n)); }
 
 std::map<std::string, Array> states(const Program& program, ContextOptions options) {
   static const TemporaryFolder folder;
@@ -55,10 +59,11 @@ int64_t groups(const plan::Plan& plan) {
 
 TEST(Attention, IsOneKernelWhoseScoresAreNotInTheArena) {
   const Sizes n;
-  const plan::Plan forward = plan::make_plan(to_ir(observe(attention(n))), host(1));
+  const plan::Options grouped{.off = {"cpu_attention"}};
+  const plan::Plan forward = plan::make_plan(to_ir(observe(attention(n))), host(1), grouped);
   EXPECT_EQ(groups(forward), 1);
   EXPECT_EQ(placed_scores(forward, n), 0);
-  const plan::Plan step = plan::make_plan(to_ir(trained(n)), host(1));
+  const plan::Plan step = plan::make_plan(to_ir(trained(n)), host(1), grouped);
   EXPECT_EQ(groups(step), 2);
   EXPECT_EQ(placed_scores(step, n), 2) << "the weights and their exponentials, which the gradient reads";
 }
@@ -72,6 +77,7 @@ TEST(Attention, HasTheSameBitsInAnyKernels) {
       for (int64_t i = 0; i < value.size(); ++i) ASSERT_NEAR(grouped.at(name).at(i), value.at(i), 1e-5) << name << i;
     for (const ContextOptions& options :
          {ContextOptions{.device = "cpu", .threads = 3},
+          ContextOptions{.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {"cpu_attention"}},
           ContextOptions{.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {"group_kernels"}},
           ContextOptions{.device = "cpu", .compiler_flags = {"-O0"}, .passes_off = {"local_buffers"}},
           ContextOptions{
@@ -80,6 +86,46 @@ TEST(Attention, HasTheSameBitsInAnyKernels) {
       for (const auto& [name, value] : grouped)
         for (int64_t i = 0; i < value.size(); ++i) ASSERT_EQ(other.at(name).at(i), value.at(i)) << name << i;
     }
+  }
+}
+
+// What a mask removes is left out only where no bit shows it.
+TEST(Attention, HasTheSameBitsOfUnusualNumbers) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Sizes n{.batch = 1, .tokens = 40, .heads = 2};
+  const int64_t late = 36 * n.heads * n.depth, middle = 20 * n.heads * n.depth;  // elements of a head of such a token
+  const struct {
+    const char* what;
+    Change change;
+  } rows[] = {
+      {"a value that few see is infinite", [&](Array&, Array&, Array& v) { v.set(late + 3, kInfinity); }},
+      {"a value is NaN", [&](Array&, Array&, Array& v) { v.set(middle, NAN); }},
+      {"a query is infinite", [&](Array& q, Array&, Array&) { q.set(middle + 1, -kInfinity); }},
+      {"a key is NaN", [&](Array&, Array& k, Array&) { k.set(late, NAN); }},
+      {"scores are as large as those that are not seen",
+       [&](Array& q, Array& k, Array&) {
+         for (int64_t i = 0; i < q.size(); ++i) q.set(i, 1e16), k.set(i, -1e16);
+       }},
+      {"values are so small that products are 0 or -0",
+       [&](Array&, Array&, Array& v) {
+         for (int64_t i = 0; i < v.size(); ++i) v.set(i, i % 3 == 0 ? -1e-44 : i % 3 == 1 ? -0.0 : 1e-44);
+       }},
+      {"keys are 0 and -0",
+       [&](Array&, Array& k, Array&) {
+         for (int64_t i = 0; i < k.size(); ++i) k.set(i, i % 2 == 0 ? 0.0 : -0.0);
+       }},
+  };
+  for (const auto& row : rows) {
+    const Tensor y = attention(n, row.change);
+    const Program program = trained(n, y) & assign(state("result", numbers(n, 5)), y);
+    const auto made = states(program, {.device = "cpu", .threads = 1}),
+               plain = states(program, {.device = "cpu", .compiler_flags = {"-O1"}, .passes_off = {"cpu_attention"}});
+    for (const auto& [name, value] : plain)
+      for (int64_t i = 0; i < value.size(); ++i) {
+        const double a = made.at(name).at(i), b = value.at(i);
+        ASSERT_TRUE((std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)))
+            << row.what << ": " << name << i << " is " << a << ", not " << b;
+      }
   }
 }
 

@@ -90,7 +90,7 @@ Runnable runnable(const plan::Plan& plan) {
   out.kernels = int64_t(module.kernels.size()), out.buffers = int64_t(module.buffers.size());
   out.arena_bytes = plan.memory.bytes;
   out.parallel = std::any_of(module.kernels.begin(), module.kernels.end(),
-                             [](const loop::Kernel& kernel) { return loop::parallel_loop(kernel); });
+                             [](const loop::Kernel& kernel) { return loop::shares(kernel).has_value(); });
   for (const plan::Placement& place : plan.memory.placements) out.places.push_back({place.buffer, place.offset});
   out.states = state_uses(plan);
   const std::map<std::string, BufferId> leaves = leaves_of(plan.program);

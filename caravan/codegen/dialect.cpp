@@ -57,7 +57,7 @@ std::string Dialect::across_lanes(const loop::Grid&, DType, const std::string&, 
 // --- GNU C ---
 
 std::vector<std::string> GnuC::work_parameters(const loop::Kernel& kernel) const {
-  return parallel_loop(kernel) ? std::vector<std::string>{"int64_t from", "int64_t to"} : std::vector<std::string>{};
+  return shares(kernel) ? std::vector<std::string>{"int64_t from", "int64_t to"} : std::vector<std::string>{};
 }
 
 std::string GnuC::register_type(RegisterType type) const {

@@ -5,7 +5,7 @@
 //     cuda.cuh                            what only a GPU has: groups of threads
 //     product.cuh                         products of matrices on a GPU, in tiles
 //     scatter.cuh                         sums into a table on a GPU
-//     attention.cuh                       attention and its gradient on a GPU
+//     attention.h, attention.cuh          attention and its gradient, on a processor and on a GPU
 //     timing.h                            the stopwatch of entries that time kernels
 //     keep_loop.h, convert.h, random.h    helpers; a paragraph is a function that calls no other, or a macro
 #pragma once
@@ -48,6 +48,7 @@ inline constexpr std::string_view kMathPrelude = detail::prelude_text("math.h"),
                                   kProductPrelude = detail::prelude_text("product.cuh"),
                                   kScatterPrelude = detail::prelude_text("scatter.cuh"),
                                   kAttentionPrelude = detail::prelude_text("attention.cuh"),
+                                  kCpuAttentionPrelude = detail::prelude_text("attention.h"),
                                   kTimingPrelude = detail::prelude_text("timing.h");
 
 struct Helper {

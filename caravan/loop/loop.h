@@ -255,28 +255,35 @@ struct LibraryCall {
   bool operator==(const LibraryCall&) const = default;
 };
 
-// Attention of all heads of all examples, or a part of its gradient, on a GPU (schedule/gpu_attention.h): with
+// Attention of all heads of all examples, or a part of its gradient (schedule/gpu_attention.h, cpu_attention.h): with
 //     weight[m, n] = softmax over n of scale * (query[m] . key[n]), where n <= m if it is causal,
 // the result at m is the sum over n of weight[m, n] * value[n]. A function of the prelude computes it, without storing
-// the weights; totals[m] and dots[m] are what it stores of each row instead (codegen/prelude/attention.cuh).
+// the weights; totals[m], and dots[m] or sums[m], are what it stores of each row instead (codegen/prelude/attention.cuh
+// and attention.h).
 struct Attention {
   enum class Part : uint8_t {
     forward,  // writes the result and `totals`; reads query, key, value
     rows,  // writes the query's gradient and `dots`; reads query, key, value, result, the result's gradient, `totals`
     columns,  // writes the gradients of key, value; reads query, key, value, the result's gradient, `totals`, `dots`
+    // For a processor: writes the gradients of query, key, value; reads these, the result's gradient, `totals`, `sums`.
+    gradient,
   };
   // Element k of row r of head h of example b is at offset + b * batch + h * head + r * row + k.
   struct Rows {
     ir::BufferId buffer = -1;
     int64_t offset = 0, batch = 0, head = 0, row = 0;
+    bool adds_zero = false;  // what is written is the value plus 0
     bool operator==(const Rows&) const = default;
   };
   Part part{};
   int64_t batch = 1, heads = 1, rows = 1, columns = 1, depth = 1;
-  double scale = 1;
+  double scale = 1, divisor = 0;  // scores are divided by the divisor if it is not 0
   bool causal = false, tf32 = false;
   std::vector<Rows> writes, reads;
-  ir::BufferId totals = -1, dots = -1;                  // f32, by example, head and row; -1: not needed
+  // f32, by example, head and row; -1: not needed. On a processor `totals` are the largest scores, and `sums` those of
+  // the exponentials.
+  ir::BufferId totals = -1, dots = -1, sums = -1;
+  int64_t chunk = 0;  // on a processor: how many heads a thread takes at a time; 0: threads do not share them
   int64_t tile_columns = 0, shared_bytes = 0;           // how many columns (or rows) are in shared memory at a time
   static constexpr int kThreads = 128, kTileRows = 64;  // of a block
   bool operator==(const Attention&) const = default;
@@ -346,7 +353,12 @@ inline const Attention* attention(const Kernel& kernel) { return std::get_if<Att
 const For* parallel_loop(const Kernel& kernel);  // the outermost; null if it has none
 // How many iterations the parallel loop and those inside of it have together.
 int64_t parallel_iterations(const For& loop);
-
+// The iterations that threads of a processor share, and how many of them one takes at a time: of the parallel loop, or
+// the heads of attention.
+struct Shares {
+  int64_t iterations = 0, chunk = 0;
+};
+std::optional<Shares> shares(const Kernel& kernel);
 // A program whose accumulations have become kernels.
 struct Module {
   std::string name;

@@ -44,9 +44,10 @@ bool operator==(const If& a, const If& b) { return a.where == b.where && a.body 
 
 std::string to_string(const Attention& a) {
   using Part = Attention::Part;
-  const std::string what = a.part == Part::forward ? "attention"
-                           : a.part == Part::rows  ? "gradient of attention's queries"
-                                                   : "gradient of attention's keys and values";
+  const std::string what = a.part == Part::forward   ? "attention"
+                           : a.part == Part::rows    ? "gradient of attention's queries"
+                           : a.part == Part::columns ? "gradient of attention's keys and values"
+                                                     : "gradient of attention";
   return what + " of " + std::to_string(a.batch * a.heads) + " heads: " + std::to_string(a.rows) + " rows, " +
          std::to_string(a.columns) + " columns, depth " + std::to_string(a.depth) + (a.causal ? ", causal" : "");
 }
@@ -67,6 +68,11 @@ int64_t parallel_iterations(const For& loop) {
   if (loop.kind != LoopKind::parallel) return 1;
   auto* inner = loop.body.size() == 1 ? std::get_if<For>(&loop.body[0]) : nullptr;
   return loop.extent * (inner ? parallel_iterations(*inner) : 1);
+}
+std::optional<Shares> shares(const Kernel& kernel) {
+  if (const For* loop = parallel_loop(kernel)) return Shares{parallel_iterations(*loop), loop->chunk};
+  const Attention* a = attention(kernel);
+  return a && a->chunk > 0 ? std::optional(Shares{a->batch * a->heads, a->chunk}) : std::nullopt;
 }
 
 namespace {
@@ -103,7 +109,9 @@ class Dump : public Printer {
     std::string writes, reads;
     for (const Attention::Rows& rows : a.writes) add_to_list(writes, text(rows));
     for (const Attention::Rows& rows : a.reads) add_to_list(reads, text(rows));
-    for (const auto& [id, made_by] : {std::pair(a.totals, Attention::Part::forward), {a.dots, Attention::Part::rows}})
+    for (const auto& [id, made_by] : {std::pair(a.totals, Attention::Part::forward),
+                                      {a.dots, Attention::Part::rows},
+                                      {a.sums, Attention::Part::forward}})
       if (id >= 0) add_to_list(a.part == made_by ? writes : reads, memory_name(id));
     line("for b < " + std::to_string(a.batch) + ", h < " + std::to_string(a.heads) + ":");
     line("  " + writes + " = " + to_string(a) + ", of " + reads);

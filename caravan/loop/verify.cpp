@@ -37,9 +37,8 @@ class Verifier {
       hold(buffer.dtype == dtype, "`", buffer.name, "` has another precision than attention has");
     };
     using Part = Attention::Part;
-    const size_t writes = a.part == Part::columns ? 2 : 1, reads = a.part == Part::forward ? 3
-                                                                   : a.part == Part::rows  ? 5
-                                                                                           : 4;
+    const size_t writes = a.part == Part::gradient ? 3 : a.part == Part::columns ? 2 : 1;
+    const size_t reads = a.part == Part::forward ? 3 : a.part == Part::rows ? 5 : 4;
     hold(a.writes.size() == writes && a.reads.size() == reads, "attention has other arguments than it takes");
     const DType dtype = module_.buffers[size_t(a.reads[0].buffer)].dtype;
     hold(wide(dtype) == DType::f32, "attention has a precision that it cannot have");
@@ -48,9 +47,10 @@ class Verifier {
                            ((of_columns ? a.columns : a.rows) - 1) * r.row + a.depth - 1;
       fits(r.buffer, r.offset, last, dtype);
     };
-    for (const Attention::Rows& r : a.writes) rows_fit(r, a.part == Part::columns);
+    for (size_t k = 0; k < a.writes.size(); ++k)
+      rows_fit(a.writes[k], a.part == Part::columns || (a.part == Part::gradient && k > 0));
     for (size_t k = 0; k < a.reads.size(); ++k) rows_fit(a.reads[k], k == 1 || k == 2);
-    for (const ir::BufferId id : {a.totals, a.dots})
+    for (const ir::BufferId id : {a.totals, a.dots, a.sums})
       if (id >= 0) fits(id, 0, a.batch * a.heads * a.rows - 1, DType::f32);
   }
   void check(const LibraryCall& call) const {

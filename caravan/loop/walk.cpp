@@ -202,6 +202,7 @@ void for_each_access(const Kernel& kernel, const std::function<void(const Access
     for (const Attention::Rows& rows : a->writes) visit({rows.buffer, &start, true});
     if (a->totals >= 0) visit({a->totals, &start, a->part == Part::forward});
     if (a->dots >= 0) visit({a->dots, &start, a->part == Part::rows});
+    if (a->sums >= 0) visit({a->sums, &start, a->part == Part::forward});
   }
   for_each_access(statements(kernel), visit);
 }
@@ -331,7 +332,11 @@ double count_flops(const Block& block, const Kernel& kernel, Extents& around) {
 
 int64_t count_flops(const Kernel& kernel) {
   if (const Attention* a = attention(kernel)) {
-    const int64_t products = a->part == Attention::Part::forward ? 2 : a->part == Attention::Part::rows ? 3 : 4;
+    using Part = Attention::Part;
+    const int64_t products = a->part == Part::forward   ? 2
+                             : a->part == Part::rows    ? 3
+                             : a->part == Part::columns ? 4
+                                                        : 5;
     const int64_t seen = a->causal ? std::min(a->rows, a->columns) * (a->columns + 1) / 2 : a->rows * a->columns;
     return 2 * products * a->depth * a->batch * a->heads * seen;
   }

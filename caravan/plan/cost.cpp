@@ -70,10 +70,17 @@ KernelCost cost(const loop::Module& module, const loop::Kernel& kernel, const lo
   const int64_t element = bytes(module.buffers[size_t(a.reads[0].buffer)].dtype), heads = a.batch * a.heads;
   const int64_t of_rows = heads * a.rows * a.depth * element, of_columns = heads * a.columns * a.depth * element;
   const int64_t numbers = heads * a.rows * bytes(DType::f32);
-  const bool forward = a.part == loop::Attention::Part::forward, columns = a.part == loop::Attention::Part::columns;
+  using Part = loop::Attention::Part;
+  const bool forward = a.part == Part::forward, writes_columns = a.part == Part::columns || a.part == Part::gradient;
   KernelCost out;
-  out.read_bytes = 2 * of_columns + int64_t(a.reads.size() - 2) * of_rows + (forward ? 0 : columns ? 2 : 1) * numbers;
-  out.written_bytes = columns ? 2 * of_columns : of_rows + (a.totals >= 0 ? numbers : 0);
+  out.read_bytes = 2 * of_columns + int64_t(a.reads.size() - 2) * of_rows +
+                   (forward                ? 0
+                    : a.part == Part::rows ? 1
+                                           : 2) *
+                       numbers;
+  out.written_bytes =
+      (writes_columns ? 2 * of_columns : 0) + (a.part == Part::columns ? 0 : of_rows) +
+      (forward ? (a.totals >= 0 ? numbers : 0) + (a.sums >= 0 ? numbers : 0) : (a.part == Part::rows ? numbers : 0));
   out.flops = loop::count_flops(kernel);
   return out;
 }

@@ -28,6 +28,7 @@
 #include "caravan/plan/place_collectives.h"
 #include "caravan/schedule/call_products.h"
 #include "caravan/schedule/copy_states.h"
+#include "caravan/schedule/cpu_attention.h"
 #include "caravan/schedule/expand_lanes.h"
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
@@ -116,6 +117,7 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
 constexpr Pass<loop::Module> kLoopPasses[] = {
     {"gpu_attention", schedule::gpu_attention, When::wished,
      On::cuda},  // while every accumulation is a kernel of its own
+    {"cpu_attention", schedule::cpu_attention, When::wished, On::cpu},  // likewise
     {"gather_scatters", schedule::gather_scatters, When::wished,
      On::cuda},                                              // before fuse, which adds the update of the table
     {"fuse", schedule::fuse, When::wished, On::processors},  // before the others, which work within a kernel
@@ -247,6 +249,8 @@ Plan make_plan(const ir::Program& program, const Target& target, const Options& 
   const size_t over_accumulations = out.log.size();
   schedule();
   const int64_t limit = options.memory_limit, needed = out.memory.bytes;
+  const bool attends = target.kind == Target::Kind::cpu &&
+                       std::any_of(out.scheduled.kernels.begin(), out.scheduled.kernels.end(), loop::attention);
   if (limit == 0 || needed <= limit) return out;
 
   // How much is live is estimated from the accumulations. Only a plan shows how much memory they take: scheduling fuses
@@ -269,6 +273,15 @@ Plan make_plan(const ir::Program& program, const Target& target, const Options& 
     least = std::min(least, out.memory.bytes);
     if (estimated > goal) break;  // it cannot be lower
     goal = std::min(goal, estimated) - std::max(out.memory.bytes - limit, limit / kLeastChange);
+  }
+  // Values that are computed again may separate the kernels of attention, whose scores then need memory: it can be less
+  // without `cpu_attention`, whose results are the same.
+  if (attends && std::find(options.off.begin(), options.off.end(), "cpu_attention") == options.off.end()) {
+    Options other = options;
+    other.off.emplace_back("cpu_attention");
+    Plan plan = make_plan(program, target, other);
+    plan.options = options;
+    return plan;
   }
   throw StateError("the program `" + program.name + "` needs " + bytes_text(needed) +
                    " for its buffers, more than the limit of " + bytes_text(limit) +

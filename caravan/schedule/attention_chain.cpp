@@ -163,13 +163,15 @@ class Chain {
     if (!kernel || !formula(*kernel).is_reduction(by) || !name(*kernel, formula(*kernel).reduced[0], kKey))
       return std::nullopt;
     out_.kernels.insert(*kernel);
+    if (by == Accumulator::add) out_.sums.push_back(*kernel);
     return kernel;
   }
 
   // --- the forward pass ---
 
   // where(m >= n, x, otherwise): x, if `n` is that.
-  std::optional<Node> masked(Node n, bool (*otherwise)(double)) {
+  template <class Otherwise>
+  std::optional<Node> masked(Node n, const Otherwise& otherwise) {
     const std::vector<Node> choice = operands(n, Op::where);
     if (choice.size() != 3) return std::nullopt;
     const auto never = constant(choice[2]);
@@ -185,20 +187,27 @@ class Chain {
     seen.strides[kQuery] = 1, seen.strides[kKey] = -1;
     return guard == seen ? std::optional(choice[1]) : std::nullopt;
   }
-  // x / c or x * c: x, and the factor.
-  std::pair<Node, double> scaled(Node n) {
+  // x / c or x * c: x, the factor, and c where it divides.
+  struct Scaled {
+    Node value;
+    double factor = 1, divisor = 0;
+    bool operator==(const AttentionChain& chain) const { return factor == chain.scale && divisor == chain.divisor; }
+  };
+  Scaled scaled(Node n) {
     if (const auto parts = operands(n, Op::div); parts.size() == 2)
-      if (const auto c = constant(parts[1])) return {parts[0], 1 / *c};
+      if (const auto c = constant(parts[1])) return {parts[0], 1 / *c, *c};
     if (const auto parts = operands(n, Op::mul); parts.size() == 2)
       for (const size_t k : {size_t(0), size_t(1)})
         if (const auto c = constant(parts[k])) return {parts[1 - k], *c};
-    return {n, 1.0};
+    return {n};
   }
   bool is_score(Node n) {
-    const auto seen = masked(n, [](double never) { return never <= kNever; });
-    const auto [products, scale] = scaled(seen ? *seen : n);
-    const Node product = plain(products);
-    if (scored_) return out_.causal == bool(seen) && out_.scale == scale && loaded(product) == score_;
+    double hidden = 0;
+    const auto seen = masked(n, [&](double never) { return (hidden = never) <= kNever; });
+    const Scaled score = scaled(seen ? *seen : n);
+    const Node product = plain(score.value);
+    if (scored_)
+      return out_.causal == bool(seen) && out_.hidden == hidden && score == out_ && loaded(product) == score_;
     const auto kernel = source(product);
     if (!kernel || !formula(*kernel).is_product() || !name(*kernel, formula(*kernel).reduced[0], kDepth)) return false;
     out_.kernels.insert(*kernel);
@@ -207,7 +216,8 @@ class Chain {
     if (query->strides[kQuery] == 0) std::swap(query, key);
     if (query->strides[kKey] != 0 || key->strides[kQuery] != 0) return false;
     scored_ = true, score_ = loaded(product);
-    out_.causal = bool(seen), out_.scale = scale, out_.query = *query, out_.key = *key;
+    out_.causal = bool(seen), out_.hidden = hidden, out_.scale = score.factor, out_.divisor = score.divisor;
+    out_.query = *query, out_.key = *key;
     return true;
   }
   bool is_power(Node n) {
@@ -327,10 +337,11 @@ class Chain {
       if (auto* load = std::get_if<Load>(&define->value); load && !name_by(kernel, load->offset, gradient)) return;
     Node copied = result(kernel);
     const std::vector<Node> added = operands(copied, Op::add);
-    if (added.size() == 2 && constant(added[1]) == 0.0) copied = added[0];
+    const bool adds_zero = added.size() == 2 && constant(added[1]) == 0.0;
+    if (adds_zero) copied = added[0];
     const auto stores = stored(kernel);
     if (!stores || loaded(plain(copied)) != gradient) return;
-    gradient = *stores;
+    gradient = *stores, gradient.adds_zero = adds_zero;
     out_.kernels.insert(kernel), results_.insert(kernel);
   }
   // Names the loops of an elementwise kernel by its load of the weights' gradient.
@@ -356,11 +367,11 @@ class Chain {
   }
   // (d_weight / sum + dot) * power, where it is seen, times the scale
   bool is_d_score(Node n) {
-    auto [product, scale] = scaled(n);
-    if (scale != out_.scale) return false;
-    const auto seen = masked(product, [](double never) { return never == 0; });
+    const Scaled product = scaled(n);
+    if (!(product == out_)) return false;
+    const auto seen = masked(product.value, [](double never) { return never == 0; });
     if (bool(seen) != out_.causal) return false;
-    const std::vector<Node> factors = operands(seen ? *seen : product, Op::mul);
+    const std::vector<Node> factors = operands(seen ? *seen : product.value, Op::mul);
     if (factors.size() != 2) return false;
     for (const size_t k : {size_t(0), size_t(1)}) {
       const std::vector<Node> added = operands(factors[k], Op::add);

@@ -31,15 +31,18 @@ struct AttentionPlace {
   ir::BufferId buffer = -1;
   int64_t offset = 0;
   std::vector<int64_t> strides;  // by axis
+  bool adds_zero = false;        // what is stored there is the value plus 0, which turns -0 into 0
   bool operator==(const AttentionPlace&) const = default;
 };
 
 struct AttentionChain {
-  std::vector<int64_t> extents;  // by axis
-  double scale = 1;
+  std::vector<int64_t> extents;   // by axis
+  double scale = 1, divisor = 0;  // the factor of scores; where they are divided, what by
   bool causal = false;
+  double hidden = 0;  // the score of a position that is not seen
   AttentionPlace query, key, value, out;
   size_t forward = 0;          // the kernel that computes the result
+  std::vector<size_t> sums{};  // the kernels that add along rows of scores
   std::set<size_t> kernels{};  // all whose results nothing else reads, and those that compute results and gradients
 
   bool has_gradient = false;

@@ -357,7 +357,8 @@ class Expander {
 
 Module expand_lanes(const Module& module, const Target& target) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) Expander(module, kernel, target);
+  for (Kernel& kernel : out.kernels)
+    if (has_statements(kernel)) Expander(module, kernel, target);
   return out;
 }
 

@@ -82,7 +82,8 @@ void mark(Block& block, const std::set<Variable>& variables) {
 
 Module keep_loops(const Module& module) {
   Module out = module;
-  for (Kernel& kernel : out.kernels) mark(statements(kernel), Finder(module, kernel).take());
+  for (Kernel& kernel : out.kernels)
+    if (has_statements(kernel)) mark(statements(kernel), Finder(module, kernel).take());
   return out;
 }
 

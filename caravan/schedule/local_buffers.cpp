@@ -113,10 +113,8 @@ Module local_buffers(const Module& module, const Target& target) {
   std::vector<int> users(module.buffers.size(), 0);  // by buffer: how many kernels use it
   std::vector<std::map<BufferId, Usage>> usages;
   for (const Kernel& kernel : module.kernels) {
-    usages.push_back(library_call(kernel) ? std::map<BufferId, Usage>{} : usages_of(kernel));
-    if (const LibraryCall* call = library_call(kernel))
-      for (const auto& buffers : {call->writes, call->reads})
-        for (BufferId id : buffers) users[size_t(id)] += 2;
+    usages.push_back(has_statements(kernel) ? usages_of(kernel) : std::map<BufferId, Usage>{});
+    if (!has_statements(kernel)) for_each_access(kernel, [&](const Access& a) { users[size_t(a.buffer)] += 2; });
     for (const auto& [id, _] : usages.back()) ++users[size_t(id)];
   }
   for (BufferId id : module.observed) users[size_t(id)] += 2;

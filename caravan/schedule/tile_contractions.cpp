@@ -513,7 +513,7 @@ Module tile_contractions(const Module& module, const Target& target) {
   for (size_t k = 0; k < kernels.size(); ++k) {
     Kernel& kernel = kernels[k];
     const Kernel* next = k + 1 < kernels.size() ? &kernels[k + 1] : nullptr;
-    if (!library_call(kernel) && tile(out, kernel, statements(kernel), target, 1, false, next)) {
+    if (has_statements(kernel) && tile(out, kernel, statements(kernel), target, 1, false, next)) {
       kernel.comments.insert(kernel.comments.end(), next->comments.begin(), next->comments.end());
       kernel.origins.insert(kernel.origins.end(), next->origins.begin(), next->origins.end());
       ++k;

@@ -132,7 +132,7 @@ class Transposer {
 Module tile_transposes(const Module& module, const Target& target) {
   Module out = module;
   for (Kernel& kernel : out.kernels)
-    if (!library_call(kernel)) Transposer(out, kernel, target).run(statements(kernel));
+    if (has_statements(kernel)) Transposer(out, kernel, target).run(statements(kernel));
   return out;
 }
 

@@ -247,7 +247,7 @@ class RowTransposer {
 Module transpose_rows(const Module& module, const Target& target) {
   Module out = module;
   for (Kernel& kernel : out.kernels)
-    if (!library_call(kernel)) RowTransposer(out, kernel, target).run(statements(kernel));
+    if (has_statements(kernel)) RowTransposer(out, kernel, target).run(statements(kernel));
   return out;
 }
 

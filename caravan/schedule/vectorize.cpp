@@ -221,6 +221,7 @@ class Vectorizer {
 Module vectorize(const Module& module, const Target& target) {
   Module out = module;
   for (Kernel& kernel : out.kernels) {
+    if (!has_statements(kernel)) continue;
     Vectorizer(kernel, target, target.tuning.few_sums, "_row").run(statements(kernel));
     Vectorizer(kernel, target, target.tuning.many_sums, "_block")
         .run(statements(kernel));  // the second round enlarges tiles

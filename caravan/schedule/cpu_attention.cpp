@@ -1,0 +1,85 @@
+#include "caravan/schedule/cpu_attention.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "caravan/loop/walk.h"
+#include "caravan/schedule/attention_maker.h"
+#include "caravan/schedule/formula.h"
+
+namespace caravan::schedule {
+
+using namespace loop;
+
+namespace {
+
+// What codegen/prelude/attention.h takes as given.
+constexpr int64_t kLanes = 8;        // partial sums of a row
+constexpr int64_t kKept = 48;        // rows of weights and of gradients that are kept at a time
+constexpr double kHidden = -1e30;    // the score of a position that is not seen
+constexpr int64_t kMostVector = 16;  // numbers of the longest vector register
+
+class CpuMaker : AttentionMaker {
+ public:
+  CpuMaker(Module& module, const AttentionChain& chain, const Target& target) : AttentionMaker(module, chain) {
+    const int64_t padded = (base_.columns + kMostVector - 1) / kMostVector * kMostVector;
+    fits_ = target.fma && base_.depth % std::max<int64_t>(target.most_lanes(DType::f32), 1) == 0 &&
+            base_.columns % kLanes == 0 && 2 * padded * (base_.depth + kKept) <= target.tuning.stack_elements &&
+            (!base_.causal || chain.hidden == kHidden) && keeps_orders() && join_batch();
+    for (const AttentionPlace* p : places())
+      fits_ = fits_ && p->strides[kDepth] == 1 && (p->strides[kQuery] == 0 || p->strides[kKey] == 0);
+    const int64_t heads = base_.batch * base_.heads, work = base_.rows * base_.columns * base_.depth;
+    if (heads > 1 && heads * work >= target.tuning.parallel_work) {
+      const int64_t least = (target.tuning.chunk_work + work - 1) / work;
+      base_.chunk = std::max(least, (heads + target.tuning.most_chunks - 1) / target.tuning.most_chunks);
+    }
+  }
+  bool fits() const { return fits_; }
+
+  AttentionKernels kernels() {
+    Attention a = base_;
+    a.part = Attention::Part::forward;
+    a.writes = {rows(chain_.out)}, a.reads = given();
+    if (chain_.has_gradient) base_.totals = a.totals = add_numbers("most"), base_.sums = a.sums = add_numbers("sums");
+    AttentionKernels out{kernel(std::move(a), chain_.out, 0, chain_.forward + 1)};
+    if (!chain_.has_gradient) return out;
+    Attention back = base_;
+    back.part = Attention::Part::gradient;
+    back.writes = {rows(chain_.d_query), rows(chain_.d_key), rows(chain_.d_value)}, back.reads = given();
+    back.reads.push_back(rows(chain_.d_out));
+    out.backward.push_back(kernel(std::move(back), chain_.d_query, chain_.forward + 1, module_.kernels.size()));
+    return out;
+  }
+
+ private:
+  // Are all numbers f32, products chains of fused multiply-adds, and other sums of lanes?
+  bool keeps_orders() const {
+    return std::all_of(chain_.kernels.begin(), chain_.kernels.end(), [&](size_t k) {
+      const Kernel& kernel = module_.kernels[k];
+      const bool sums = std::count(chain_.sums.begin(), chain_.sums.end(), k) > 0;
+      bool kept = true, lanes = false;
+      for_each_of<For>(statements(kernel), [&](const For& f) {
+        kept = kept && f.blocks.empty() && (f.lanes == 0 || f.lanes == kLanes);
+        lanes = lanes || f.lanes > 0;
+      });
+      for_each_of<Define>(statements(kernel),
+                          [&](const Define& d) { kept = kept && !std::holds_alternative<Cast>(d.value); });
+      for_each_access(kernel,
+                      [&](const Access& a) { kept = kept && module_.buffers[size_t(a.buffer)].dtype == DType::f32; });
+      return kept && (!sums || lanes);
+    });
+  }
+
+  bool fits_ = false;
+};
+
+}  // namespace
+
+Module cpu_attention(const Module& module, const Target& target) {
+  return with_attention(module, [&](Module& out, const AttentionChain& chain) -> std::optional<AttentionKernels> {
+    CpuMaker maker(out, chain, target);
+    return maker.fits() ? std::optional(maker.kernels()) : std::nullopt;
+  });
+}
+
+}  // namespace caravan::schedule
