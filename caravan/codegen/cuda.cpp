@@ -41,13 +41,13 @@ class Together {
     const Kernel& kernel = module_->kernels[next.kernel];
     threads_ = std::max(threads_, kernel.grid.threads), shared_ = std::max(shared_, shared_bytes(kernel));
     cluster_ = std::max(cluster_, cluster_of(kernel));
-    large_ = large_ || (!kernel.contractions.empty() && kernel.contractions[0].tile_rows == 128);
+    resident_ = std::max(resident_, kernel.grid.resident);
     members_.push_back(next);
   }
   const std::vector<Printed>& members() const { return members_; }
   int threads() const { return threads_; }
   int64_t shared() const { return shared_; }
-  bool is_large() const { return large_; }      // a multiprocessor should have two of its blocks
+  int resident() const { return resident_; }
   int64_t cluster() const { return cluster_; }  // blocks that are started together and see each other's shared memory
   // Of one of the kernels: whole clusters.
   int64_t blocks(const Printed& member) const {
@@ -59,9 +59,8 @@ class Together {
   const Module* module_;
   CudaForm form_;
   std::vector<Printed> members_;
-  int threads_ = 0;
+  int threads_ = 0, resident_ = 0;
   int64_t shared_ = 0, cluster_ = 1;
-  bool large_ = false;
 };
 
 // The function that a GPU is told to run: its blocks are divided among the kernels.
@@ -94,11 +93,7 @@ std::string global_function(const Module& module, const Together& group, const s
   }
   if (has_seed) parameters.push_back("uint64_t seed");
   std::string bounds = "__launch_bounds__(" + std::to_string(group.threads());
-  if (group.is_large()) bounds += ", 2";
-  const Attention* attends = attention(module.kernels[group.members()[0].kernel]);
-  const DType dtype = attends ? module.buffers[size_t(attends->reads[0].buffer)].dtype : DType::f32;
-  if (attends && bytes(dtype) == 2 && attends->depth <= 64)
-    bounds += attends->part == Attention::Part::forward ? ", 4" : ", 3";  // blocks of a multiprocessor, as measured
+  if (group.resident() > 0) bounds += ", " + std::to_string(group.resident());
   bounds += ") ";
   if (group.cluster() > 1) bounds += "__cluster_dims__(" + std::to_string(group.cluster()) + ", 1, 1) ";
   return "extern \"C\" __global__ void " + bounds + name + "(" + joined(parameters) +

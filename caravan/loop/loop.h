@@ -323,7 +323,8 @@ struct Grid {
   int lanes = 0;  // threads of a group; 0: the kernel is not for a GPU
   // Neighbouring threads take neighbouring iterations of the grid loops. If not, they are lanes of one group.
   bool spread = false;
-  int threads = 0;  // of a block: a multiple of `lanes`
+  int threads = 0;   // of a block: a multiple of `lanes`
+  int resident = 0;  // blocks that a multiprocessor should have registers for; 0: the compiler of the GPU decides
   // Kernels of one stage do not depend on each other and may run at the same time; stages run one after the other
   // (schedule/order_stages.h).
   int stage = -1;

@@ -11,24 +11,23 @@ using ir::BufferId;
 
 namespace {
 
-constexpr int64_t kTile = 16;               // rows, and elements of a row, that tensor cores take at a time
-constexpr int64_t kMostDepth = 128;         // so that a row of sums fits into registers
-constexpr int64_t kCopied = 16;             // bytes that are copied to shared memory at a time
-constexpr int64_t kMostShared = 48 * 1024;  // bytes of shared memory that every GPU gives a block
-constexpr int kTensorCores = 80;            // compute capability from which on they have all precisions
+// As prelude/attention.cuh is written: rows, and elements of a row, that tensor cores take at a time; elements of a row
+// whose sums fit into registers; bytes that are copied to shared memory at a time.
+constexpr int64_t kTile = 16, kMostDepth = 128, kCopied = 16;
 
 class GpuMaker : AttentionMaker {
  public:
-  GpuMaker(Module& module, const AttentionChain& chain, const Target& target) : AttentionMaker(module, chain) {
+  GpuMaker(Module& module, const AttentionChain& chain, const Target& target)
+      : AttentionMaker(module, chain), gpu_(target.gpu) {
     const DType dtype = module.buffers[size_t(chain.query.buffer)].dtype;
     element_ = bytes(dtype);
-    base_.tf32 = target.gpu.tf32 && dtype == DType::f32;
-    fits_ = wide(dtype) == DType::f32 && target.gpu.compute >= kTensorCores && base_.rows >= kTile &&
+    base_.tf32 = gpu_.tf32 && dtype == DType::f32;
+    fits_ = wide(dtype) == DType::f32 && gpu_.compute >= gpu_.all_precisions && base_.rows >= kTile &&
             base_.columns >= kTile && base_.depth <= kMostDepth && base_.depth * element_ % kCopied == 0;
     for (const AttentionPlace* p : places()) fits_ = fits_ && module.buffers[size_t(p->buffer)].dtype == dtype;
     fits_ = fits_ && join_batch() && choose_tile();
     if (dtype == DType::f32 && !base_.tf32)  // without tensor cores
-      fits_ = fits_ && base_.batch * base_.heads * base_.rows * base_.columns * bytes(dtype) > target.gpu.stored_scores;
+      fits_ = fits_ && base_.batch * base_.heads * base_.rows * base_.columns * bytes(dtype) > gpu_.stored_scores;
     for (const AttentionPlace* p : places()) fits_ = fits_ && aligned(*p);
   }
   bool fits() const { return fits_; }
@@ -54,8 +53,11 @@ class GpuMaker : AttentionMaker {
   }
 
  private:
-  static Kernel for_gpu(Kernel kernel) {
+  Kernel for_gpu(Kernel kernel) const {
     kernel.grid = {Attention::kThreads, false, Attention::kThreads};
+    const bool forward = attention(kernel)->part == Attention::Part::forward;
+    if (element_ < bytes(DType::f32) && base_.depth <= gpu_.short_depth)
+      kernel.grid.resident = forward ? gpu_.attention_blocks : gpu_.attention_gradient_blocks;
     return kernel;
   }
   // As many columns in shared memory as fit: two tiles of two tensors with a gap after each row, and two numbers.
@@ -64,7 +66,7 @@ class GpuMaker : AttentionMaker {
     for (const int64_t columns : {64, 32, 16}) {
       base_.tile_columns = columns;
       base_.shared_bytes = 2 * columns * (2 * (padded + gap) * element_ + 2 * bytes(DType::f32));
-      if (base_.shared_bytes <= kMostShared) return true;
+      if (base_.shared_bytes <= gpu_.sure_shared_bytes) return true;
     }
     return false;
   }
@@ -75,6 +77,7 @@ class GpuMaker : AttentionMaker {
            r.row > 0 && (p.strides[kQuery] == 0 || p.strides[kKey] == 0);
   }
 
+  const Gpu& gpu_;
   int64_t element_ = 0;  // bytes
   bool fits_ = false;
   BufferId totals_ = -1;

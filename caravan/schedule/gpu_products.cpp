@@ -202,6 +202,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
   kernel.contractions = {shape};
   const int threads = int(threads_of(shape, bytes(dtype)));
   kernel.grid = {threads, false, threads};
+  if (shape.tile_rows >= gpu.large_tile) kernel.grid.resident = gpu.large_tile_blocks;
   return true;
 }
 

@@ -115,15 +115,21 @@ struct Gpu {
   std::vector<TileRate> plain_rates = {{64, 68, 79}, {32, 48, 60}};
   std::vector<TileRate> tf32_rates = {{128, 200, 275}, {64, 136, 168}, {32, 55, 92}};
   std::vector<TileRate> half_rates = {{128, 400, 645}, {64, 257, 303}, {32, 148, 177}};  // of bf16 and f16
-  int64_t most_slices = 8;         // blocks of threads that share the terms of a tile; 1 before compute capability 9.0
+  int64_t most_slices = 8;  // blocks of threads that share the terms of a tile; 1 before compute capability 9.0
   // Of slices from which on `clustered` multiprocessors have a block at once: those of a tile must be neighbours, and
   // groups of so many do not fill the whole GPU.
   int64_t many_slices = 4, clustered = 115;
   int64_t slice_cycles = 2600;     // that adding the sums of slices takes, for all tiles that are computed at once
   int64_t tiles_at_once = 4;       // of a multiprocessor
   int64_t shared_bytes = 227'328;  // of a block
-  bool early_kernels = true;       // can a kernel start while the one before it ends? From compute capability 9.0 on
-  int64_t memory = 0;              // bytes; 0: not known
+  int64_t sure_shared_bytes = 48 * 1024;  // of a block, which every GPU gives without being asked
+  // Blocks for which a multiprocessor should have registers, as measured: of products in tiles of at least `large_tile`
+  // rows; of attention in bf16 or f16 whose rows have at most `short_depth` elements, and of its gradient.
+  int64_t large_tile = 128, short_depth = 64;
+  int large_tile_blocks = 2, attention_blocks = 4, attention_gradient_blocks = 3;
+  int all_precisions = 80;    // compute capability from which on tensor cores multiply bf16, f16 and tf32
+  bool early_kernels = true;  // can a kernel start while the one before it ends? From compute capability 9.0 on
+  int64_t memory = 0;         // bytes; 0: not known
   // Bytes. A program that needs less memory is not put into another order to need even less (optimize/free_early.h): it
   // stays in the second-level cache anyway, and a gradient that runs late is computed together with its update.
   int64_t least_ordered = 64 * 1024 * 1024;
