@@ -47,7 +47,7 @@ TEST_F(Command, BenchWritesRecords) {
 
 TEST_F(Command, BenchShowsStepsForAGpuThatIsNotHere) {
   const std::string kernels = good({"bench", "gpt-char-b64", "--device", "cuda", "--stage", "kernels"}).out;
-  EXPECT_CONTAINS(kernels, " tiles 128 x 128 of 16384 rows");
+  EXPECT_CONTAINS(kernels, "library product of 16384 rows, 1152 columns, 384 terms");
   EXPECT_CONTAINS(good({"bench", "moons", "--stage", "cuda", "--device", "cuda"}).out, "__global__ void");
   EXPECT_CONTAINS(good({"bench", "moons", "--stage", "memory"}).out, "live at once");
   EXPECT_EQ(run({"bench", "moons", "--stage", "memry"}).code, 2);

@@ -7,7 +7,9 @@
    of products are chains of fused multiply-adds, those over the scores of a row have eight partial sums. What a mask removes has
    the weight 0, and products with it are left out where that changes no bit: where all factors are finite and no sum is 0, whose
    sign an added 0 may change. */
+#ifdef __FMA__
 #define CARAVAN_INLINE static inline __attribute__((always_inline))
+#define CARAVAN_ALIGNED __attribute__((aligned(64)))
 #ifdef __AVX512F__
 #define CARAVAN_W 16
 #define caravan_v caravan_f32x16
@@ -150,7 +152,7 @@ typedef struct caravan_head {
 CARAVAN_INLINE void caravan_attention_rows(int R, caravan_head h, int64_t m, int all, const float* q, const float* turned,
                                            const float* v, float* y, float* most, float* sum) {
   const int64_t up = CARAVAN_UP(h.columns), lim = all || m + R > h.columns ? h.columns : m + R;
-  _Alignas(64) float s[CARAVAN_R * CARAVAN_UP(h.columns)];
+  CARAVAN_ALIGNED float s[CARAVAN_R * CARAVAN_UP(h.columns)];
   int64_t kept[CARAVAN_R];
   caravan_tiles(R, CARAVAN_UP(lim), q + m * h.q_row, h.q_row, 1, turned, up, h.depth, s, up, 0);
   int whole = all;
@@ -181,7 +183,7 @@ CARAVAN_INLINE void caravan_attention_rows(int R, caravan_head h, int64_t m, int
 }
 CARAVAN_INLINE void caravan_attention(caravan_head h, const float* q, const float* k, const float* v, float* y, float* most,
                                       float* sum) {
-  _Alignas(64) float turned[h.depth * CARAVAN_UP(h.columns)];
+  CARAVAN_ALIGNED float turned[h.depth * CARAVAN_UP(h.columns)];
   caravan_turned(k, h.k_row, h.columns, h.depth, turned);
   const int all = !h.causal || !caravan_all_finite(v, h.v_row, h.columns, h.depth);
   for (int64_t m = 0, n; m < h.rows; m += n) {
@@ -196,7 +198,7 @@ CARAVAN_INLINE void caravan_attention_back_rows(int R, caravan_head h, int64_t m
                                                 const float* dy, const float* most, const float* sum, float* weights,
                                                 float* ds, float* dq) {
   const int64_t up = CARAVAN_UP(h.columns), lim = all || m + R > h.columns ? h.columns : m + R;
-  _Alignas(64) float part[CARAVAN_UP(h.columns)];
+  CARAVAN_ALIGNED float part[CARAVAN_UP(h.columns)];
   caravan_tiles(R, CARAVAN_UP(lim), q + m * h.q_row, h.q_row, 1, k_turned, up, h.depth, weights, up, 0);
   caravan_tiles(R, CARAVAN_UP(lim), dy + m * h.dy_row, h.dy_row, 1, v_turned, up, h.depth, ds, up, 0);
   for (int r = 0; r < R; ++r) {
@@ -237,8 +239,8 @@ CARAVAN_INLINE void caravan_attention_back_columns(int R, caravan_head h, int64_
 CARAVAN_INLINE void caravan_attention_back(caravan_head h, const float* q, const float* k, const float* v, const float* dy,
                                            const float* most, const float* sum, float* dq, float* dk, float* dv) {
   const int64_t up = CARAVAN_UP(h.columns);
-  _Alignas(64) float k_turned[h.depth * CARAVAN_UP(h.columns)], v_turned[h.depth * CARAVAN_UP(h.columns)];
-  _Alignas(64) float weights[CARAVAN_MB * CARAVAN_UP(h.columns)], ds[CARAVAN_MB * CARAVAN_UP(h.columns)];
+  CARAVAN_ALIGNED float k_turned[h.depth * CARAVAN_UP(h.columns)], v_turned[h.depth * CARAVAN_UP(h.columns)];
+  CARAVAN_ALIGNED float weights[CARAVAN_MB * CARAVAN_UP(h.columns)], ds[CARAVAN_MB * CARAVAN_UP(h.columns)];
   caravan_turned(k, h.k_row, h.columns, h.depth, k_turned);
   caravan_turned(v, h.v_row, h.columns, h.depth, v_turned);
   int all = !h.causal || !caravan_all_finite(q, h.q_row, h.rows, h.depth) ||
@@ -261,3 +263,4 @@ CARAVAN_INLINE void caravan_attention_back(caravan_head h, const float* q, const
     }
   }
 }
+#endif
