@@ -73,7 +73,7 @@ TEST(Parity, RandomModelsAgreeWithTheInterpreter) {
     const char* text = std::getenv(name);
     return text ? uint32_t(std::atoi(text)) : uint32_t(otherwise);
   };
-  const uint32_t models = given("CARAVAN_PARITY_MODELS", kSanitized ? 20 : 40), from = given("CARAVAN_PARITY_FIRST", 1);
+  const uint32_t models = given("CARAVAN_PARITY_MODELS", kSanitized ? 16 : 24), from = given("CARAVAN_PARITY_FIRST", 1);
   for (uint32_t seed = from; seed < from + models; ++seed) {
     const RandomFixture random(seed);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, random.model));

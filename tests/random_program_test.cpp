@@ -18,10 +18,10 @@
 namespace caravan {
 namespace {
 
-constexpr int kTogether = 20;                             // in one compilation
+constexpr int kTogether = 16;                             // in one compilation
 constexpr int64_t kElements = 100'000, kTriangle = 1000;  // more take the interpreter minutes
 
-// Seeds 1 to 60, two groups in f64 and one in f32; more, and without each pass in turn for all of them, with
+// Seeds 1 to 48, two groups in f64 and one in f32; more, and without each pass in turn for all of them, with
 // CARAVAN_TEST_PROGRAMS=2000, as
 // `./dev accept programs` does. By another compiler than `cc` with CARAVAN_TEST_CC=clang-19. The shards of GoogleTest
 // share the work of a long run.
