@@ -5,7 +5,7 @@
 #include <set>
 
 #include "caravan/loop/walk.h"
-#include "caravan/ops/op.h"
+#include "caravan/ops/table.h"
 
 namespace caravan::schedule {
 
