@@ -22,10 +22,10 @@ namespace {
 // are too few examples for that, as many as there are.
 int64_t batch_of_all(const RecipeRow& row, const Schedule& schedule, const Wishes& wishes, int64_t devices) {
   if (wishes.batch) return *wishes.batch;
-  for (int64_t each = std::min(schedule.batch, schedule.points / devices); each > 0; --each)
-    if (row.defaults.completed || schedule.points % (each * devices) == 0) return each * devices;
-  throw ConfigError(fmt::format("the {} {} of {} cannot be divided into batches for {} devices; give a --batch.",
-                                schedule.points, row.defaults.words.many, row.name, devices));
+  if (schedule.points < devices)
+    throw ConfigError(fmt::format("{} devices are more than the {} {} of {}.", devices, schedule.points,
+                                  row.defaults.words.many, row.name));
+  return std::min(schedule.batch, schedule.points / devices) * devices;
 }
 
 struct Memory {

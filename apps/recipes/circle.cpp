@@ -6,6 +6,7 @@
 #include "apps/figures.h"
 #include "apps/recipes/classify.h"
 #include "apps/recipes/layers.h"
+#include "caravan/data/loader.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/plot/confidence.h"
 
@@ -85,8 +86,8 @@ Recipe circle_recipe(const Request& request) {
   const Schedule schedule = app::schedule(request, find_recipe("circle").defaults);
   const data::LabelledPoints points = points_around(schedule.points, schedule.seed, "circle.points");
   Index batch("batch", schedule.steps_per_epoch()), step("step");
-  Tensor x = place(points.points.batches(schedule.batch)[batch].named("x"), "data"),
-         labels = place(points.labels.batches(schedule.batch)[batch].named("labels"), "data");
+  Tensor x = place(data::whole_batches(points.points, schedule.batch)[batch].named("x"), "data"),
+         labels = place(data::whole_batches(points.labels, schedule.batch)[batch].named("labels"), "data");
 
   const nn::Mlp mlp = network();
   Tensor logits = mlp(x);

@@ -8,6 +8,7 @@
 #include "apps/recipes/recipe.h"
 #include "apps/recipes/show_backward.h"
 #include "caravan/base/random.h"
+#include "caravan/data/loader.h"
 #include "caravan/plot/fit.h"
 #include "caravan/runtime/see.h"
 #include "caravan/tensor/functions.h"
@@ -46,8 +47,8 @@ Recipe linear_recipe(const Request& request) {
   const Schedule schedule = app::schedule(request, find_recipe("linear").defaults);
   const Points points = noisy_line(schedule.points, schedule.seed);
   Index batch("batch", schedule.steps_per_epoch()), step("step");
-  Tensor x = place(points.x.batches(schedule.batch)[batch].named("x"), "data"),
-         y = place(points.y.batches(schedule.batch)[batch].named("y"), "data");
+  Tensor x = place(data::whole_batches(points.x, schedule.batch)[batch].named("x"), "data"),
+         y = place(data::whole_batches(points.y, schedule.batch)[batch].named("y"), "data");
 
   const Line line;
   Tensor loss = (sum(square(line(x) - y)) / schedule.batch).named("loss");

@@ -5,6 +5,7 @@
 
 #include "apps/figures.h"
 #include "apps/recipes/recipe.h"
+#include "caravan/data/loader.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/plot/plot.h"
 #include "caravan/tensor/functions.h"
@@ -56,8 +57,8 @@ Recipe moons_recipe(const Request& request) {
   const Schedule schedule = app::schedule(request, find_recipe("moons").defaults);
   const auto moons = data::half_moons({.points = schedule.points, .noise = 0.1, .seed = schedule.seed});
   Index batch("batch", schedule.steps_per_epoch()), step("step");
-  Tensor x = place(moons.points.batches(schedule.batch)[batch].named("x"), "data"),
-         y = place(moons.labels.batches(schedule.batch)[batch].named("y"), "data");
+  Tensor x = place(data::whole_batches(moons.points, schedule.batch)[batch].named("x"), "data"),
+         y = place(data::whole_batches(moons.labels, schedule.batch)[batch].named("y"), "data");
 
   const MoonsMlp network;
   Tensor score = network(x);

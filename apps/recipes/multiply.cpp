@@ -6,6 +6,7 @@
 
 #include "apps/recipes/layers.h"
 #include "apps/recipes/recipe.h"
+#include "caravan/data/loader.h"
 #include "caravan/data/synthetic.h"
 #include "caravan/plot/surface.h"
 
@@ -59,8 +60,8 @@ Recipe multiply(const Request& request, const char* name, const Extents& widths)
   const Schedule schedule = app::schedule(request, find_recipe(name).defaults);
   const data::LabelledPoints pairs = random_pairs(schedule.points, schedule.seed, "multiply.pairs");
   Index batch("batch", schedule.steps_per_epoch()), step("step");
-  Tensor x = place(pairs.points.batches(schedule.batch)[batch].named("x"), "data"),
-         y = place(pairs.labels.batches(schedule.batch)[batch].named("y"), "data");
+  Tensor x = place(data::whole_batches(pairs.points, schedule.batch)[batch].named("x"), "data"),
+         y = place(data::whole_batches(pairs.labels, schedule.batch)[batch].named("y"), "data");
 
   const nn::Mlp mlp = network(widths);
   Tensor loss = (sum(square(mlp(x) - y)) / schedule.batch).named("loss");

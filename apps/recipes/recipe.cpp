@@ -28,7 +28,6 @@ const std::vector<std::string> kPrecisions = {"f32", "bf16", "f16"};
 RecipeRow of_text(RecipeRow row) {
   if (row.lr_doc.empty())
     row.lr_doc = "Largest learning rate; it rises in the first fiftieth of the steps and falls along a cosine to 0";
-  row.defaults.completed = true;
   row.next = "sample";
   return row;
 }
@@ -92,8 +91,7 @@ std::span<const RecipeRow> recipe_rows() {
        .parts = circle_parts},
       {.name = "mnist-mlp",
        .doc = "Handwritten digits by dense layers, one image at a time or many.",
-       .defaults =
-           {.points = 60'000, .batch = 1, .epochs = 5, .lr = 0.01, .completed = true, .words = {"image", "images"}},
+       .defaults = {.points = 60'000, .batch = 1, .epochs = 5, .lr = 0.01, .words = {"image", "images"}},
        .lr_doc = falls,
        .batch_doc = "; 1 is for a 784-100-100-100-10 tanh network, more is for 784-512-512-10 ReLU, 10 epochs with "
                     "momentum and a rate of 0.05",
@@ -106,13 +104,8 @@ std::span<const RecipeRow> recipe_rows() {
        .parts = mnist_mlp_parts},
       {.name = "mnist-conv",
        .doc = "Handwritten digits by two convolutions with pools and two dense layers.",
-       .defaults = {.points = 60'000,
-                    .batch = 64,
-                    .epochs = 5,
-                    .lr = 2e-3,
-                    .optimizer = "adam",
-                    .completed = true,
-                    .words = {"image", "images"}},
+       .defaults =
+           {.points = 60'000, .batch = 64, .epochs = 5, .lr = 2e-3, .optimizer = "adam", .words = {"image", "images"}},
        .lr_doc = falls,
        .data = "mnist",
        .measure = kAccuracy,
@@ -122,13 +115,8 @@ std::span<const RecipeRow> recipe_rows() {
       {.name = "mnist-autoencoder",
        .doc =
            "Handwritten digits through sixteen numbers and back (784-64-32-16-32-64-784), with a head that reads them.",
-       .defaults = {.points = 60'000,
-                    .batch = 32,
-                    .epochs = 20,
-                    .lr = 2e-3,
-                    .optimizer = "adam",
-                    .completed = true,
-                    .words = {"image", "images"}},
+       .defaults =
+           {.points = 60'000, .batch = 32, .epochs = 20, .lr = 2e-3, .optimizer = "adam", .words = {"image", "images"}},
        .lr_doc = falls,
        .data = "mnist",
        .measure = kAccuracy,
@@ -219,8 +207,6 @@ Schedule schedule(const Request& request, const Defaults& defaults) {
   out.batch = positive("--batch", wishes.batch.value_or(defaults.batch));
   if (out.batch > out.points)
     throw ConfigError(fmt::format("--batch {} is more than the {} {} there are.", out.batch, out.points, many));
-  if (!defaults.completed && out.points % out.batch != 0)
-    throw ConfigError(fmt::format("--batch {} does not divide the {} {}.", out.batch, out.points, many));
   if (wishes.epochs && wishes.steps) throw ConfigError("--epochs and --steps exclude each other.");
   if (wishes.epochs) positive("--epochs", *wishes.epochs);
   constexpr int64_t kMost = 1'000'000'000;

@@ -51,6 +51,7 @@ struct Schedule {
   std::string optimizer;
   double weight_decay = 0;
   uint64_t seed = 0;
+  // The last batch of an epoch, if it is not full, is completed with the first points.
   int64_t steps_per_epoch() const { return (points + batch - 1) / batch; }
   bool by_epoch() const { return report == steps_per_epoch(); }
 };
@@ -66,8 +67,7 @@ struct Defaults {
   double lr = 0;
   std::string optimizer = "sgd";
   double weight_decay = 0;
-  bool by_epoch = false;   // the loss curve has a value for each epoch; otherwise a hundred values
-  bool completed = false;  // a last batch that is not full is completed with the first points; otherwise refused
+  bool by_epoch = false;  // the loss curve has a value for each epoch; otherwise a hundred values
   Words words{};
 };
 Schedule schedule(const Request& request, const Defaults& defaults);  // ConfigError where a wish cannot be met

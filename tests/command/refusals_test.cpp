@@ -72,7 +72,7 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"train", "moons", "--epochs", "few"}, "--epochs: `few` is not a whole number"},
       {{"train", "moons", "--lr", "few"}, "--lr: `few` is not a number"},
       {{"train", "moons", "--epochs", "1", "--steps", "2"}, "excludes"},
-      {{"train", "moons", "--batch", "7"}, "--batch 7 does not divide the 800 points"},
+      {{"train", "moons", "--batch", "801"}, "--batch 801 is more than the 800 points there are"},
       {{"train", "moons", "--lr", "0"}, "--lr is 0"},
       {{"train", "moons", "--seed", "-1"}, "seed (from command line) is `-1`"},
       {{"train", "moons", "--device", "abacus"}, "device kind `abacus`"},

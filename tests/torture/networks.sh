@@ -43,12 +43,14 @@ on_both=(ip netns exec "$first" unshare --uts sh -c "hostname $first; exec \"\$@
   --mca oob_tcp_if_include 10.99.7.0/24 --mca btl_tcp_if_include 10.99.7.0/24 --mca btl tcp,self
   -x CARAVAN_CACHE -x LC_ALL "$caravan")
 
-recipes=(linear moons circle multiply-small mnist-mlp names-bigram names-mlp names-mlp-bn names-wavenet mnist-conv names-transformer)
+recipes=(linear moons circle multiply-small multiply-large mnist-mlp names-bigram names-mlp names-mlp-bn names-wavenet mnist-conv
+  mnist-autoencoder names-transformer shakespeare-gpt)
 declare -A how=([linear]='--steps 50' [moons]='--steps 50' [circle]='--steps 50 --batch 4' [multiply-small]='--steps 50 --batch 4'
+  [multiply-large]='--steps 50 --batch 4' [mnist-autoencoder]='--steps 20 --batch 12' [shakespeare-gpt]='--steps 2 --batch 4'
   [mnist-mlp]='--steps 20 --batch 12' [mnist-conv]='--steps 4 --batch 8' [names-bigram]='--steps 50' [names-mlp]='--steps 20'
   [names-mlp-bn]='--steps 20' [names-wavenet]='--steps 4' [names-transformer]='--steps 2')
 next=0 longest=0
-while more 22; do
+while more 28; do
   recipe=${recipes[next++ % ${#recipes[@]}]}
   begin "$recipe on two machines"
   read -ra steps <<<"${how[$recipe]}"
