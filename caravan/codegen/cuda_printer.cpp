@@ -80,7 +80,6 @@ void CudaPrinter::print_attention(const Attention& a) {
   const std::string function = a.part == Attention::Part::forward ? "caravan_attention"
                                : a.part == Attention::Part::rows  ? "caravan_attention_rows"
                                                                   : "caravan_attention_columns";
-  constexpr int64_t kTerms = 16;  // a row has as many elements as tensor cores take, or a multiple
   auto number = [](int64_t n) { return std::to_string(n); };
   auto row = [&](const Attention::Rows& r) {
     return "{" + memory_name(r.buffer) + " + " + number(r.offset) + ", " + number(r.batch) + ", " + number(r.head) +
@@ -94,8 +93,8 @@ void CudaPrinter::print_attention(const Attention& a) {
   for (const Attention::Rows& r : a.reads) arguments.push_back(row(r));
   if (a.part != Attention::Part::forward) arguments.push_back(optional(a.totals));
   if (a.part == Attention::Part::columns) arguments.push_back(optional(a.dots));
-  line("  " + function + "<" + units + ", " + number((a.depth + kTerms - 1) / kTerms * kTerms) + ", " +
-       number(a.tile_columns) + ", " + (a.causal ? "true" : "false") + ">(");
+  line("  " + function + "<" + units + ", " + number(a.padded) + ", " + number(a.tile_columns) + ", " +
+       (a.causal ? "true" : "false") + ">(");
   line("      caravan_block, caravan_blocks, {" + number(a.batch) + ", " + number(a.heads) + ", " + number(a.rows) +
        ", " + number(a.columns) + ", " + number(a.depth) + ", " + literal(a.scale, DType::f32) + "}, " +
        joined(arguments) + ");");

@@ -9,7 +9,7 @@ namespace caravan::loop {
 int64_t grid_iterations(const Kernel& kernel) {
   if (const Attention* a = attention(kernel)) {
     const int64_t rows = a->part == Attention::Part::columns ? a->columns : a->rows;
-    return a->batch * a->heads * ((rows + Attention::kTileRows - 1) / Attention::kTileRows);
+    return a->batch * a->heads * ((rows + a->tile_rows - 1) / a->tile_rows);
   }
   const For* loop = find_of<For>(statements(kernel), [](const For& f) { return f.kind == LoopKind::grid; });
   if (!loop) return 0;

@@ -284,8 +284,9 @@ struct Attention {
   // the exponentials.
   ir::BufferId totals = -1, dots = -1, sums = -1;
   int64_t chunk = 0;  // on a processor: how many heads a thread takes at a time; 0: threads do not share them
-  int64_t tile_columns = 0, shared_bytes = 0;           // how many columns (or rows) are in shared memory at a time
-  static constexpr int kThreads = 128, kTileRows = 64;  // of a block
+  // On a GPU: how many rows (or columns) a block of threads has, how many columns (or rows) are in shared memory at a
+  // time, and how long their rows are there.
+  int64_t tile_rows = 1, tile_columns = 0, padded = 0, shared_bytes = 0;
   bool operator==(const Attention&) const = default;
 };
 std::string to_string(

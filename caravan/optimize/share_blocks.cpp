@@ -23,8 +23,6 @@ bool is_long_sum(const ir::Program& program, const Accumulation& a, const ir::Wr
          !is_contraction(program, a, tuning);
 }
 
-constexpr int64_t kEnough = 4;  // blocks; threads can share the sums of each of them, too
-
 // The largest blocks of which there are enough: their place in the order, or -1.
 int shared_blocks(const Accumulation& a, const ir::WriteForm& form, const Tuning& tuning) {
   const int outermost = int(ir::reduced_iterators(a, form)[0]);
@@ -32,7 +30,8 @@ int shared_blocks(const Accumulation& a, const ir::WriteForm& form, const Tuning
   for (int level = int(a.order.blocks.size()) - 1; level >= 0; --level) {
     const SumOrder::Block& block = a.order.blocks[size_t(level)];
     if (block.iterator != outermost || extent % block.size != 0) return -1;
-    if (extent / block.size >= kEnough) return extent / block.size <= tuning.most_chunks ? level : -1;
+    if (extent / block.size >= tuning.least_shared_blocks)
+      return extent / block.size <= tuning.most_chunks ? level : -1;
   }
   return -1;
 }

@@ -15,12 +15,6 @@ using ir::SumOrder;
 
 namespace {
 
-// Unit: additions in a chain. The relative error of a chain of n equal f32 terms is at most n/2 times 2^-24, which is
-// 2e-6 for a block of 64. Measured: a product of 1024 x 1024 matrices takes as long with innermost blocks of 64 as
-// without blocks, and longer with blocks of 32. Blocks of blocks cost no time and can be shorter. A sum that is not
-// much longer than a block stays one chain.
-constexpr int64_t kLongestChain = 256, kBlock = 64, kBlockOfBlocks = 32;
-
 bool side_by_side(const ir::Program& program, const Accumulation& a, int iterator) {
   bool any = false;
   for (size_t k = 0; k < a.operands.size(); ++k) {
@@ -50,7 +44,7 @@ int lanes(const ir::Program& program, const Accumulation& a, const std::vector<b
 // Walks the loops of the sum from the innermost outwards. `chain` is the length of the chain of additions that one
 // iteration contains. A sum over several short loops (batch, height and width) is cut between two loops, or within one
 // of them.
-std::vector<SumOrder::Block> blocks(const Accumulation& a, const ir::WriteForm& form) {
+std::vector<SumOrder::Block> blocks(const Accumulation& a, const ir::WriteForm& form, const Tuning& tuning) {
   std::vector<SumOrder::Block> out;
   const std::vector<size_t> loops = ir::reduced_iterators(a, form);
   int64_t chain = 1;
@@ -60,8 +54,9 @@ std::vector<SumOrder::Block> blocks(const Accumulation& a, const ir::WriteForm& 
     const int64_t extent = a.extents[loops[n]];
     int64_t unit = in_lanes ? a.order.width : 1;
     int64_t left = extent / unit;
-    while (chain * left > (out.empty() ? kLongestChain : kBlockOfBlocks)) {
-      const int64_t size = std::max<int64_t>(1, block_size(left, (out.empty() ? kBlock : kBlockOfBlocks) / chain));
+    while (chain * left > (out.empty() ? tuning.longest_chain : tuning.chain_outer_block)) {
+      const int64_t size =
+          std::max<int64_t>(1, block_size(left, (out.empty() ? tuning.chain_block : tuning.chain_outer_block) / chain));
       unit *= size, left /= size, chain = 1;
       out.push_back({iterator, unit});
     }
@@ -116,7 +111,7 @@ SumOrder order(const ir::Program& program, Accumulation a, const Target& target)
   a.order.lanes = lanes(program, a, form.outer, tuning);
   if (a.order.lanes >= 0) a.order.width = tuning.sum_lanes;
   if (extreme) return a.order;
-  a.order.blocks = blocks(a, form);
+  a.order.blocks = blocks(a, form, tuning);
   return a.order;
 }
 

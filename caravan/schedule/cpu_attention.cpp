@@ -6,6 +6,7 @@
 #include "caravan/loop/walk.h"
 #include "caravan/schedule/attention_maker.h"
 #include "caravan/schedule/formula.h"
+#include "caravan/target/prelude_sizes.h"
 
 namespace caravan::schedule {
 
@@ -13,19 +14,16 @@ using namespace loop;
 
 namespace {
 
-// What codegen/prelude/attention.h takes as given.
-constexpr int64_t kLanes = 8;        // partial sums of a row
-constexpr int64_t kKept = 48;        // rows of weights and of gradients that are kept at a time
-constexpr double kHidden = -1e30;    // the score of a position that is not seen
-constexpr int64_t kMostVector = 16;  // numbers of the longest vector register
+using namespace prelude_sizes;
 
 class CpuMaker : AttentionMaker {
  public:
   CpuMaker(Module& module, const AttentionChain& chain, const Target& target) : AttentionMaker(module, chain) {
-    const int64_t padded = (base_.columns + kMostVector - 1) / kMostVector * kMostVector;
+    const int64_t padded = (base_.columns + kLongestVector - 1) / kLongestVector * kLongestVector;
     fits_ = target.fma && base_.depth % std::max<int64_t>(target.most_lanes(DType::f32), 1) == 0 &&
-            base_.columns % kLanes == 0 && 2 * padded * (base_.depth + kKept) <= target.tuning.stack_elements &&
-            (!base_.causal || chain.hidden == kHidden) && keeps_orders() && join_batch();
+            base_.columns % kScoreLanes == 0 &&
+            2 * padded * (base_.depth + kKeptRows) <= target.tuning.stack_elements &&
+            (!base_.causal || chain.hidden == kHiddenScore) && keeps_orders() && join_batch();
     for (const AttentionPlace* p : places())
       fits_ = fits_ && p->strides[kDepth] == 1 && (p->strides[kQuery] == 0 || p->strides[kKey] == 0);
     const int64_t heads = base_.batch * base_.heads, work = base_.rows * base_.columns * base_.depth;
@@ -59,7 +57,7 @@ class CpuMaker : AttentionMaker {
       const bool sums = std::count(chain_.sums.begin(), chain_.sums.end(), k) > 0;
       bool kept = true, lanes = false;
       for_each_of<For>(statements(kernel), [&](const For& f) {
-        kept = kept && f.blocks.empty() && (f.lanes == 0 || f.lanes == kLanes);
+        kept = kept && f.blocks.empty() && (f.lanes == 0 || f.lanes == kScoreLanes);
         lanes = lanes || f.lanes > 0;
       });
       for_each_of<Define>(statements(kernel),

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "caravan/schedule/attention_maker.h"
+#include "caravan/target/prelude_sizes.h"
 
 namespace caravan::schedule {
 
@@ -11,9 +12,7 @@ using ir::BufferId;
 
 namespace {
 
-// As prelude/attention.cuh is written: rows, and elements of a row, that tensor cores take at a time; elements of a row
-// whose sums fit into registers; bytes that are copied to shared memory at a time.
-constexpr int64_t kTile = 16, kMostDepth = 128, kCopied = 16;
+using namespace prelude_sizes;
 
 class GpuMaker : AttentionMaker {
  public:
@@ -22,8 +21,8 @@ class GpuMaker : AttentionMaker {
     const DType dtype = module.buffers[size_t(chain.query.buffer)].dtype;
     element_ = bytes(dtype);
     base_.tf32 = gpu_.tf32 && dtype == DType::f32;
-    fits_ = wide(dtype) == DType::f32 && gpu_.compute >= gpu_.all_precisions && base_.rows >= kTile &&
-            base_.columns >= kTile && base_.depth <= kMostDepth && base_.depth * element_ % kCopied == 0;
+    fits_ = wide(dtype) == DType::f32 && gpu_.compute >= gpu_.all_precisions && base_.rows >= kTerms &&
+            base_.columns >= kTerms && base_.depth <= kMostDepth && base_.depth * element_ % kCopied == 0;
     for (const AttentionPlace* p : places()) fits_ = fits_ && module.buffers[size_t(p->buffer)].dtype == dtype;
     fits_ = fits_ && join_batch() && choose_tile();
     if (dtype == DType::f32 && !base_.tf32)  // without tensor cores
@@ -54,7 +53,7 @@ class GpuMaker : AttentionMaker {
 
  private:
   Kernel for_gpu(Kernel kernel) const {
-    kernel.grid = {Attention::kThreads, false, Attention::kThreads};
+    kernel.grid = {int(kAttentionThreads), false, int(kAttentionThreads)};
     const bool forward = attention(kernel)->part == Attention::Part::forward;
     if (element_ < bytes(DType::f32) && base_.depth <= gpu_.short_depth)
       kernel.grid.resident = forward ? gpu_.attention_blocks : gpu_.attention_gradient_blocks;
@@ -62,10 +61,11 @@ class GpuMaker : AttentionMaker {
   }
   // As many columns in shared memory as fit: two tiles of two tensors with a gap after each row, and two numbers.
   bool choose_tile() {
-    const int64_t gap = element_ == 4 && !base_.tf32 ? 4 : 8, padded = (base_.depth + kTile - 1) / kTile * kTile;
+    const int64_t gap = element_ == bytes(DType::f32) && !base_.tf32 ? kPlainGap : kGap;
+    base_.tile_rows = kAttentionRows, base_.padded = (base_.depth + kTerms - 1) / kTerms * kTerms;
     for (const int64_t columns : {64, 32, 16}) {
       base_.tile_columns = columns;
-      base_.shared_bytes = 2 * columns * (2 * (padded + gap) * element_ + 2 * bytes(DType::f32));
+      base_.shared_bytes = 2 * columns * (2 * (base_.padded + gap) * element_ + 2 * bytes(DType::f32));
       if (base_.shared_bytes <= gpu_.sure_shared_bytes) return true;
     }
     return false;

@@ -13,10 +13,6 @@ using ir::BufferId;
 
 namespace {
 
-constexpr int64_t kAccess = 16;     // bytes that a thread loads or stores at a time
-constexpr int64_t kMost = 8;        // neighbours of a thread
-constexpr int64_t kLeastTurns = 4;  // of a lane, if lanes have not all the same number
-
 class Cutter {
  public:
   Cutter(const Module& module, Kernel& kernel, const Gpu& gpu) : module_(module), kernel_(kernel), gpu_(gpu) {}
@@ -75,7 +71,7 @@ class Cutter {
 
   int64_t neighbours(const std::vector<For*>& nest) const {
     const For& loop = *nest.back();
-    int64_t narrowest = kAccess, widest = 0;
+    int64_t narrowest = gpu_.access_bytes, widest = 0;
     bool fits = loads_first(loop.body);
     for_each_access(loop.body, [&](const Access& a) {
       const int64_t stride = coefficient(*a.offset, loop.variable),
@@ -86,8 +82,8 @@ class Cutter {
     if (!fits || widest == 0) return 1;
     int64_t iterations = 1;
     for (const For* f : nest) iterations *= f->extent;
-    for (int64_t n = std::min(kMost, kAccess / narrowest); n > 1; n /= 2) {
-      if (n * widest > 2 * kAccess || loop.extent % n != 0 || !has_work(iterations / n)) continue;
+    for (int64_t n = std::min(gpu_.most_neighbours, gpu_.access_bytes / narrowest); n > 1; n /= 2) {
+      if (n * widest > 2 * gpu_.access_bytes || loop.extent % n != 0 || !has_work(iterations / n)) continue;
       bool begins = true;
       for_each_access(loop.body, [&](const Access& a) {
         if (coefficient(*a.offset, loop.variable) == 1) begins = begins && begins_piece(*a.offset, loop.variable, n);
@@ -100,7 +96,7 @@ class Cutter {
   bool has_work(int64_t pieces) const {
     const int64_t lanes = kernel_.grid.lanes;
     if (lanes == 1) return pieces >= gpu_.multiprocessors * gpu_.threads_in_flight;
-    return pieces % lanes == 0 || pieces >= kLeastTurns * lanes;
+    return pieces % lanes == 0 || pieces >= gpu_.least_pieces * lanes;
   }
 
   void cut(const std::vector<For*>& nest) {

@@ -7,6 +7,7 @@
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 #include "caravan/schedule/product_nest.h"
+#include "caravan/target/prelude_sizes.h"
 
 namespace caravan::schedule {
 
@@ -102,26 +103,25 @@ Contraction::Factor come(Register factor, const std::vector<For>& side, const Pr
 }
 
 // As prelude/product.cuh divides a tile: groups of threads share the terms of a small one.
-bool has_groups(const Contraction& c) { return c.units == Units::plain && c.tile_rows == 32; }
-int64_t groups_of(const Contraction& c, int64_t sum) { return has_groups(c) ? 32 / sum : 1; }
-int64_t threads_of(const Contraction& c, int64_t sum) {
-  return has_groups(c) ? groups_of(c, sum) * 32 : c.tile_rows == 128 ? 256 : 128;
+bool has_groups(const Contraction& c) { return c.units == Units::plain && c.tile_rows == prelude_sizes::kGroupedTile; }
+int64_t groups_of(const Contraction& c, int64_t sum) { return has_groups(c) ? prelude_sizes::kGroupBytes / sum : 1; }
+int64_t threads_of(const Contraction& c, int64_t sum, const Gpu& gpu) {
+  if (has_groups(c)) return groups_of(c, sum) * gpu.warp;
+  return c.tile_rows == prelude_sizes::kLargeTile ? prelude_sizes::kLargeTileThreads : prelude_sizes::kTileThreads;
 }
 
 // Shared memory for the panels of both factors, or for the sums of a tile (prelude/product.cuh).
 int64_t shared_bytes(const Contraction& c, int64_t element, int64_t sum) {
   auto panel = [&](const Contraction::Factor& f) {
-    return f.along ? c.tile_rows * (c.depth + 16 / element) : c.depth * (c.tile_rows + 8);
+    return f.along ? c.tile_rows * (c.depth + prelude_sizes::kRowGap / element)
+                   : c.depth * (c.tile_rows + prelude_sizes::kColumnGap);
   };
   return std::max(c.stages * (panel(c.left) + panel(c.right)) * element,
-                  groups_of(c, sum) * c.tile_rows * (c.tile_columns + 8) * sum);
+                  groups_of(c, sum) * c.tile_rows * (c.tile_columns + prelude_sizes::kColumnGap) * sum);
 }
 
 // The tile, and the number of slices, by which the product is estimated to take the fewest cycles.
 Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
-  constexpr int64_t kPanelBytes = 128;             // of a row
-  constexpr int64_t kStages = 3, kMostStages = 4;  // panels in shared memory: of a large tile, and of a small one
-  constexpr int64_t kLongPanels = 6;               // from so many on, two panels of a small tile are one
   const std::vector<Gpu::TileRate>& rates = c.units == Units::plain  ? gpu.plain_rates
                                             : c.units == Units::tf32 ? gpu.tf32_rates
                                                                      : gpu.half_rates;
@@ -130,12 +130,13 @@ Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
   int64_t least = -1;
   for (const Gpu::TileRate& rate : rates)
     for (int64_t slices = 1;
-         slices <= gpu.most_slices && (slices == 1 || c.terms >= kPanelBytes / bytes(element) * slices); slices *= 2) {
+         slices <= gpu.most_slices && (slices == 1 || c.terms >= gpu.panel_bytes / bytes(element) * slices);
+         slices *= 2) {
       c.tile_rows = c.tile_columns = rate.tile, c.slices = slices;
-      c.depth = kPanelBytes / bytes(element);
-      if (has_groups(c) && c.terms >= kLongPanels * c.depth * slices) c.depth *= 2;
+      c.depth = gpu.panel_bytes / bytes(element);
+      if (has_groups(c) && c.terms >= gpu.long_panels * c.depth * slices) c.depth *= 2;
       const int64_t panels = parts(parts(c.terms, c.depth), slices);
-      c.stages = has_groups(c) ? std::clamp<int64_t>(panels + 1, 2, kMostStages) : kStages;
+      c.stages = has_groups(c) ? std::clamp<int64_t>(panels + 1, 2, gpu.most_stages) : gpu.stages;
       c.shared_bytes = shared_bytes(c, bytes(element), bytes(sum));
       if (c.shared_bytes > gpu.shared_bytes) continue;
       const int64_t blocks = c.batch * parts(c.rows, rate.tile) * parts(c.columns, rate.tile) * slices,
@@ -200,7 +201,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
                      wrap(nest.rows, LoopKind::rows, wrap(nest.columns, LoopKind::columns, std::move(inner))));
   kernel.body = std::move(loops);
   kernel.contractions = {shape};
-  const int threads = int(threads_of(shape, bytes(dtype)));
+  const int threads = int(threads_of(shape, bytes(dtype), gpu));
   kernel.grid = {threads, false, threads};
   if (shape.tile_rows >= gpu.large_tile) kernel.grid.resident = gpu.large_tile_blocks;
   return true;

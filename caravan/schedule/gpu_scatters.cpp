@@ -7,6 +7,7 @@
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/op.h"
+#include "caravan/target/prelude_sizes.h"
 
 namespace caravan::schedule {
 
@@ -16,9 +17,6 @@ using Part = Term::Part;
 namespace {
 
 constexpr int64_t kMany = int64_t(1) << 30;  // iterations; loops of a GPU that have more need other indices
-// Of a table whose rows are divided among blocks of threads: blocks for each multiprocessor, and most rows of a block
-// (prelude/scatter.cuh).
-constexpr int64_t kBlocks = 4, kMostRows = 128;
 
 // A nest of loops around one addition into memory.
 struct Scatter {
@@ -273,8 +271,9 @@ bool gather_scatter(Kernel& kernel, const Target& target) {
   std::vector<For>& outer = gather->outer;
   if (guards_depend_on({outer.begin() + 1, outer.end()}, gather->items)) return false;
   if (!are_independent(gather->added(), outer.size())) return false;
-  const int64_t most_blocks = kBlocks * gpu.multiprocessors,
-                rows = std::clamp<int64_t>((gather->rows - 1 + most_blocks) / most_blocks, 1, kMostRows);
+  const int64_t most_blocks = gpu.table_blocks * gpu.multiprocessors,
+                rows = std::clamp<int64_t>((gather->rows - 1 + most_blocks) / most_blocks, 1,
+                                           prelude_sizes::kMostTableRows);
   for (For& f : outer) f.kind = LoopKind::columns;
   for (For& f : gather->inner) f.kind = LoopKind::terms;
   outer[0].kind = LoopKind::rows;

@@ -56,9 +56,6 @@ bool different_slices(const Write& a, const Write& b) {
 // A launch of a stage that may take more kernels.
 class Open {
  public:
-  // A part of a launch that has at most one of `kFew` blocks that run at once may wait for its turn.
-  static constexpr int64_t kFew = 8;
-
   explicit Open(int number) : number_(number) {}
 
   bool takes(const Kernel& kernel, const Gpu& gpu) const {
@@ -72,7 +69,7 @@ class Open {
     const int64_t blocks = blocks_ + blocks_of(kernel, kernel.grid.threads);
     if (shared <= kAcrossBytes) return std::max(blocks_, blocks - blocks_) <= gpu.most_joined;
     const int64_t at_once = gpu.multiprocessors * (gpu.shared_bytes / shared);
-    return blocks <= at_once || std::min(blocks_, blocks - blocks_) * kFew <= at_once;
+    return blocks <= at_once || std::min(blocks_, blocks - blocks_) * gpu.waiting_part <= at_once;
   }
   void add(Kernel& kernel) {
     kernel.grid.launch = number_;

@@ -17,12 +17,13 @@ namespace {
 // buffers: memory gives a few elements at a time.
 class Work {
  public:
-  explicit Work(const Target& target) : lanes_(target.lanes(DType::f32)) {}
+  explicit Work(const Target& target)
+      : lanes_(target.lanes(DType::f32)), moved_elements_(target.tuning.moved_elements) {}
   double of(const For& loop) {
     const bool vector = loop.kind == LoopKind::vector;
     const double rounds = vector ? double((loop.extent + lanes_ - 1) / lanes_) : double(loop.extent);
     around_[loop.variable] = loop.extent;
-    moved_ = vector ? double(lanes_) / kMoved : moved_;
+    moved_ = vector ? double(lanes_) / double(moved_elements_) : moved_;
     const double out = rounds * of(loop.body);
     moved_ = vector ? 1 : moved_;
     return out;
@@ -43,8 +44,7 @@ class Work {
     return out;
   }
 
-  static constexpr double kMoved = 4;  // elements that memory gives in the time of an operation
-  const int64_t lanes_;
+  const int64_t lanes_, moved_elements_;
   Extents around_;
   double moved_ = 1;  // for the elements that are moved by one statement
 };

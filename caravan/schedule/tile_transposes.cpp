@@ -61,7 +61,7 @@ class Transposer {
   int64_t block_of(const Copy& copy, int64_t outer, int64_t inner) const {
     int64_t size = target_.most_lanes(type(copy.from->buffer));
     while (size > std::min(outer, inner)) size /= 2;
-    return size >= kLeast ? size : 0;
+    return size >= target_.tuning.least_transposed ? size : 0;
   }
 
   Block blocks(const Copy& copy, const For& outer, const For& inner, int64_t size) {
@@ -119,8 +119,6 @@ class Transposer {
       out.push_back(Store{copy.to->buffer, at(copy.to->offset, i + Term::number(n), j), vectors[size_t(n)]});
     return out;
   }
-
-  static constexpr int64_t kLeast = 4;  // elements along an edge of a block
 
   const Module& module_;
   Kernel& kernel_;

@@ -74,7 +74,17 @@ struct Tuning {
   // Of a product: at most `few_long_sums` sums are added in slices of at least `least_slice` terms, at most
   // `most_slices`. These numbers, too, decide how sums round.
   int64_t few_long_sums = 32'768, least_slice = 512, most_slices = 8;
-  int64_t few_shared_sums = 512;  // the blocks of at most so many other sums are shared by threads
+  // The blocks of at most so many other sums are shared by threads, if there are at least `least_shared_blocks`:
+  // threads can share the sums of each of them, too.
+  int64_t few_shared_sums = 512, least_shared_blocks = 4;
+  // Additions in a chain; these numbers, too, decide how sums round. A sum of more than `longest_chain` is cut into
+  // blocks of at most `chain_block`, and their sums into blocks of at most `chain_outer_block`. The relative error of a
+  // chain of n equal f32 terms is at most n/2 times 2^-24, which is 2e-6 for a block of 64. Measured: a product of
+  // 1024 x 1024 matrices takes as long with innermost blocks of 64 as without blocks, and longer with blocks of 32.
+  // Blocks of blocks cost no time and can be shorter. A sum that is not much longer than a block stays one chain.
+  int64_t longest_chain = 256, chain_block = 64, chain_outer_block = 32;
+  int64_t moved_elements = 4;    // that memory gives in the time of an operation
+  int64_t least_transposed = 4;  // elements along an edge of a block that is transposed in registers
   bool operator==(const Tuning&) const = default;
 };
 
@@ -103,7 +113,10 @@ struct Gpu {
   int64_t long_sum = 2048, few_sums = 8'192, least_parts = 4, most_parts = 64, least_part = 64;
   // Kernels are launched together if they have at most so many arguments, and each at most so many blocks of threads.
   int64_t most_arguments = 256, most_joined = 1024;
-  int64_t few_blocks = 8;    // of threads; a kernel of no more can be delayed
+  int64_t few_blocks = 8;  // of threads; a kernel of no more can be delayed
+  // Kernels whose blocks do not all run at once are launched together if one of them has at most this part of those
+  // that do, an eighth: these may wait for their turn.
+  int64_t waiting_part = 8;
   int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
   int64_t least_beside = 8;  // fewest such groups in a block: as many f32 as memory gives at a time
   // Products are computed in square tiles. How many multiplications a multiprocessor makes in a cycle, measured, while
@@ -115,6 +128,9 @@ struct Gpu {
   std::vector<TileRate> plain_rates = {{64, 68, 79}, {32, 48, 60}};
   std::vector<TileRate> tf32_rates = {{128, 200, 275}, {64, 136, 168}, {32, 55, 92}};
   std::vector<TileRate> half_rates = {{128, 400, 645}, {64, 257, 303}, {32, 148, 177}};  // of bf16 and f16
+  // Bytes of a row of a factor in shared memory, a panel. A large tile has `stages` panels there at a time, a small one
+  // at most `most_stages`. Two panels of a small tile are one if there are at least `long_panels`.
+  int64_t panel_bytes = 128, stages = 3, most_stages = 4, long_panels = 6;
   int64_t most_slices = 8;  // blocks of threads that share the terms of a tile; 1 before compute capability 9.0
   // Of slices from which on `clustered` multiprocessors have a block at once: those of a tile must be neighbours, and
   // groups of so many do not fill the whole GPU.
@@ -136,6 +152,10 @@ struct Gpu {
   // Comparisons. If a sum into a table needs no more of them, every element of the table looks at all indices
   // (schedule/gpu_scatters.h).
   int64_t most_matched = 50'000'000;
+  int64_t table_blocks = 4;  // of threads for each multiprocessor, which divide the rows of a larger table
+  // Bytes that a thread loads or stores at a time, and most elements (schedule/gpu_neighbours.h). If the lanes of a
+  // group do not all have the same number of such pieces, they have at least `least_pieces`.
+  int64_t access_bytes = 16, most_neighbours = 8, least_pieces = 4;
   // In operations. `auto` takes a GPU for a program that has at least as many: then a step takes about 50 microseconds
   // on one core of a processor and on a GPU alike.
   int64_t least_work = 5'000'000;
