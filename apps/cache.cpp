@@ -6,6 +6,7 @@
 #include "apps/cache_text.h"
 #include "apps/commands.h"
 #include "apps/figures.h"
+#include "apps/json_line.h"
 
 namespace caravan::app {
 
@@ -44,7 +45,7 @@ int cache_command(const CacheOptions& options, const Settings& settings) {
   if (options.json) {
     nlohmann::ordered_json out = cache_json(cache);
     if (options.clear) out["removed"] = {{"kernels", removed.kernels}, {"bytes", removed.bytes}};
-    std::cout << out.dump() << '\n';
+    std::cout << json_line(out);
     return kDone;
   }
   if (options.clear) {

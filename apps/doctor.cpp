@@ -6,6 +6,7 @@
 
 #include "apps/cache_text.h"
 #include "apps/commands.h"
+#include "apps/json_line.h"
 #include "apps/terminal.h"
 #include "caravan/backend/cc/about_compiler.h"
 #include "caravan/base/folders.h"
@@ -69,7 +70,7 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
     out["settings"] = Json::object();
     for (const auto& [name, setting] : settings.all())
       out["settings"][name] = Json{{"value", setting.value}, {"source", setting.source}};
-    std::cout << out.dump() << '\n';
+    std::cout << json_line(out);
     return kDone;
   }
   std::cout << fmt::format("caravan  {}\ncompiler {}\n\ndevices\n", version(), kCompiler);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/json_line.h"
 #include "caravan/base/error.h"
 #include "caravan/tensor/infer.h"
 
@@ -117,7 +118,7 @@ int einsum_command(const EinsumOptions& options) try {
     for (const Iterator& i : iterators)
       out["iterators"].push_back(
           nlohmann::ordered_json{{"name", i.name}, {"extent", i.extent}, {"reduced", i.reduced}});
-    std::cout << out.dump() << '\n';
+    std::cout << json_line(out);
     return kDone;
   }
   std::cout << fmt::format("spec     {}\n", trimmed(options.spec));

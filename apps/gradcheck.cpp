@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "apps/commands.h"
+#include "apps/json_line.h"
 #include "apps/progress.h"
 #include "caravan/base/error.h"
 
@@ -97,10 +98,12 @@ int gradcheck_command(const GradcheckOptions& options) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   out << fmt::format("checked {}, failed {}, worst {:.2e}\n", cases.size(), failed, worst);
   if (options.json)
-    std::cout << nlohmann::ordered_json{{"checked", cases.size()}, {"failed", failed},   {"worst", worst},
-                                        {"elements", elements},    {"seconds", seconds}, {"failures", failures}}
-                     .dump()
-              << '\n';
+    std::cout << json_line({{"checked", cases.size()},
+                            {"failed", failed},
+                            {"worst", worst},
+                            {"elements", elements},
+                            {"seconds", seconds},
+                            {"failures", failures}});
   return failed == 0 ? kDone : kCheckFailed;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/json_line.h"
 #include "apps/terminal.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
@@ -133,7 +134,7 @@ void show_one(const OpsOptions& options) {
         fmt::format("there is no op or accumulator `{}`; {}", printable(options.name),
                     meant.empty() ? "`caravan ops` lists them." : fmt::format("did you mean `{}`?", meant)));
   }
-  std::cout << (options.json ? found.dump() + "\n" : text);
+  std::cout << (options.json ? json_line(found) : text);
 }
 
 }  // namespace
@@ -147,7 +148,7 @@ int ops_command(const OpsOptions& options) {
     Json out{{"ops", Json::array()}, {"accumulators", Json::array()}};
     for (const OpRow& row : op_rows()) out["ops"].push_back(to_json(row));
     for (const AccumulatorRow& row : accumulator_rows()) out["accumulators"].push_back(to_json(row));
-    std::cout << out.dump() << '\n';
+    std::cout << json_line(out);
     return kDone;
   }
   const int width = output_screen().width;

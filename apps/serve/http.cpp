@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "apps/json_line.h"
 #include "caravan/base/error.h"
 #include "caravan/data/gzip.h"
 
@@ -121,9 +121,7 @@ std::string HttpRequest::header(std::string_view name) const {
 }
 
 HttpAnswer to_answer(const Refusal& refusal) {
-  using Json = nlohmann::json;
-  const Json body = {{"error", refusal.what()}};
-  return {refusal.status(), "application/json", body.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {refusal.status(), "application/json", app::json_text({{"error", refusal.what()}})};
 }
 
 size_t head_length(std::string_view received) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "apps/json_line.h"
 #include "apps/serve/http_server.h"
 #include "apps/serve/json_fields.h"
 #include "apps/serve/page.h"
@@ -23,9 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-HttpAnswer json_answer(const Json& json) {
-  return {200, "application/json", json.dump(-1, ' ', false, Json::error_handler_t::replace)};
-}
+HttpAnswer json_answer(const Json& json) { return {200, "application/json", app::json_text(json)}; }
 
 std::string content_type(std::string_view path) {
   if (path.ends_with(".css")) return "text/css; charset=utf-8";

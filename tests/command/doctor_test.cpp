@@ -87,6 +87,15 @@ TEST_F(Command, CacheShowsWhatIsKeptAndEmptiesIt) {
                   "cache_limit (from CARAVAN_CACHE_LIMIT) is `-1`");
 }
 
+TEST_F(Command, AFolderWhoseNameIsNotUtf8IsShownInJson) {
+  const string set = "CARAVAN_CACHE=" + folder_ + "/kernels\xff";
+  for (const char* command : {"cache", "doctor"}) {
+    const Outcome o = run({command, "--json"}, {set});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_CONTAINS(o.out, folder_ + "/kernels\uFFFD\"");
+  }
+}
+
 TEST_F(Command, NothingOfTheCurrentFolderIsTakenForTheUsers) {
   const Arguments unset = {"HOME=", "CARAVAN_CACHE="};
   for (const Arguments& arguments : {Arguments{"train", "linear", "--steps", "1", "--quiet", "--device", "cpu"},
