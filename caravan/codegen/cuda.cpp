@@ -114,9 +114,8 @@ CudaText::Launch launch_of(const Module& module, const Together& group) {
   return out;
 }
 
-// A call of the kernel from the function that runs all kernels in one block, in which `first` is the kernel's first
-// thread.
-std::string call_in_block(const Module& module, const Printed& printed, int64_t first) {
+// A call of the kernel from the function that runs all kernels in one block.
+std::string call_in_block(const Module& module, const Printed& printed) {
   std::vector<std::string> arguments;
   for (const ir::BufferId id : printed.uses.buffers) {
     const std::string type = c_type(module.buffers[size_t(id)].dtype);
@@ -125,7 +124,7 @@ std::string call_in_block(const Module& module, const Printed& printed, int64_t 
   for (const int s : printed.uses.symbols) arguments.push_back("symbols[" + std::to_string(s) + "]");
   if (!printed.uses.streams.empty()) arguments.push_back("seed");
   for (const std::string& stream : printed.uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
-  arguments.push_back(std::to_string(first)), arguments.push_back("1");
+  arguments.push_back(std::to_string(module.kernels[printed.kernel].grid.first)), arguments.push_back("1");
   return "    " + printed.function + "(" + joined(arguments) + ");\n";
 }
 std::string copy_in_block(const LibraryCall& call) {
@@ -233,52 +232,18 @@ CudaText in_launches(const Module& module, CudaForm form) {
   return out;
 }
 
-// Do no threads of the kernel wait for those of another warp? Such kernels run side by side in a block.
-bool waits_for_none(const Kernel& kernel) {
-  constexpr int kWarp = 32;
-  return has_statements(kernel) && kernel.contractions.empty() && !kernel.grid.spread && kernel.grid.lanes <= kWarp;
-}
-// That a kernel of this kind has work for: whole warps.
-int64_t threads_in_block(const Kernel& kernel) {
-  constexpr int64_t kWarp = 32;
-  return (grid_iterations(kernel) * kernel.grid.lanes + kWarp - 1) / kWarp * kWarp;
-}
-// As many threads as the kernels of a stage have work for together; a power of two.
-int threads_of_block(const Module& module) {
-  constexpr int64_t kLeast = 128, kMost = 1024;  // a group may have as many lanes
-  int64_t needed = kLeast;
-  std::map<int, int64_t> of_stage;
-  for (const Kernel& kernel : module.kernels)
-    if (waits_for_none(kernel))
-      needed = std::max(needed, of_stage[kernel.grid.stage] += threads_in_block(kernel));
-    else
-      needed =
-          std::max<int64_t>(needed, library_call(kernel) ? kMost : std::max(kernel.grid.lanes, kernel.grid.threads));
-  int64_t out = kLeast;
-  while (out < std::min(needed, kMost)) out *= 2;
-  return int(out);
-}
-
-// All kernels in one function that a single block runs. The block waits after each stage, and around kernels whose
-// threads wait for each other: they may use the same barriers and the same shared memory.
+// All kernels in one function that a single block runs.
 CudaText in_one_block(const Module& module) {
   Functions functions(module);
   std::string calls;
   int64_t shared = kAcrossBytes;
-  const int threads = threads_of_block(module);
-  int stage = -1;
-  bool alone = true;
-  int64_t first = 0;  // the first thread of the next kernel
+  const int threads = module.block_threads;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     const Kernel& kernel = module.kernels[k];
-    const LibraryCall* copy = library_call(kernel);
-    const bool waits = !copy && !waits_for_none(kernel);
     shared = std::max(shared, shared_bytes(kernel));
-    if (alone || waits || kernel.grid.stage < 0 || kernel.grid.stage != stage)
-      calls += "    __syncthreads();\n", first = 0;
-    stage = kernel.grid.stage, alone = waits;
-    calls += copy ? copy_in_block(*copy) : call_in_block(module, functions.print(k), waits ? 0 : first);
-    if (!copy && !waits) first = (first + threads_in_block(kernel)) % threads;
+    if (kernel.grid.waits_before) calls += "    __syncthreads();\n";
+    const LibraryCall* copy = library_call(kernel);
+    calls += copy ? copy_in_block(*copy) : call_in_block(module, functions.print(k));
   }
   std::string text = "#define CARAVAN_ONE_BLOCK\n" + cuda_prelude(module, false);
   for (size_t f = 0; f < functions.size(); ++f) text += functions.text(f);

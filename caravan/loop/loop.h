@@ -330,6 +330,10 @@ struct Grid {
   // (schedule/order_stages.h).
   int stage = -1;
   int launch = -1;  // kernels of one launch are started together; they are neighbours in the module
+  // If one block runs all kernels (schedule/place_in_block.h): do all its threads wait before this one, and which is
+  // the first that runs it?
+  bool waits_before = false;
+  int first = 0;
   bool operator==(const Grid&) const = default;
 };
 
@@ -367,6 +371,7 @@ struct Module {
   std::vector<ir::Symbol> symbols;
   std::vector<ir::Buffer> buffers;
   std::vector<Kernel> kernels;  // in order
+  int block_threads = 0;        // on a GPU: of one block that runs all kernels
   // To states that no kernel writes directly. schedule/copy_states turns them into kernels.
   std::vector<ir::Assignment> assignments;
   std::vector<ir::BufferId> observed;

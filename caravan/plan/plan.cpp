@@ -46,6 +46,7 @@
 #include "caravan/schedule/order_stages.h"
 #include "caravan/schedule/parallelize.h"
 #include "caravan/schedule/pick_terms.h"
+#include "caravan/schedule/place_in_block.h"
 #include "caravan/schedule/split_loops.h"
 #include "caravan/schedule/tile_contractions.h"
 #include "caravan/schedule/tile_transposes.h"
@@ -127,8 +128,7 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
     {"update_in_place", schedule::update_in_place},  // after them, because they remove reads of the old state
     {"narrow_updates", schedule::narrow_updates},    // after update_in_place: only then is the rest of the state stored
-    {"pick_terms", schedule::pick_terms, When::wished,
-     On::cuda},  // while a sum is one loop, which split_loops may cut
+    {"pick_terms", schedule::pick_terms, When::wished, On::cuda},  // while a sum is one loop, which split_loops may cut
     {"group_kernels", schedule::group_kernels, When::wished,
      On::cpu},  // when kernels have their final statements, and before tiles, which are chosen for a group
     {"tile_contractions", schedule::tile_contractions, When::wished,
@@ -154,10 +154,11 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"map_to_grid", schedule::map_to_grid, When::always,
      On::cuda},  // instead of all passes for vectors and threads of a processor
     {"gpu_neighbours", schedule::gpu_neighbours, When::wished,
-     On::cuda},  // after map_to_grid: it cuts the loops that threads share
+     On::cuda},                                              // after map_to_grid: it cuts the loops that threads share
     {"place_collectives", place_collectives, When::always},  // when kernels are final
     {"copy_states", schedule::copy_states, When::always},    // late: no pass before it need know about library calls
-    {"order_stages", schedule::order_stages, When::always, On::cuda},  // last: when all kernels are there
+    {"order_stages", schedule::order_stages, When::always, On::cuda},      // when all kernels are there
+    {"place_in_block", schedule::place_in_block, When::always, On::cuda},  // last: it looks at stages
 };
 
 // Did a pass change nothing? Of buffers only the number is compared, because a pass that changes a buffer also changes

@@ -97,13 +97,13 @@ constexpr Tuning built_in_tuning(int64_t vector_bytes) {
 
 // What the compiler knows of a GPU. The defaults are those of an H200.
 struct Gpu {
-  int compute = 90;                  // its compute capability: 90 is 9.0
-  int64_t multiprocessors = 132;     // each runs many threads at once
-  int64_t threads_in_flight = 1024;  // of a multiprocessor: enough to hide the latency of memory
-  int64_t warp = 32;                 // threads that run in lockstep
-  int64_t most_threads = 1024;       // of a block
-  int64_t threads = 256;             // of a block, if a kernel does not need another number
-  int64_t least_shared = 24;         // iterations; a shorter loop is not shared by lanes
+  int compute = 90;                                  // its compute capability: 90 is 9.0
+  int64_t multiprocessors = 132;                     // each runs many threads at once
+  int64_t threads_in_flight = 1024;                  // of a multiprocessor: enough to hide the latency of memory
+  int64_t warp = 32;                                 // threads that run in lockstep
+  int64_t least_threads = 128, most_threads = 1024;  // of a block that runs a whole program; most of any block
+  int64_t threads = 256;                             // of a block, if a kernel does not need another number
+  int64_t least_shared = 24;                         // iterations; a shorter loop is not shared by lanes
   // A product of fewer rows, columns or terms, or of fewer multiplications, is not computed in tiles.
   int64_t least_tile = 8, least_tiled = 32'768;
   // Fewer sums than `least_sums` of at least `many_terms` terms are not computed in tiles either.

@@ -1,0 +1,50 @@
+// Which threads of a single block run each kernel of a small program.
+#include "caravan/schedule/place_in_block.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "caravan/plan/plan.h"
+#include "pass_table.h"
+
+namespace caravan::schedule {
+namespace {
+
+// "| 0 q, 64 p | 0 r": each kernel with its first thread, and where the block waits.
+std::string placed(const Program& program, int* threads = nullptr) {
+  const loop::Module module = plan::make_plan(prepared(program), gpu_target()).scheduled;
+  std::string out;
+  for (const loop::Kernel& kernel : module.kernels)
+    out += (kernel.grid.waits_before ? (out.empty() ? "| " : " | ") : ", ") + std::to_string(kernel.grid.first) + " " +
+           kernel.name;
+  if (threads) *threads = module.block_threads;
+  return out;
+}
+
+TEST(PlaceInBlock, KernelsOfAStageRunSideBySide) {
+  const Tensor a = leaf("a", "40"), b = leaf("b", "64"), c = leaf("c", "300");
+  const Tensor p = exp(a).named("p"), q = sin(b).named("q"), r = exp(c).named("r");
+  const Tensor s = sum(c * c).named("s");
+  struct Row {
+    const char* name;
+    Program program;
+    const char* placed;
+    int threads;
+  };
+  const Row rows[] = {
+      {"whole warps", observe({p, q}), "| 0 q, 64 p", 128},
+      {"as many threads as a stage has work for", observe({p, q, r}), "| 0 q, 64 r, 384 p", 512},
+      {"a stage waits for the one before", observe((a * s).named("u")), "| 0 s | 0 u", 128},
+      {"threads that wait for other warps run alone", observe({p, s, q}), "| 0 s | 0 q, 64 p", 128},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    int threads = 0;
+    EXPECT_EQ(placed(row.program, &threads), row.placed);
+    EXPECT_EQ(threads, row.threads);
+  }
+}
+
+}  // namespace
+}  // namespace caravan::schedule
