@@ -9,6 +9,7 @@
 #include "apps/kernel_table.h"
 #include "apps/mesh_table.h"
 #include "apps/unknown_name.h"
+#include "caravan/backend/backend.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
@@ -53,7 +54,7 @@ std::string cuda_text(const plan::Plan& plan) {
   Gpu common;
   common.library_products = true;
   const codegen::CudaText text =
-      codegen::to_cuda(for_gpu ? plan.scheduled : plan::make_plan(plan.program, gpu_target(common)).scheduled);
+      codegen::to_cuda(for_gpu ? plan.scheduled : backend::plan_for(gpu_target(common), plan.program)->scheduled);
   std::string out;
   for (const std::string& part : text.texts) out += part;
   return out;

@@ -113,8 +113,7 @@ class CcExecutable : public backend::Executable {
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
                                                const std::vector<int64_t>& ranges) override {
     if (!timed_) {
-      if (!plan_->made)
-        plan_ = std::make_shared<plan::Plan>(plan::make_plan(plan_->program, plan_->target, plan_->options));
+      if (!plan_->made) plan_ = backend::plan_for(plan_->target, plan_->program, plan_->options);
       timed_ = compile(codegen::to_units(plan_->scheduled, codegen::Entries::timed), shared_->options.compiler);
       run_timed_ = reinterpret_cast<RunTimed>(timed_->library->symbol(codegen::kTimedEntry));
     }
