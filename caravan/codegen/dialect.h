@@ -35,6 +35,10 @@ class Dialect {
   virtual std::string loop(const loop::For& loop, const std::string& variable) const;
   // The vector that starts at `element` in memory.
   virtual std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const;
+  // The same, where the compiler may not load it a second time (loop::Load::once).
+  virtual std::string vector_once(loop::RegisterType type, const std::string& element) const {
+    return vector_at(type, element, false);
+  }
   virtual std::string barrier(const loop::Grid& grid) const;
   // `value`, combined across the lanes of a group. `combined` is the expression that combines `a` and `b`.
   virtual std::string across_lanes(const loop::Grid& grid, DType dtype, const std::string& value,
@@ -52,6 +56,7 @@ class GnuC : public Dialect {
   std::vector<std::string> before_loop(const loop::For& loop) const override;
   std::string loop(const loop::For& loop, const std::string& variable) const override;
   std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const override;
+  std::string vector_once(loop::RegisterType type, const std::string& element) const override;
 };
 
 // C99 for any compiler, with its <math.h>. All names at file scope start with the prefix and an underscore.

@@ -85,6 +85,8 @@ Expression Expressions::of(Register to, const Constant& v) { return number(v.val
 Expression Expressions::of(Register to, const Load& v) {
   const DType from = type(v.buffer);
   if (wide(from) != from) return call("from_" + text(from), element(v.buffer, v.offset));
+  if (v.once && width(to) > 1)
+    return {dialect_.vector_once({from, width(to)}, element(v.buffer, v.offset)), Level::none};
   return elements(v.buffer, v.offset, width(to), false);
 }
 Expression Expressions::of(Register to, const IndexValue& v) { return converted(index(v.term), DType::i64, type(to)); }

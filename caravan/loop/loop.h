@@ -102,6 +102,8 @@ struct Constant {  // converted to the register's precision; infinities become a
 struct Load {  // element `offset` of a buffer or a local
   Memory buffer;
   Term offset;
+  // Its value stays in a register. Else a C compiler may load it anew for every instruction that reads it.
+  bool once = false;
   bool operator==(const Load&) const = default;
 };
 struct IndexValue {  // an index as a number

@@ -170,7 +170,7 @@ class Dump : public Printer {
   static std::string symbol(Accumulator accumulator) { return " " + std::string(row(accumulator).symbol) + " "; }
 
   std::string text(const Constant& v) const { return ir::number_text(v.value); }
-  std::string text(const Load& v) const { return element(v.buffer, v.offset); }
+  std::string text(const Load& v) const { return (v.once ? "once " : "") + element(v.buffer, v.offset); }
   std::string text(const IndexValue& v) const { return "index " + index(v.term).text; }
   std::string text(const RandomValue& v) const {
     return "random " + element(v.leaf, v.element) + " at step " + reg(v.step);

@@ -41,7 +41,7 @@ class Chooser {
     const int64_t most = tuning().stack_elements, terms = nest_.terms_in_block(),
                   all_rows = points(tiles_.inner_rows) * tiles_.block_rows;
     const int64_t packed_columns = tiles_.share_columns ? 0 : tiles_.block_columns + tiles_.lanes;
-    return terms * tiles_.block_rows * (tiles_.spread_rows ? tiles_.lanes : 1) <= most &&
+    return terms * (tiles_.spread_rows ? tiles_.rows * tiles_.lanes : tiles_.block_rows) <= most &&
            terms * packed_columns <= most && (!nest_.is_blocked() || all_rows * tiles_.block_columns <= most);
   }
   const Tiles& tiles() const { return tiles_; }
@@ -98,8 +98,12 @@ class Chooser {
     }
     if (!tiles_.inner_rows.empty()) tiles_.pack_rows = !rows, tiles_.spread_rows = false;
     tiles_.block_rows = tiles_.inner_rows.empty() ? block_size(nest_.row.extent, panel_) : nest_.row.extent;
-    // Besides the sums, registers hold the columns of a term, and two numbers to work with.
-    const int64_t most = std::max<int64_t>(1, (target_.vector_registers - tiles_.wide - 2) / tiles_.wide);
+    // Besides the sums, registers hold the columns of a term, and two numbers to work with. With spread rows,
+    // tiles for one number to work with were measured to be faster.
+    const bool narrow = tiles_.spread_rows && !few_rows_;
+    if (narrow) tiles_.wide = tuning().spread_vectors;
+    const int64_t others = tiles_.wide + (narrow ? 1 : 2);
+    const int64_t most = std::max<int64_t>(1, (target_.vector_registers - others) / tiles_.wide);
     tiles_.rows = block_size(tiles_.block_rows, most);
     // Too few sums to hide the latency of an addition cost more than a remainder does.
     if (tiles_.rows * tiles_.wide <= tuning().few_sums) tiles_.rows = std::min(tiles_.block_rows, most);
@@ -128,13 +132,16 @@ class Chooser {
   // Cuts the columns into blocks if threads would else have too few blocks to share, or if what a thread keeps of them
   // in memory (packed elements, sums) would be too large for the second-level cache.
   void choose_columns() {
-    const int64_t columns = nest_.column.extent, tile = tiles_.wide * tiles_.lanes;
+    const int64_t columns = nest_.column.extent, tile = tiles_.wide * tiles_.lanes,
+                  unit = tiles_.spread_rows ? 1 : tile;
     int64_t most = columns;
     if (tiles_.pack_columns && !tiles_.share_columns)
       most = std::max(tile, tuning().panel_elements / nest_.terms_in_block());
     if (nest_.is_blocked())
       most = std::min(most, std::min(tuning().block_columns,
-                                     std::max(tile, tuning().panel_elements / tiles_.block_rows / tile * tile)));
+                                     std::max(tile, tuning().panel_elements / tiles_.block_rows / unit * unit)));
+    // Spread rows are packed again for every block of columns: rather a tile more than another block.
+    if (tiles_.spread_rows) most = (most + tile - 1) / tile * tile;
     const int64_t parts = std::max((columns + most - 1) / most, in_group_ ? 1 : shared_parts());
     tiles_.block_columns = parts == 1 ? columns : (column_tiles() + parts - 1) / parts * tile;
     // If columns are read in place, the last block must fill a vector, which would else begin in the block before it.

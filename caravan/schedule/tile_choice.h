@@ -17,7 +17,9 @@ struct Tiles {
   int64_t block_columns = 1;
   bool parts_first = false;  // the loop over blocks of columns is the outermost
   bool pack_rows = false, pack_columns = false;
-  bool spread_rows = false;    // a packed element of a row fills a vector
+  // A packed element of a row fills a vector. Then rows take much memory: those of one tile are packed at a time, and
+  // all columns of the block are multiplied by them while they are in the nearest cache.
+  bool spread_rows = false;
   bool share_columns = false;  // columns are packed by a kernel of their own, once for all blocks of rows
 
   // Columns that are read in place are not followed by zeros: the last vector begins so early that it ends with them,

@@ -35,7 +35,8 @@ class Tiler {
 
   Statement run() {
     const int64_t terms = nest_.terms_in_block();
-    if (tiles_.pack_rows) packed_rows_ = add_local("rows", tiles_.block_rows * terms * copies());
+    if (tiles_.pack_rows)
+      packed_rows_ = add_local("rows", (tiles_.spread_rows ? tiles_.rows : tiles_.block_rows) * terms * copies());
     if (tiles_.pack_columns && !tiles_.share_columns)
       packed_columns_ = add_local("columns", padded(tiles_.block_columns) * terms);
     // One nest of loops around a block, so that threads can share the blocks of rows and columns.
@@ -188,6 +189,7 @@ class Tiler {
   }
   // All columns of a block, tile by tile.
   Block columns_of(const Term& row, int64_t rows, const Term& column, int64_t columns, const TermLoops& terms) {
+    if (tiles_.spread_rows) return columns_of_spread(row, rows, column, columns, terms);
     Block out;
     const bool rows_first = tiles_.pack_rows && tiles_.inner_rows.empty();
     if (rows_first) out = rows_packed(row, rows, terms);
@@ -201,6 +203,27 @@ class Tiler {
       tiles.push_back(loop_over(tile, piece.count, nested(tiles_.inner_rows, std::move(body))));
     }
     append(out, std::move(tiles));
+    return out;
+  }
+  // The same, if the packed rows of one tile fill much of the nearest cache: all columns for a tile of rows, then the
+  // next tile of rows.
+  Block columns_of_spread(const Term& row, int64_t rows, const Term& column, int64_t columns, const TermLoops& terms) {
+    Block out;
+    const std::vector<ColumnPieces> pieces = column_pieces(columns, lanes_, tiles_.wide);
+    if (tiles_.pack_columns && !tiles_.share_columns)
+      for (const ColumnPieces& piece : pieces) append(out, columns_packed(column, piece, terms));
+    for (const Pieces& some : cut(rows, tiles_.rows)) {
+      const Variable tile = variable(nest_.row.variable, "_tile");
+      const Term first = start_of(some, tile);
+      Block body = rows_packed(row + first, some.size, terms);
+      for (const ColumnPieces& piece : pieces) {
+        const Variable at = variable(nest_.column.variable, "_tile");
+        body.push_back(
+            loop_over(at, piece.count,
+                      tile_of(row, first, some.size, column, start_of(piece, at), piece.wide, piece.valid, terms)));
+      }
+      out.push_back(loop_over(tile, some.count, std::move(body)));
+    }
     return out;
   }
   // All rows of a block, for one tile of columns.
@@ -349,10 +372,15 @@ class Tiler {
   }
   Register row_element(Block& body, const Term& row, const Term& first, int64_t i, int64_t rows,
                        const TermLoops& terms) {
-    if (tiles_.pack_rows)
-      return load(body, *packed_rows_,
-                  (first * points(terms.loops) + position(terms.loops) * rows + Term::number(i)) * copies(),
-                  int(copies()));
+    if (tiles_.pack_rows) {
+      const Term tile = tiles_.spread_rows ? Term{} : first * points(terms.loops);
+      const Register out =
+          load(body, *packed_rows_, (tile + position(terms.loops) * rows + Term::number(i)) * copies(), int(copies()));
+      // Without it, GCC multiplies each vector of columns by the element in memory. That takes as many instructions,
+      // but more loads than a processor makes in the time of the multiplications.
+      std::get<Load>(std::get<Define>(body.back()).value).once = tiles_.spread_rows;
+      return out;
+    }
     const Load from = in_place(nest_.row_factor, row + first + Term::number(i), Term{}, terms);
     return load(body, from.buffer, from.offset, 1);
   }

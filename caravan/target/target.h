@@ -46,6 +46,8 @@ struct Tuning {
   int64_t least_tile_rows = 4, least_tile_columns = 8, least_tile_terms = 8, least_tiled = 16'384;
   // Products of fewer rows have tiles of their own, if they have so many multiplications: at most so many vectors wide.
   int64_t least_row_product = 1024, row_vectors = 8;
+  // Vectors in a row of a tile whose packed elements fill a vector each (SSE), as measured.
+  int64_t spread_vectors = 3;
   // Most rows whose elements are packed at a time, for the second-level cache; at least `least_panel_rows`, if there
   // are as many, so that columns are packed for enough rows.
   int64_t panel_rows = 256, least_panel_rows = 48;
