@@ -20,7 +20,7 @@ TextModel shakespeare_gpt(int64_t symbols, const Wishes& wishes) {
                                      options.dim, options.heads, options.ctx),
                 .context = options.ctx,
                 .window = false,
-                .logits = gpt,
+                .logits = [gpt](const Tensor& ids, const nn::Phase& phase) { return gpt(ids, phase); },
                 .clip = 1};
   out.more = [gpt](Findings& found, const TextData& data, Context& ctx) {
     add_pictures(found, [=, text = found.samples[0]] {

@@ -1,12 +1,20 @@
 #include "caravan/base/source.h"
 
+#include <cstring>
+
 namespace caravan {
 
 namespace {
 thread_local Source current_call;
-}
 
-Source Source::here(const char* file, int line) { return current_call.known() ? current_call : Source{file, line}; }
+// Headers of the standard library lie in .../include/c++/VERSION (GCC) or .../include/c++/v1 (Clang).
+bool is_of_standard_library(const char* file) { return std::strstr(file, "/include/c++/") != nullptr; }
+}  // namespace
+
+Source Source::here(const char* file, int line) {
+  if (current_call.known()) return current_call;
+  return is_of_standard_library(file) ? Source{} : Source{file, line};
+}
 Source Source::call() { return current_call; }
 
 WrittenAt::WrittenAt(Source where) : before_(current_call) { current_call = where; }

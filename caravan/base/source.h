@@ -11,7 +11,8 @@ struct Source {
   const char* file = "";  // the path that the compiler was given
   int line = 0;           // from 1; 0: not known
 
-  // The line that calls it; inside the library, while it works for a call of the user's, the line of that call.
+  // The line that calls it; inside the library, while it works for a call of the user's, the line of that call. Not
+  // known if the standard library calls it, as for a layer in a std::function.
   static Source here(const char* file = __builtin_FILE(), int line = __builtin_LINE());
   // The line that calls it, whatever the library works for. Unlike `here` it costs nothing, so it is for functions that
   // are called for every element.

@@ -115,6 +115,7 @@ void Operand::set_number(double value, bool integral) {
 void Operand::set(const Tensor& value) {
   if (!value.defined()) refuse_undefined(where);
   tensor = value;
+  if (!where.known()) where = value.node().where;  // the nearest line of the user's that is known
 }
 void Operand::set(const Index& index) { tensor = make(IndexNode{index.symbol()}, DType::i64, index.name(), where); }
 void Operand::set(const Array& array) { tensor = caravan::tensor(array, "data", where); }

@@ -1,8 +1,24 @@
 // Mistakes in labels, losses and layers, and what users are told.
+#include "contains.h"
 #include "mistakes/mistakes.h"
 
 namespace caravan {
 namespace {
+
+// A std::function calls the layer from a header of the standard library. Then the line is that of what it is given.
+TEST(Mistakes, LayersInStandardFunctions) {
+  const nn::Linear fc("fc", {.output = {3}, .input = {7}});  // [fc in a function]
+  const std::function<Tensor(Tensor)> model = fc;
+  const Tensor x = tensor(counting("4|2"), "x");  // [x of a function]
+  try {
+    Context ctx({.device = "interp"});
+    ctx.eval(model(x));
+    FAIL() << "it was computed";
+  } catch (const ShapeError& error) {
+    EXPECT_EQ(std::string(error.what()).find("invoke.h"), std::string::npos) << error.what();
+    EXPECT_CONTAINS(std::string(error.what()), "`linear fc` (models_test.cpp:");
+  }
+}
 
 TEST(Mistakes, Labels) {
   const Tensor x = tensor(counting("4|2"), "x"), y = tensor(counting("4|"), "y"),
