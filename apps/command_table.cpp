@@ -167,6 +167,22 @@ void add_mesh_options(CLI::App& command, Parsed& parsed, MeshWishes& o, const st
                      ->type_name("NAME")] = engines;
 }
 
+std::vector<std::string> device_choices() {
+  std::vector<std::string> out = device_names();
+  out.emplace_back("auto");
+  return out;
+}
+
+void add_device_settings(CLI::App& command, Parsed& parsed) {
+  add_setting(command, parsed, "device", "NAME",
+              joined(device_names()) +
+                  ", or auto: cuda for large steps where it can be used, "
+                  "else cpu where a C compiler works [auto]",
+              device_choices());
+  add_setting(command, parsed, "threads", "N",
+              "How many threads may work on a step; the results do not depend on it [all]");
+}
+
 void add_inspect(CLI::App& app, Parsed& parsed) {
   InspectOptions& o = parsed.inspect;
   CLI::App& command = add_command(app, "inspect", "The stages of a recipe's training step",
@@ -183,25 +199,10 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   command.add_flag("--dot", o.dot, "The graph for Graphviz, with values and gradients");
   command.add_flag("--json", o.json,
                    "Standard output is JSON: the stage as a text, or without --stage what --trace writes");
+  add_device_settings(command, parsed);
   add_memory_limit(command, o.memory_limit);
   add_stage_options(command, parsed, o.passes_off, o.dump, o.trace);
   command.callback([&] { parsed.call.run = [o](const Settings& s) { return inspect_command(o, s); }; });
-}
-
-std::vector<std::string> device_choices() {
-  std::vector<std::string> out = device_names();
-  out.emplace_back("auto");
-  return out;
-}
-
-void add_device_settings(CLI::App& command, Parsed& parsed) {
-  add_setting(command, parsed, "device", "NAME",
-              joined(device_names()) +
-                  ", or auto: cuda for large steps where it can be used, "
-                  "else cpu where a C compiler works [auto]",
-              device_choices());
-  add_setting(command, parsed, "threads", "N",
-              "How many threads may work on a step; the results do not depend on it [all]");
 }
 
 void add_data_setting(CLI::App& command, Parsed& parsed) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <sstream>
 
 #include "apps/commands.h"
@@ -11,6 +12,8 @@
 #include "apps/terminal.h"
 #include "apps/train/ranks.h"
 #include "caravan/base/error.h"
+#include "caravan/plan/cost.h"
+#include "caravan/runtime/devices.h"
 
 namespace caravan::app {
 
@@ -36,23 +39,32 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
   const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
-  // Looking at stages and values needs no C compiler: the plan that the interpreter shows is that of this processor.
+  // Looking at stages and values needs no compiler and no GPU: the interpreter shows the plan for a device.
   std::string device = "interp";
   const Mesh mesh = mesh_of(options.mesh, device);
-  Context ctx({.seed = settings.seed(),
-               .device = "interp",
-               .threads = int(settings.threads()),
-               .mesh = mesh,
-               .memory_limit = options.memory_limit,
-               .passes_off = options.passes_off});
-  const Routine step = ctx.compile(recipe.program);
+  ContextOptions wanted{.seed = settings.seed(),
+                        .device = "interp",
+                        .threads = int(settings.threads()),
+                        .mesh = mesh,
+                        .memory_limit = options.memory_limit,
+                        .passes_off = options.passes_off};
+  const bool automatic = settings.device() == "auto" && stage != "c";
+  if (stage == "cuda" || settings.device().starts_with("cuda"))
+    wanted.plans_for = settings.device().starts_with("cuda") ? settings.device() : "cuda";
+  auto ctx = std::make_unique<Context>(wanted);
+  Routine step = ctx->compile(recipe.program);
+  if (automatic && wanted.plans_for == "cpu" && takes_gpu(plan::operations(step.plan().program))) {
+    wanted.plans_for = "cuda";
+    ctx = std::make_unique<Context>(wanted);
+    step = ctx->compile(recipe.program);
+  }
   const Stages stages(recipe, step, settings.cache());
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
-  if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, ctx, 0, step));
+  if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, *ctx, 0, step));
   if (options.json)
     std::cout << (options.stage.empty() && !options.dot
-                      ? traced(recipe, ctx, 0, step)
+                      ? traced(recipe, *ctx, 0, step)
                       : json_line({{"recipe", options.recipe}, {"stage", stage}, {"text", text}}));
   else
     std::cout << with_faint_remarks(text, output_screen());

@@ -23,7 +23,9 @@ std::string kernel_table(const plan::Plan& plan) {
     const std::string loops = loop::loops_text(kernel);
     out += fmt::format("  loops {}\n", loops.empty() ? "none" : loops);
     for (const loop::Contraction& c : kernel.contractions) out += fmt::format("  tiles {}\n", loop::to_string(c));
-    if (kernel.grid.launch >= 0 && !loop::library_call(kernel))
+    if (module.in_one_block)
+      out += fmt::format("  runs  in one block of {} threads, with all other kernels\n", module.block_threads);
+    else if (kernel.grid.launch >= 0 && !loop::library_call(kernel))
       out += fmt::format("  runs  in launch {} of stage {}, {} blocks of {} threads\n", kernel.grid.launch,
                          kernel.grid.stage, loop::blocks_of(kernel, kernel.grid.threads), kernel.grid.threads);
     for (const std::string& comment : kernel.comments) out += fmt::format("  from  {}\n", comment);

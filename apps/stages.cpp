@@ -9,8 +9,8 @@
 #include "apps/kernel_table.h"
 #include "apps/mesh_table.h"
 #include "apps/unknown_name.h"
-#include "caravan/backend/backend.h"
 #include "caravan/backend/cc/self_test.h"
+#include "caravan/backend/cuda/compile.h"
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
 #include "caravan/codegen/cuda.h"
@@ -18,6 +18,8 @@
 #include "caravan/runtime/trace.h"
 
 namespace caravan::app {
+
+using namespace std::string_literals;
 
 namespace {
 
@@ -47,18 +49,22 @@ std::string c_text(const plan::Plan& plan, const std::string& cache) {
   return out;
 }
 
-// The CUDA C++ of the step, for the GPU that the plan is for, or for a common one with its library of products if it is
-// for the processor. It needs no GPU.
+// The texts of CUDA C++, each after a line with its name in the cache, if there is the compiler that its hash depends
+// on.
 std::string cuda_text(const plan::Plan& plan) {
-  const bool for_gpu = plan.target.kind == Target::Kind::cuda;
-  Gpu common;
-  common.library_products = true;
-  const codegen::CudaText text =
-      codegen::to_cuda(for_gpu ? plan.scheduled : backend::plan_for(gpu_target(common), plan.program)->scheduled);
   std::string out;
-  for (const std::string& part : text.texts) out += part;
+  for (const std::string& text : codegen::to_cuda(plan.scheduled, codegen::form_of(plan.scheduled)).texts) {
+    try {
+      out += "/* " + cuda::key_of(text, plan.target.gpu.compute) + ".cu */\n";
+    } catch (const BackendError&) {  // there is no compiler
+    }
+    out += text;
+  }
   return out;
 }
+
+// In which language is the code of the plan?
+std::string language(const plan::Plan& plan) { return plan.target.kind == Target::Kind::cuda ? "cuda" : "c"; }
 
 }  // namespace
 
@@ -77,8 +83,13 @@ std::string Stages::graphviz() const {
 std::string stage_of(const plan::Plan& plan, const std::string& stage, const std::string& cache) {
   if (stage == "loops") return loop::to_string(plan::unoptimized(plan));
   if (stage == "optimized") return loop::to_string(plan.scheduled);
-  if (stage == "c") return c_text(plan, cache);
-  if (stage == "cuda") return cuda_text(plan);
+  if (stage == "c" || stage == "cuda") {
+    if (stage != language(plan))
+      throw ConfigError("the step is planned for " + (stage == "c" ? "a GPU"s : "the processor"s) +
+                        ", and so its code is not " + (stage == "c" ? "C" : "CUDA C++") +
+                        "; choose with --device cpu or --device cuda.");
+    return stage == "c" ? c_text(plan, cache) : cuda_text(plan);
+  }
   if (stage == "memory") return memory_table(plan);
   if (stage == "kernels") return kernel_table(plan);
   if (stage == "plan") return mesh_table(plan);
@@ -105,7 +116,10 @@ std::string pass_log(const plan::Plan& plan) {
 }
 
 void Stages::dump(const OutputFolder& folder) const {
-  for (const std::string& stage : stage_names()) folder.write(stage == "c" ? "step.c" : stage + ".txt", text(stage));
+  const std::string other = language(plan_) == "c" ? "cuda" : "c";
+  for (const std::string& stage : stage_names())
+    if (stage != other)
+      folder.write(stage == "c" ? "step.c" : stage == "cuda" ? "step.cu" : stage + ".txt", text(stage));
   folder.write("graph.dot", graphviz());
 }
 

@@ -5,6 +5,7 @@
 #include "caravan/backend/cuda/compile.h"
 #include "caravan/backend/cuda/device.h"
 #include "caravan/backend/cuda/driver.h"
+#include "caravan/backend/kernel_cache.h"
 #include "caravan/backend/nccl/combine.h"
 #include "caravan/codegen/cuda.h"
 #include "caravan/loop/walk.h"
@@ -35,7 +36,7 @@ class CudaText : public testing::Test {
   }
   cuda::Compiled compile(const std::vector<std::string>& texts, int compute,
                          const std::vector<std::string>& options = {}) const {
-    return cuda::compile(texts, compute, cache_.path, options);
+    return cuda::compile(texts, compute, {.cache = cache_.path, .more = options});
   }
   // Many texts are compiled without most optimisations, by a compiler that has an option for that.
   static std::vector<std::string> quickly() {
@@ -44,7 +45,7 @@ class CudaText : public testing::Test {
   void expect_compiled(const ir::Program& program, int compute, CudaForm form,
                        const std::vector<std::string>& options = {}) const {
     const std::vector<std::string> given = texts(program, compute, form);
-    const cuda::Compiled made = cuda::compile(given, compute, cache_.path, options);
+    const cuda::Compiled made = compile(given, compute, options);
     ASSERT_EQ(made.codes.size(), given.size());
     for (const std::string& code : made.codes)
       EXPECT_TRUE(
@@ -189,7 +190,8 @@ TEST_F(CudaText, AttentionInEveryPrecision) {
                                 nn::training({.precision = row.precision}));
     const ir::Program step = to_ir(train_step(mean(square(cast(y, DType::f32))), sgd({.lr = 1})));
     const Target target = gpu_target({.compute = row.compute, .stored_scores = 0, .tf32 = row.tf32});
-    const std::vector<std::string> all = codegen::to_cuda(plan::make_plan(step, target).scheduled).texts;
+    const std::vector<std::string> all =
+        codegen::to_cuda(plan::make_plan(step, target).scheduled, CudaForm::launches).texts;
     EXPECT_CONTAINS(all[0], "caravan_attention_columns<");
     compile(all, row.compute, quickly());
   }
@@ -202,7 +204,7 @@ TEST(CudaLaunches, EveryKernelIsLaunchedOnce) {
   for (const Model& model : kModels) {
     SCOPED_TRACE(model.name);
     const loop::Module module = plan::make_plan(to_ir(model.step()), gpu_target()).scheduled;
-    const codegen::CudaText together = codegen::to_cuda(module),
+    const codegen::CudaText together = codegen::to_cuda(module, CudaForm::launches),
                             separate = codegen::to_cuda(module, CudaForm::separate);
     for (const codegen::CudaText* text : {&together, &separate}) {
       std::vector<int> launched(module.kernels.size(), 0);
@@ -230,7 +232,7 @@ TEST(CudaLaunches, ACallOfALibraryIsShown) {
   const Tensor x = param("x", numbers("64,48")), w = param("w", numbers("48,32"));
   const loop::Module module =
       plan::make_plan(to_ir(observe(tanh(einsum("i,k; k,o => i,o", x, w)))), gpu_target(gpu)).scheduled;
-  const codegen::CudaText text = codegen::to_cuda(module);
+  const codegen::CudaText text = codegen::to_cuda(module, CudaForm::launches);
   ASSERT_EQ(text.launches.size(), 2u);
   EXPECT_EQ(text.launches[0].function, "");
   EXPECT_EQ(text.launches[0].kernels, std::vector<size_t>{0});
@@ -272,6 +274,27 @@ TEST_F(CudaText, WhatWasCompiledIsKeptForThisKindOfGpu) {
   ASSERT_EQ(first.sources.size(), given.size());
   for (const std::string& source : first.sources) EXPECT_TRUE(std::filesystem::exists(source)) << source;
   EXPECT_FALSE(compile(given, kAmpere).from_cache);
+}
+
+TEST_F(CudaText, TheSameModelAtAnotherLineIsNotCompiledAgain) {
+  auto at = [&](int line) {
+    const Source where{"model.cpp", line};
+    return texts(to_ir(observe(exp(Operand(param("x", numbers("100"), where), where)))), kHopper, CudaForm::launches);
+  };
+  EXPECT_NE(at(12), at(13));
+  EXPECT_FALSE(compile(at(12), kHopper).from_cache);
+  EXPECT_TRUE(compile(at(13), kHopper).from_cache);
+}
+
+TEST_F(CudaText, TheCacheCountsAndRemovesWhatWasCompiled) {
+  const std::vector<std::string> given =
+      texts(to_ir(observe(exp(param("x", numbers("100"))))), kHopper, CudaForm::launches);
+  const cuda::Compiled made = compile(given, kHopper);
+  const backend::KernelCache cache(cache_.path);
+  EXPECT_EQ(cache.content().kernels, int64_t(given.size()));
+  EXPECT_GT(cache.content().bytes, int64_t(made.codes[0].size()));
+  EXPECT_EQ(cache.clear().kernels, int64_t(given.size()));
+  EXPECT_TRUE(std::filesystem::is_empty(cache_.path));
 }
 
 TEST_F(CudaText, TextThatIsRefusedIsNamedWithWhatTheCompilerSays) {

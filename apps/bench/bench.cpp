@@ -11,8 +11,6 @@
 #include "apps/output_folder.h"
 #include "apps/profile_json.h"
 #include "apps/stages.h"
-#include "caravan/backend/backend.h"
-#include "caravan/backend/cuda/device.h"
 #include "caravan/base/error.h"
 #include "caravan/runtime/compile_notice.h"
 #include "caravan/runtime/devices.h"
@@ -115,15 +113,10 @@ std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string&
   return out;
 }
 
-// How the steps would run on the device. For a GPU that is not here, an H200 with its library of products.
+// How the steps would run on the device, which need not be here.
 int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& options, const std::string& device,
                 const Settings& settings) {
-  const bool on_gpu = device.starts_with("cuda");
-  Target target = host(int(settings.threads()));
-  Gpu common;
-  common.library_products = true;
-  if (on_gpu) target = cuda::facts().count > 0 ? *make_device({.device = device})->target() : gpu_target(common);
-  target.gpu.tf32 = options.tf32;
+  const Target target = target_of({.threads = int(settings.threads()), .tf32 = options.tf32}, device);
   for (const bench::Entry& entry : entries) {
     const Context ctx({.device = "interp", .memory_limit = options.memory_limit});
     const std::shared_ptr<const plan::Plan> plan = ctx.plan(entry.make({}).program, target);

@@ -120,6 +120,39 @@ int64_t limit_from_environment() {
 
 }  // namespace
 
+std::string without_comments(std::string_view text) {
+  std::string out;
+  size_t line = 0;  // where the current line begins in `out`
+  auto end_line = [&] {
+    if (out.find_first_not_of(" \t", line) == std::string::npos)
+      out.resize(line);
+    else
+      out += '\n';
+    line = out.size();
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') {
+      end_line();
+    } else if (text[i] == '"' || text[i] == '\'') {  // a comment does not begin in a literal
+      const char quote = text[i];
+      out += quote;
+      for (++i; i < text.size() && text[i] != quote; ++i) {
+        if (text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+        out += text[i];
+      }
+      out += quote;
+    } else if (text.substr(i, 2) == "/*") {
+      i = std::min(text.find("*/", i + 2), text.size() - 2) + 1;
+      out += ' ';
+    } else if (text.substr(i, 2) == "//") {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else {
+      out += text[i];
+    }
+  }
+  end_line();
+  return out;
+}
 std::string digest(std::string_view text) {
   const Hash128 hash = hash_bytes_128(text);
   return fmt::format("{:016x}{:016x}", hash.first, hash.second);

@@ -19,6 +19,9 @@
 
 namespace caravan::backend {
 
+// The text of a program without comments, and without lines that are then empty. Comments name lines of the user's
+// program, and these numbers must not change the key of an entry when lines above them are edited.
+std::string without_comments(std::string_view text);
 std::string digest(std::string_view text);  // 32 hexadecimal digits; identifies content, but is not cryptographic
 
 class KernelCache {

@@ -259,6 +259,8 @@ CudaText in_one_block(const Module& module) {
 
 }  // namespace
 
+CudaForm form_of(const Module& module) { return module.in_one_block ? CudaForm::one_block : CudaForm::launches; }
+
 CudaText to_cuda(const Module& module, CudaForm form) {
   return form == CudaForm::one_block ? in_one_block(module) : in_launches(module, form);
 }

@@ -40,13 +40,13 @@ struct CudaText {
   int64_t shared_bytes = 0;        // of the block of the form `one_block`
   int threads = 0;                 // of that block
 };
-CudaText to_cuda(const loop::Module& module, CudaForm form = CudaForm::launches);
+CudaForm form_of(const loop::Module& module);  // how it runs, as the schedule has decided
+CudaText to_cuda(const loop::Module& module, CudaForm form);
 
 // extern "C" __global__ void caravan_steps(caravan_buffers buffers, int64_t* symbols, const int64_t* ranges,
 //                                          int64_t steps, uint64_t seed)
 // runs `steps` steps in one block. After each, every symbol is incremented, modulo its range. The first argument is the
-// addresses of all buffers of the module, of which there may be `kMostBuffers`.
-inline constexpr size_t kMostBuffers = 480;  // the arguments of a launch have 4 KiB
+// addresses of all buffers of the module, of which there may be `Gpu::most_buffers`.
 inline constexpr const char* kCudaSteps = "caravan_steps";
 // extern "C" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count, int64_t copies,
 //                                         int64_t steps)

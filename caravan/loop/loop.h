@@ -285,10 +285,14 @@ struct Attention {
   // f32, by example, head and row; -1: not needed. On a processor `totals` are the largest scores, and `sums` those of
   // the exponentials.
   ir::BufferId totals = -1, dots = -1, sums = -1;
-  int64_t chunk = 0;  // on a processor: how many heads a thread takes at a time; 0: threads do not share them
+  // On a processor: a tile of scores has `tile_rows` rows of `tile_columns` columns, in vectors of `lanes`; the weights
+  // and gradients of `kept_rows` rows are kept at a time. `chunk`: how many heads a thread takes at a time; 0: threads
+  // do not share them.
   // On a GPU: how many rows (or columns) a block of threads has, how many columns (or rows) are in shared memory at a
   // time, and how long their rows are there.
-  int64_t tile_rows = 1, tile_columns = 0, padded = 0, shared_bytes = 0;
+  int64_t tile_rows = 1, tile_columns = 0;
+  int64_t lanes = 0, kept_rows = 0, chunk = 0;
+  int64_t padded = 0, shared_bytes = 0;
   bool operator==(const Attention&) const = default;
 };
 std::string to_string(
@@ -373,7 +377,8 @@ struct Module {
   std::vector<ir::Symbol> symbols;
   std::vector<ir::Buffer> buffers;
   std::vector<Kernel> kernels;  // in order
-  int block_threads = 0;        // on a GPU: of one block that runs all kernels
+  bool in_one_block = false;    // on a GPU: one block of threads runs all kernels, many steps a launch
+  int block_threads = 0;        // of that block
   // To states that no kernel writes directly. schedule/copy_states turns them into kernels.
   std::vector<ir::Assignment> assignments;
   std::vector<ir::BufferId> observed;

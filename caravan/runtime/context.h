@@ -56,6 +56,9 @@ struct ContextOptions {
   // On a GPU, products of f32 may round their factors to 10 bits of fraction, as TF32 of tensor cores does. They are
   // several times faster then, and off by about 1 part in 2,000.
   bool tf32 = false;
+  // The interpreter needs no plans. These are the plans that Routine::plan shows of its programs: those for a device,
+  // which need not be here, such as `cuda`.
+  std::string plans_for = "cpu";
   std::vector<std::string> passes_off{};                 // names of optimisations to leave out
   std::function<void(int done, int total)> compiling{};  // called as the parts of a program are compiled
   // Makes a device of your own, used instead of one by name.

@@ -43,7 +43,8 @@ std::unique_ptr<backend::Device> make_cuda(const ContextOptions& options, int or
                             .ordinal = ordinal,
                             .cache = options.cache,
                             .tf32 = options.tf32,
-                            .exchange = std::move(exchange)});
+                            .exchange = std::move(exchange),
+                            .compiling = options.compiling});
 }
 std::unique_ptr<backend::Device> make_interp(const ContextOptions& options, int, ExchangeRef exchange) {
   return interp::make_device(options.seed, std::move(exchange));
@@ -116,8 +117,13 @@ AutomaticDevice automatic_device(const std::string& cache) {
   return chosen;
 }
 
+namespace {
+bool is_for_gpu(int64_t operations) { return operations >= Gpu().least_work; }
+}  // namespace
+
+bool takes_gpu(int64_t operations) { return is_for_gpu(operations) && cuda::facts().count > 0; }
 AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations) {
-  if (operations < Gpu().least_work) return {};
+  if (!is_for_gpu(operations)) return {};
   const cuda::Facts& found = cuda::facts();
   if (found.count == 0) return {nullptr, found.driver ? found.note : ""};
   try {
@@ -244,6 +250,17 @@ std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options) {
 }
 
 }  // namespace
+
+Target target_of(const ContextOptions& options, const std::string& device) {
+  if (named(device).kind != "cuda") return host(options.threads);
+  Gpu common;
+  common.library_products = true;
+  ContextOptions here = options;
+  here.device = device;
+  Target out = cuda::facts().count > 0 ? *make_one(here, nullptr)->target() : gpu_target(common);
+  out.gpu.tf32 = options.tf32;
+  return out;
+}
 
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
   return options.mesh.exchanges() ? make_mesh(options) : make_one(options, nullptr);

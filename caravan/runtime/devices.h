@@ -29,6 +29,12 @@ std::vector<std::pair<std::string, std::string>> engines();
 // The device that the options name. ConfigError: a kind that is not built in, an ordinal that is not there.
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options);
 
+// The machine for which a device, `cpu` or `cuda`, has its plans. It need not be here: for a GPU that is not, it is an
+// H200 with its library of products.
+Target target_of(const ContextOptions& options, const std::string& device);
+
+// Does `auto` take a GPU for a program of so many operations?
+bool takes_gpu(int64_t operations);
 // The GPU that `auto` takes for a program of so many operations, and why; if there is none, why that could not be used.
 struct AutomaticGpu {
   std::unique_ptr<backend::Device> device;

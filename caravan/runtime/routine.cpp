@@ -5,6 +5,7 @@
 #include "caravan/ir/print.h"
 #include "caravan/plan/profile.h"
 #include "caravan/runtime/context_impl.h"
+#include "caravan/runtime/devices.h"
 
 namespace caravan {
 
@@ -75,7 +76,8 @@ const plan::Plan& Routine::plan() const {
   if (needed.made) return needed;
   if (!impl_->shown) {
     const bool interpreted = !impl_->context->device->target();
-    impl_->shown = backend::plan_for(interpreted ? host(impl_->context->options.threads) : needed.target,
+    const ContextOptions& options = impl_->context->options;
+    impl_->shown = backend::plan_for(interpreted ? target_of(options, options.plans_for) : needed.target,
                                      needed.program, needed.options);
   }
   return *impl_->shown;

@@ -35,11 +35,25 @@ int threads_of_block(const Module& module, const Gpu& gpu) {
   return int(out);
 }
 
+bool fits_in_a_block(const Module& module, const Gpu& gpu) {
+  int64_t work = 0;
+  for (const Kernel& kernel : module.kernels) {
+    work += count_flops(kernel);
+    const LibraryCall* call = library_call(kernel);
+    if (!call) continue;
+    auto* copy = std::get_if<LibraryCall::Copy>(&call->function);
+    if (!copy) return false;  // a block cannot call a library
+    work += copy->bytes;
+  }
+  return work <= gpu.one_block_work && module.buffers.size() <= gpu.most_buffers;
+}
+
 }  // namespace
 
 Module place_in_block(const Module& module, const Target& target) {
   const Gpu& gpu = target.gpu;
   Module out = module;
+  out.in_one_block = fits_in_a_block(module, gpu);
   out.block_threads = threads_of_block(module, gpu);
   int stage = -1;
   bool alone = true;  // the kernel before may not run side by side with another

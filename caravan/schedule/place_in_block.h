@@ -1,8 +1,8 @@
-// For a program so small that one block of threads runs all its kernels, many steps a launch (Gpu::one_block_work):
-// decides how many threads the block has, and which of them run each kernel. Kernels of one stage run side by side if
-// none of their threads waits for those of another warp. The block waits before each stage, and around kernels whose
-// threads wait for each other: they may use the same barriers and the same shared memory. For example, in a block of
-// 128 threads
+// Decides whether a program is so small that one block of threads runs all its kernels, many steps a launch: its
+// operations are at most Gpu::one_block_work, and it calls no library but to copy. Also decides how many threads the
+// block has, and which of them run each kernel. Kernels of one stage run side by side if none of their threads waits
+// for those of another warp. The block waits before each stage, and around kernels whose threads wait for each other:
+// they may use the same barriers and the same shared memory. For example, in a block of 128 threads
 //
 //     stage 0   p, on 64 threads         threads 0 to 63
 //     stage 0   q, on 64 threads         threads 64 to 127

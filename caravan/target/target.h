@@ -85,6 +85,9 @@ struct Tuning {
   // 1024 x 1024 matrices takes as long with innermost blocks of 64 as without blocks, and longer with blocks of 32.
   // Blocks of blocks cost no time and can be shorter. A sum that is not much longer than a block stays one chain.
   int64_t longest_chain = 256, chain_block = 64, chain_outer_block = 32;
+  // Attention (schedule/cpu_attention.h): rows of a tile, most vectors in a row of it, and rows whose weights and
+  // gradients are kept at a time, in the nearest cache; a multiple of the rows of a tile.
+  int64_t attention_rows = 6, attention_vectors = 4, attention_kept = 48;
   int64_t moved_elements = 4;    // that memory gives in the time of an operation
   int64_t least_transposed = 4;  // elements along an edge of a block that is transposed in registers
   bool operator==(const Tuning&) const = default;
@@ -163,6 +166,7 @@ struct Gpu {
   int64_t least_work = 5'000'000;
   // In operations. One block of threads runs all kernels of a program that has no more than this, many steps a launch.
   int64_t one_block_work = 400'000;
+  size_t most_buffers = 480;  // of such a program: their addresses are arguments of the launch, which have 4 KiB
   // Bytes. Attention that tensor cores cannot compute stores its scores, if these are no more.
   int64_t stored_scores = 256'000'000;
   bool tf32 = false;  // may products of f32 round their factors to 10 bits of fraction (ContextOptions::tf32)?

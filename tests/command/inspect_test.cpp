@@ -173,4 +173,26 @@ TEST_F(Command, DumpWritesEveryStage) {
   EXPECT_FALSE(exists(folder_ + "/none"));
 }
 
+TEST_F(Command, AStepIsShownForTheDeviceThatIsNamed) {
+  auto shown = [&](Arguments more) {
+    more.insert(more.begin(), {"inspect", "moons", "--stage"});
+    return run(more);
+  };
+  const string cuda = shown({"cuda"}).out;
+  EXPECT_CONTAINS(cuda, "caravan_steps(");  // it runs in one block of threads
+  EXPECT_EQ(shown({"cuda", "--device", "cuda"}).out, cuda);
+  EXPECT_NE(shown({"cuda", "--pass-off", "fuse"}).out, cuda);
+  EXPECT_CONTAINS(shown({"kernels", "--device", "cuda"}).out, " threads, with all other kernels");
+  EXPECT_EQ(shown({"kernels"}).out.find("  runs  "), string::npos);
+  const Outcome refused = shown({"c", "--device", "cuda"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(
+      refused.err,
+      "caravan: the step is planned for a GPU, and so its code is not C; choose with --device cpu or --device cuda.\n");
+  const string to = folder_ + "/stages";
+  EXPECT_EQ(run({"inspect", "moons", "--device", "cuda", "--dump", to}).code, 0);
+  EXPECT_EQ(content(to + "/step.cu"), cuda);
+  EXPECT_FALSE(exists(to + "/step.c"));
+}
+
 }  // namespace

@@ -46,5 +46,22 @@ TEST(PlaceInBlock, KernelsOfAStageRunSideBySide) {
   }
 }
 
+TEST(PlaceInBlock, OneBlockRunsASmallProgram) {
+  struct Row {
+    const char* name;
+    Program program;
+    bool in_one_block;
+  };
+  auto scaled = [](const char* shape) { return observe((leaf("x", shape) * 2.0).named("y")); };
+  const Row rows[] = {
+      {"few operations", scaled("100,100"), true},
+      {"many operations", scaled("1000,1000"), false},
+      {"a product of two small matrices", observe(einsum("ij; jk => ik", leaf("a", "8,8"), leaf("b", "8,8"))), true},
+  };
+  for (const Row& row : rows)
+    EXPECT_EQ(plan::make_plan(prepared(row.program), gpu_target()).scheduled.in_one_block, row.in_one_block)
+        << row.name;
+}
+
 }  // namespace
 }  // namespace caravan::schedule

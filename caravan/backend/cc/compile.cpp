@@ -37,42 +37,6 @@ constexpr const char* kCode = ".so";    // extension of cache entries with machi
 constexpr const char* kNote = ".note";  // of those with the output of a compiler's --version,
 constexpr const char* kPlan = ".plan";  // and of those that say which code a program has
 
-// The C text without comments, and without lines that are then empty. Comments name lines of the user's program, and
-// these numbers must not change the key of the cache when lines above them are edited.
-std::string without_comments(std::string_view text) {
-  std::string out;
-  size_t line = 0;  // where the current line begins in `out`
-  auto end_line = [&] {
-    if (out.find_first_not_of(" \t", line) == std::string::npos)
-      out.resize(line);
-    else
-      out += '\n';
-    line = out.size();
-  };
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\n') {
-      end_line();
-    } else if (text[i] == '"' || text[i] == '\'') {  // a comment does not begin in a literal
-      const char quote = text[i];
-      out += quote;
-      for (++i; i < text.size() && text[i] != quote; ++i) {
-        if (text[i] == '\\' && i + 1 < text.size()) out += text[i++];
-        out += text[i];
-      }
-      out += quote;
-    } else if (text.substr(i, 2) == "/*") {
-      i = std::min(text.find("*/", i + 2), text.size() - 2) + 1;
-      out += ' ';
-    } else if (text.substr(i, 2) == "//") {
-      i = std::min(text.find('\n', i), text.size()) - 1;
-    } else {
-      out += text[i];
-    }
-  }
-  end_line();
-  return out;
-}
-
 std::string processor() {
   std::ifstream in("/proc/cpuinfo");
   std::string line, out;
@@ -262,7 +226,7 @@ std::string key_of(const std::string& content, const CompilerOptions& options, c
 }
 std::string key_of(const std::vector<std::string>& texts, const CompilerOptions& options, const Version& version) {
   std::string content;
-  for (const std::string& text : texts) content += without_comments(text) + "\n";
+  for (const std::string& text : texts) content += backend::without_comments(text) + "\n";
   return key_of(content, options, version);
 }
 

@@ -16,6 +16,8 @@ namespace caravan::cuda {
 
 namespace {
 
+constexpr const char* kCode = ".cubin";  // extension of cache entries
+
 // As on the processor: no contraction, and divisions and square roots that are rounded to nearest, so that pointwise
 // results have the same bits on both.
 std::vector<std::string> options_for(int compute) {
@@ -57,6 +59,14 @@ std::string compiled(const std::string& text, const std::string& name, const std
   return code;
 }
 
+std::string key_of(const std::string& text, const std::vector<std::string>& options) {
+  const Nvrtc& compiler = nvrtc();
+  std::string all =
+      backend::without_comments(text) + std::to_string(compiler.major) + "." + std::to_string(compiler.minor);
+  for (const std::string& option : options) all += '\n' + option;
+  return backend::digest(all);
+}
+
 }  // namespace
 
 bool debugging() {
@@ -64,14 +74,12 @@ bool debugging() {
   return debug && *debug == '1';
 }
 
-Compiled compile(const std::vector<std::string>& texts, int compute, const std::string& folder,
-                 const std::vector<std::string>& more) {
+std::string key_of(const std::string& text, int compute) { return key_of(text, options_for(compute)); }
+
+Compiled compile(const std::vector<std::string>& texts, int compute, const CompileOptions& wanted) {
   std::vector<std::string> options = options_for(compute);
-  options.insert(options.end(), more.begin(), more.end());
-  const Nvrtc& compiler = nvrtc();
-  std::string common = std::to_string(compiler.major) + "." + std::to_string(compiler.minor);
-  for (const std::string& option : options) common += '\n' + option;
-  backend::KernelCache cache(folder);
+  options.insert(options.end(), wanted.more.begin(), wanted.more.end());
+  backend::KernelCache cache(wanted.cache);
   const bool kept = cache.make();
 
   Compiled out;
@@ -79,8 +87,8 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const std::
   std::vector<std::string> keys;
   std::vector<size_t> missing;
   for (size_t t = 0; t < texts.size(); ++t) {
-    keys.push_back(backend::digest(texts[t] + common));
-    auto found = kept ? cache.read(keys[t], "cubin") : std::nullopt;
+    keys.push_back(key_of(texts[t], options));
+    auto found = kept ? cache.read(keys[t], kCode) : std::nullopt;
     if (found)
       out.codes[t] = std::move(*found);
     else
@@ -91,12 +99,20 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const std::
 
   std::atomic<size_t> next{0};
   std::exception_ptr failure;
-  std::mutex failing;
+  std::mutex failing, telling;
+  int done = 0;
+  auto tell = [&](int more) {
+    const std::lock_guard lock(telling);
+    done += more;
+    if (wanted.progress && !missing.empty()) wanted.progress(done, int(missing.size()));
+  };
+  tell(0);
   auto work = [&] {
     for (size_t m; (m = next++) < missing.size();) {
       const size_t t = missing[m];
       try {
         out.codes[t] = compiled(texts[t], kept ? out.sources[t] : keys[t] + ".cu", options);
+        tell(1);
       } catch (...) {
         const std::lock_guard lock(failing);
         failure = std::current_exception();
@@ -113,7 +129,7 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const std::
   if (!kept) return out;
   for (const size_t t : missing) {
     backend::write_new_file(out.sources[t], texts[t]);
-    cache.write(keys[t], "cubin", out.codes[t]);
+    cache.write(keys[t], kCode, out.codes[t]);
     cache.tidy(keys[t]);
   }
   return out;

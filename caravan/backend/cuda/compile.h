@@ -2,6 +2,7 @@
 // compiled kernels. It needs no GPU.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,16 @@ struct Compiled {
   std::vector<std::string> sources;  // paths of the texts that are kept
 };
 
+struct CompileOptions {
+  std::string cache{};                                  // a folder; empty: the user's
+  std::vector<std::string> more{};                      // options of the compiler, after our own
+  std::function<void(int done, int total)> progress{};  // called as texts are compiled, from any thread
+};
 // Compiles the texts in parallel, on the processors that this process may use. `compute` is the compute capability: 90
-// for 9.0. `cache` is a folder; empty: the user's. Throws NoGpuError if there is no compiler, and BackendError if the
-// compiler refuses a text. `more` are options of the compiler after our own.
-Compiled compile(const std::vector<std::string>& texts, int compute, const std::string& cache = "",
-                 const std::vector<std::string>& more = {});
+// for 9.0. Throws NoGpuError if there is no compiler, and BackendError if the compiler refuses a text.
+Compiled compile(const std::vector<std::string>& texts, int compute, const CompileOptions& options = {});
+
+// The key under which the cache keeps the code of a text. Throws NoGpuError if there is no compiler.
+std::string key_of(const std::string& text, int compute);
 
 }  // namespace caravan::cuda

@@ -3,6 +3,8 @@
 // or, if the program is small, a part of one launch of many steps.
 #pragma once
 
+#include <functional>
+
 #include "caravan/backend/backend.h"
 #include "caravan/backend/exchange.h"
 
@@ -13,7 +15,8 @@ struct DeviceOptions {
   int ordinal = 0;    // which GPU
   std::string cache;  // folder of compiled kernels; empty: the user's
   bool tf32 = false;  // products of f32 by tensor cores, with factors rounded to 10 bits of fraction
-  std::shared_ptr<backend::Exchange> exchange{};  // if the device is one of a mesh
+  std::shared_ptr<backend::Exchange> exchange{};         // if the device is one of a mesh
+  std::function<void(int done, int total)> compiling{};  // called as the texts of a program are compiled
 };
 // NoGpuError: there is no such GPU, or it cannot be used.
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);

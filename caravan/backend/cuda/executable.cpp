@@ -19,29 +19,13 @@ using ir::BufferId;
 
 namespace {
 
-// Is the program so small that one block of threads runs it faster than many launches of kernels?
-bool fits_in_a_block(const loop::Module& module, const Target& target) {
-  int64_t work = 0;
-  for (const loop::Kernel& kernel : module.kernels) {
-    work += loop::count_flops(kernel);
-    const loop::LibraryCall* call = loop::library_call(kernel);
-    if (!call) continue;
-    auto* copy = std::get_if<loop::LibraryCall::Copy>(&call->function);
-    if (!copy) return false;  // a block cannot call a library
-    work += copy->bytes;
-  }
-  return work <= target.gpu.one_block_work && module.buffers.size() <= codegen::kMostBuffers;
-}
-
 class CudaExecutable : public backend::Executable {
  public:
   CudaExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Shared> shared)
       : shared_(std::move(shared)), gpu_(*shared_->gpu), plan_(std::move(plan)), module_(plan_->scheduled) {
     load_products();
     check_memory();
-    form_ = debugging()                               ? CudaForm::separate
-            : fits_in_a_block(module_, gpu_.target()) ? CudaForm::one_block
-                                                      : CudaForm::launches;
+    form_ = debugging() ? CudaForm::separate : codegen::form_of(module_);
     step_ = load(form_);
     long_steps_ = std::clamp<int64_t>(kMostLaunches / int64_t(step_.text.launches.size() + 1), 1, kMostSteps);
     arena_ = shared_->allocate(plan_->memory.bytes);
@@ -184,7 +168,8 @@ class CudaExecutable : public backend::Executable {
   Code load(CudaForm form) const {
     Code out;
     out.text = codegen::to_cuda(module_, form);
-    out.compiled = compile(out.text.texts, gpu_.target().gpu.compute, shared_->options.cache);
+    out.compiled = compile(out.text.texts, gpu_.target().gpu.compute,
+                           {.cache = shared_->options.cache, .progress = shared_->options.compiling});
     gpu_.use();
     for (const std::string& code : out.compiled.codes) {
       out.modules.push_back(nullptr);

@@ -169,7 +169,7 @@ class Rank : public backend::Communicator {
     auto& [code, function] = combines_[{dtype, accumulator}];
     if (!function) {
       const cuda::Compiled compiled =
-          cuda::compile({combine_text(dtype, accumulator)}, gpu_->target().gpu.compute, cache_);
+          cuda::compile({combine_text(dtype, accumulator)}, gpu_->target().gpu.compute, {.cache = cache_});
       gpu_->use();
       cuda::check(gpu_->driver().module_load(&code, compiled.codes[0].data()), "the GPU does not load a kernel");
       cuda::check(gpu_->driver().module_function(&function, code, kCombine), "the GPU does not find a kernel");
