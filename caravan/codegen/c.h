@@ -52,8 +52,9 @@ enum class Entries : uint8_t { runs, timed };
 // the length of the function: GCC 12 needed 6 s for 1,000 calls of a kernel with one sine, 256 s for 5,000.
 inline constexpr size_t kMostCalls = 256;
 
-// The beginning of every text, with or without the elementary functions, and with attention.h or without.
-std::string cpu_prelude(bool with_math, bool with_attention = false);
+// The beginning of every text, with or without the elementary functions, and with attention.h for such tiles or
+// without.
+std::string cpu_prelude(bool with_math, const loop::Attention* attention = nullptr);
 
 std::string to_c(const loop::Module& module);  // the whole program as one text
 

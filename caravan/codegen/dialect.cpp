@@ -90,16 +90,7 @@ std::string GnuC::vector_at(RegisterType type, const std::string& element, bool 
   return (written ? "*(" : "*(const ") + register_type(type) + "*)&" + element;
 }
 std::string GnuC::vector_once(RegisterType type, const std::string& element) const {
-  // An empty instruction that may change the register: what is in it is then no longer known to be in memory. (A
-  // volatile load does the same, but the product of 1024 x 1024 x 1024 took 5 % longer with it.)
-#if defined(__x86_64__)
-  const std::string kept = "__asm__(\"\" : \"+x\"(v));";
-#elif defined(__aarch64__)
-  const std::string kept = "__asm__(\"\" : \"+w\"(v));";
-#else
-  const std::string kept;
-#endif
-  return "({ " + register_type(type) + " v = " + vector_at(type, element, false) + "; " + kept + " v; })";
+  return "({ " + register_type(type) + " v = " + vector_at(type, element, false) + "; CARAVAN_IN_REGISTER(v); v; })";
 }
 
 // --- plain C ---

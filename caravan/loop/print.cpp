@@ -49,7 +49,8 @@ std::string to_string(const Attention& a) {
                            : a.part == Part::columns ? "gradient of attention's keys and values"
                                                      : "gradient of attention";
   return what + " of " + std::to_string(a.batch * a.heads) + " heads: " + std::to_string(a.rows) + " rows, " +
-         std::to_string(a.columns) + " columns, depth " + std::to_string(a.depth) + (a.causal ? ", causal" : "");
+         std::to_string(a.columns) + " columns, depth " + std::to_string(a.depth) + (a.causal ? ", causal" : "") +
+         (a.lanes > 0 ? ", in tiles of " + std::to_string(a.tile_rows) + " x " + std::to_string(a.tile_columns) : "");
 }
 
 const Block& statements(const Kernel& kernel) {

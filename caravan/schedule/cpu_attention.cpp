@@ -19,17 +19,23 @@ using namespace prelude_sizes;
 class CpuMaker : AttentionMaker {
  public:
   CpuMaker(Module& module, const AttentionChain& chain, const Target& target) : AttentionMaker(module, chain) {
-    const int64_t padded = (base_.columns + kLongestVector - 1) / kLongestVector * kLongestVector;
-    fits_ = target.fma && base_.depth % std::max<int64_t>(target.most_lanes(DType::f32), 1) == 0 &&
-            base_.columns % kScoreLanes == 0 &&
-            2 * padded * (base_.depth + kKeptRows) <= target.tuning.stack_elements &&
+    const Tuning& tuning = target.tuning;
+    base_.lanes = target.most_lanes(DType::f32);
+    base_.tile_rows = tuning.attention_rows, base_.kept_rows = tuning.attention_kept;
+    const int64_t others = 2;  // registers: of a vector of columns and of an element of a row
+    base_.tile_columns =
+        std::clamp<int64_t>((target.vector_registers - others) / base_.tile_rows, 1, tuning.attention_vectors) *
+        base_.lanes;
+    const int64_t padded = (base_.columns + base_.lanes - 1) / base_.lanes * base_.lanes;
+    fits_ = target.fma && base_.lanes > 1 && base_.depth % base_.lanes == 0 && base_.columns % kScoreLanes == 0 &&
+            2 * padded * (base_.depth + base_.kept_rows) <= tuning.stack_elements &&
             (!base_.causal || chain.hidden == kHiddenScore) && keeps_orders() && join_batch();
     for (const AttentionPlace* p : places())
       fits_ = fits_ && p->strides[kDepth] == 1 && (p->strides[kQuery] == 0 || p->strides[kKey] == 0);
     const int64_t heads = base_.batch * base_.heads, work = base_.rows * base_.columns * base_.depth;
-    if (heads > 1 && heads * work >= target.tuning.parallel_work) {
-      const int64_t least = (target.tuning.chunk_work + work - 1) / work;
-      base_.chunk = std::max(least, (heads + target.tuning.most_chunks - 1) / target.tuning.most_chunks);
+    if (heads > 1 && heads * work >= tuning.parallel_work) {
+      const int64_t least = (tuning.chunk_work + work - 1) / work;
+      base_.chunk = std::max(least, (heads + tuning.most_chunks - 1) / tuning.most_chunks);
     }
   }
   bool fits() const { return fits_; }

@@ -9,10 +9,10 @@
 // weights again. Columns that a row does not see are left out (codegen/prelude/attention.h says when).
 //
 // Runs on kernels as they were lowered. Promises the same bits as they have: every sum keeps its order, and what is
-// left out changes none. Refuses a processor without fused multiply-add, other precisions than f32, rows that are not
-// neighbours in memory, a depth that does not fill vectors, fewer than 32 columns, whose sums have no lanes, numbers of
-// columns that the lanes do not divide, sums in blocks (more than 256 rows or columns), heads that do not fit into the
-// memory of a thread (Tuning::stack_elements), and sums over several heads.
+// left out changes none. Refuses a processor without vectors or without fused multiply-add, other precisions than f32,
+// rows that are not neighbours in memory, a depth that does not fill vectors, fewer than 32 columns, whose sums have no
+// lanes, numbers of columns that the lanes do not divide, sums in blocks (more than 256 rows or columns), heads that do
+// not fit into the memory of a thread (Tuning::stack_elements), and sums over several heads.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -24,8 +24,6 @@ inline constexpr int64_t kAttentionThreads = 128, kAttentionRows = 64, kTerms = 
 
 // Attention on a processor (prelude/attention.h).
 inline constexpr int64_t kScoreLanes = 8;      // partial sums of a row
-inline constexpr int64_t kKeptRows = 48;       // of weights and of gradients, that are kept at a time
-inline constexpr int64_t kLongestVector = 16;  // numbers of a vector register
 inline constexpr double kHiddenScore = -1e30;  // of a position that is not seen
 
 }  // namespace caravan::prelude_sizes

@@ -31,8 +31,6 @@ TEST(PreludeSizes, AreThoseOfThePrelude) {
                               " : " + n(kGap) + ";"},
       {kAttentionPrelude, "chunk = " + n(kCopied) + " / sizeof(element)"},
       {kCpuAttentionPrelude, "k += " + n(kScoreLanes) + ") lanes += "},
-      {kCpuAttentionPrelude, "#define CARAVAN_MB " + n(kKeptRows) + " "},
-      {kCpuAttentionPrelude, "#define CARAVAN_W " + n(kLongestVector) + "\n"},
       {kCpuAttentionPrelude, "#define CARAVAN_HIDDEN -1e30f\n"},
   };
   for (const Row& row : rows) EXPECT_NE(row.prelude.find(row.says), row.prelude.npos) << row.says;

@@ -7,30 +7,15 @@
    of products are chains of fused multiply-adds, those over the scores of a row have eight partial sums. What a mask removes has
    the weight 0, and products with it are left out where that changes no bit: where all factors are finite and no sum is 0, whose
    sign an added 0 may change. */
-#ifdef __FMA__
 #define CARAVAN_INLINE static inline __attribute__((always_inline))
 #define CARAVAN_ALIGNED __attribute__((aligned(64)))
-#ifdef __AVX512F__
-#define CARAVAN_W 16
-#define caravan_v caravan_f32x16
-#define caravan_vall caravan_all_f32x16
-#define caravan_vfma caravan_fma_f32x16
-#define CARAVAN_C 4
-#elif defined(__AVX__)
-#define CARAVAN_W 8
-#define caravan_v caravan_f32x8
-#define caravan_vall caravan_all_f32x8
-#define caravan_vfma caravan_fma_f32x8
-#define CARAVAN_C 2
-#else
-#define CARAVAN_W 4
-#define caravan_v caravan_f32x4
-#define caravan_vall caravan_all_f32x4
-#define caravan_vfma caravan_fma_f32x4
-#define CARAVAN_C 2
-#endif
-#define CARAVAN_R 6   /* rows of a tile */
-#define CARAVAN_MB 48 /* rows whose weights and gradients are kept at a time: a multiple of CARAVAN_R */
+/* The text before this one defines, as the schedule has chosen: CARAVAN_W, numbers of a vector; CARAVAN_R and CARAVAN_C, rows and
+   vectors of columns of a tile; CARAVAN_MB, rows whose weights and gradients are kept at a time, a multiple of CARAVAN_R. */
+#define CARAVAN_PASTED(a, b) a##b
+#define CARAVAN_OF(name, width) CARAVAN_PASTED(name, width)
+#define caravan_v CARAVAN_OF(caravan_f32x, CARAVAN_W)
+#define caravan_vall CARAVAN_OF(caravan_all_f32x, CARAVAN_W)
+#define caravan_vfma CARAVAN_OF(caravan_fma_f32x, CARAVAN_W)
 #define CARAVAN_UP(n) (((n) + CARAVAN_W - 1) / CARAVAN_W * CARAVAN_W)
 #define CARAVAN_HIDDEN -1e30f
 
@@ -263,4 +248,3 @@ CARAVAN_INLINE void caravan_attention_back(caravan_head h, const float* q, const
     }
   }
 }
-#endif

@@ -43,6 +43,16 @@ static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, 
 }
 #endif
 
+/* An empty instruction that may change the register: what is in it is then no longer known to be in memory. (A volatile load does
+   the same, but the product of 1024 x 1024 x 1024 took 5 % longer with it.) */
+#if defined(__x86_64__)
+#define CARAVAN_IN_REGISTER(v) __asm__("" : "+x"(v))
+#elif defined(__aarch64__)
+#define CARAVAN_IN_REGISTER(v) __asm__("" : "+w"(v))
+#else
+#define CARAVAN_IN_REGISTER(v) (void)0
+#endif
+
 /* The low or the high halves of two vectors, element by element in turn. */
 static inline caravan_f32x4 caravan_low_f32x4(caravan_f32x4 a, caravan_f32x4 b) {
   return __builtin_shufflevector(a, b, 0, 4, 1, 5);
