@@ -52,7 +52,7 @@ void Kernel::bind(std::initializer_list<Binding> memory) {
     if (found->dtype != buffer.dtype)
       throw StateError("`" + buffer.name + "` is bound to memory of " + std::string(name(found->dtype)) +
                        ", but the kernel was compiled for " + std::string(name(buffer.dtype)) + ".");
-    cc::lend(*impl_->device, buffer.name, impl_->shapes[b], buffer.dtype, found->memory);
+    impl_->device->borrow(buffer.name, impl_->shapes[b], buffer.dtype, found->memory);
   }
 }
 

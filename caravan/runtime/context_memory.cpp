@@ -1,6 +1,5 @@
 // States in memory: into and out of the caller's, and shared with readers.
 #include "caravan/array/convert.h"
-#include "caravan/backend/cc/device.h"
 #include "caravan/runtime/context_impl.h"
 #include "caravan/runtime/devices.h"
 
@@ -100,14 +99,12 @@ Context Context::reader(int threads) const {
   out->options.threads = threads;
   out->options.mesh = {};  // a reader is one device
   out->device = out->options.make_device ? out->options.make_device(out->options) : make_device(out->options);
-  const bool lends = !out->options.make_device && impl_->device->name() == "cpu";
   for (const auto& [name, info] : impl_->info) {
     if (info.input || !impl_->device->has(name)) continue;
     out->info.emplace(name, info);
     out->lent.insert(name);
-    if (const void* memory = lends ? impl_->device->memory(name) : nullptr)
-      cc::lend(*out->device, name, info.shape, info.dtype, const_cast<void*>(memory));
-    else
+    const void* memory = impl_->device->memory(name);
+    if (!memory || !out->device->borrow(name, info.shape, info.dtype, const_cast<void*>(memory)))
       out->device->write(name, impl_->device->read(name), info.dtype);
   }
   out->has_programs = impl_->has_programs;

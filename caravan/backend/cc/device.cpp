@@ -229,8 +229,9 @@ class CcDevice : public backend::Device {
     s.filled = true;
   }
   const void* memory(const std::string& state) const override { return shared_->states.at(state).memory.get(); }
-  void lend(const std::string& state, const Shape& shape, DType dtype, void* memory) {
+  bool borrow(const std::string& state, const Shape& shape, DType dtype, void* memory) override {
     shared_->states.lend(state, shape, dtype, borrowed(memory));
+    return true;
   }
   std::vector<std::string> names() const override { return shared_->states.names(); }
 
@@ -264,10 +265,6 @@ class CcDevice : public backend::Device {
 };
 
 }  // namespace
-
-void lend(backend::Device& device, const std::string& state, const Shape& shape, DType dtype, void* memory) {
-  static_cast<CcDevice&>(device).lend(state, shape, dtype, memory);
-}
 
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options) {
   return std::make_unique<CcDevice>(options, options.compiler);

@@ -17,8 +17,4 @@ struct DeviceOptions {
 };
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);
 
-// Makes memory of the caller a state of the device, so that programs read and write it in place. The device must come
-// from make_device. The memory needs no more alignment than its elements.
-void lend(backend::Device& device, const std::string& state, const Shape& shape, DType dtype, void* memory);
-
 }  // namespace caravan::cc

@@ -43,7 +43,8 @@ bool Pool::is_forked() const { return generation_ != generation.load(std::memory
 
 Pool::~Pool() {
   if (is_forked()) {
-    static std::vector<Shared*> left;  // never freed; reachable from here, so that leak checkers do not report it
+    // Never freed, nor is the list: they stay reachable from here, so that leak checkers do not report them.
+    static std::vector<Shared*>& left = *new std::vector<Shared*>();
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
     left.push_back(shared_.release());
