@@ -90,75 +90,102 @@ struct Pass {
   }
 };
 
+// Each pass with the reason for its place.
 constexpr Pass<ir::Program> kProgramPasses[] = {
-    {"copy_leaves", optimize::copy_leaves,
-     When::always},  // gives every result a buffer, so that later passes need no special case for old values
-    {"remove_unused", optimize::remove_unused, When::always},  // early, so that no pass works on what is not needed
-    {"solve_writes", optimize::solve_writes},                  // before the order of sums is chosen
-    {"run_forwards", optimize::run_forwards, When::always},    // likewise: it chooses the direction of sums
-    {"split_sums", optimize::split_sums,
-     When::always},  // chooses the order of sums before any optimisation, so that none changes a bit
-    {"join_parts", optimize::join_parts},  // before inlining, which would move the sum into its readers
-    {"simplify", optimize::simplify},  // so that more bodies are copies, or are equal to each other, for the next two
-    {"merge_equal", optimize::merge_equal},            // so that equal producers do not look like several readers
-    {"inline_producers", optimize::inline_producers},  // before loops exist, while index maps are easy to compose
-    {"simplify", optimize::simplify},                  // a factor of 1 that was a tensor of ones is seen now
-    {"merge_equal", optimize::merge_equal},            // inlining can make different accumulations equal
-    {"reuse_stored", optimize::reuse_stored},          // after inlining, which decides what is stored
-    {"store_narrow", optimize::store_narrow},          // after inlining, which decides what is stored
-    {"pack_operands", optimize::pack_operands, When::wished,
-     On::processors},  // after inlining, which would remove its copies
-    {"share_blocks", optimize::share_blocks, When::wished,
-     On::cpu},  // after inlining, which would compute the parts again for every reader
-    {"split_long_sums", optimize::split_long_sums, When::always, On::cuda},  // likewise; it chooses other sums
-    {"split_sums", optimize::split_sums, When::always, On::cuda},            // again, for the parts
-    {"delay_updates", optimize::delay_updates},  // late: the order of accumulations is the order of kernels
-    {"free_early", optimize::free_early},        // after delay_updates, whose order it keeps where it can
+    // Gives every result a buffer, so that later passes need no special case for old values.
+    {"copy_leaves", optimize::copy_leaves, When::always},
+    // Early, so that no pass works on what is not needed.
+    {"remove_unused", optimize::remove_unused, When::always},
+    // Before the order of sums is chosen.
+    {"solve_writes", optimize::solve_writes},
+    // Likewise: it chooses the direction of sums.
+    {"run_forwards", optimize::run_forwards, When::always},
+    // Chooses the order of sums before any optimisation, so that none changes a bit.
+    {"split_sums", optimize::split_sums, When::always},
+    // Before inlining, which would move the sum into its readers.
+    {"join_parts", optimize::join_parts},
+    // So that more bodies are copies, or are equal to each other, for the next two.
+    {"simplify", optimize::simplify},
+    // So that equal producers do not look like several readers.
+    {"merge_equal", optimize::merge_equal},
+    // Before loops exist, while index maps are easy to compose.
+    {"inline_producers", optimize::inline_producers},
+    // A factor of 1 that was a tensor of ones is seen now.
+    {"simplify", optimize::simplify},
+    // Inlining can make different accumulations equal.
+    {"merge_equal", optimize::merge_equal},
+    // The next five come after inlining: it decides what is stored,
+    {"reuse_stored", optimize::reuse_stored},
+    {"store_narrow", optimize::store_narrow},
+    // it would remove the copies that this pass makes,
+    {"pack_operands", optimize::pack_operands, When::wished, On::processors},
+    // and it would compute the parts that these make again for every reader.
+    {"share_blocks", optimize::share_blocks, When::wished, On::cpu},
+    {"split_long_sums", optimize::split_long_sums, When::always, On::cuda},
+    // Again, for the sums of the parts.
+    {"split_sums", optimize::split_sums, When::always, On::cuda},
+    // Late: the order of accumulations is the order of kernels.
+    {"delay_updates", optimize::delay_updates},
+    // After delay_updates, whose order it keeps where it can.
+    {"free_early", optimize::free_early},
 };
 constexpr Pass<loop::Module> kLoopPasses[] = {
-    {"gpu_attention", schedule::gpu_attention, When::wished,
-     On::cuda},  // while every accumulation is a kernel of its own
-    {"cpu_attention", schedule::cpu_attention, When::wished, On::cpu},  // likewise
-    {"gather_scatters", schedule::gather_scatters, When::wished,
-     On::cuda},                                              // before fuse, which adds the update of the table
-    {"fuse", schedule::fuse, When::wished, On::processors},  // before the others, which work within a kernel
+    // While every accumulation is a kernel of its own.
+    {"gpu_attention", schedule::gpu_attention, When::wished, On::cuda},
+    {"cpu_attention", schedule::cpu_attention, When::wished, On::cpu},
+    // Before fuse, which adds the update of the table.
+    {"gather_scatters", schedule::gather_scatters, When::wished, On::cuda},
+    // Before the others, which work within a kernel.
+    {"fuse", schedule::fuse, When::wished, On::processors},
     {"fuse", schedule::fuse_for_gpu, When::wished, On::cuda},
-    {"forward_stores", schedule::forward_stores},  // after fuse: a store and its load become a register
-    {"hoist", schedule::hoist},  // after forward_stores, which removes stores that would keep loads in loops
-    {"merge_values", schedule::merge_values},        // after hoist, which brings equal values into one block
-    {"update_in_place", schedule::update_in_place},  // after them, because they remove reads of the old state
-    {"narrow_updates", schedule::narrow_updates},    // after update_in_place: only then is the rest of the state stored
-    {"pick_terms", schedule::pick_terms, When::wished, On::cuda},  // while a sum is one loop, which split_loops may cut
-    {"group_kernels", schedule::group_kernels, When::wished,
-     On::cpu},  // when kernels have their final statements, and before tiles, which are chosen for a group
-    {"tile_contractions", schedule::tile_contractions, When::wished,
-     On::cpu},  // when sums have their epilogues, and before the order of their terms is turned into loops
-    {"transpose_rows", schedule::transpose_rows, When::wished,
-     On::cpu},  // after tile_contractions, which may compute such a sum as a product
-    {"tile_transposes", schedule::tile_transposes, When::wished,
-     On::cpu},  // after both, whose packed and transposed operands are such copies
-    {"split_loops", schedule::split_loops,
-     When::always},  // turns the order that split_sums chose into loops; always, because it decides how sums round
-    {"vectorize", schedule::vectorize, When::wished, On::cpu},  // when loops have their final bodies
-    {"lanes_inside", schedule::lanes_inside, When::always,
-     On::c99},                                                      // instead of vectorize, for C without vector types
-    {"parallelize", schedule::parallelize, When::wished, On::cpu},  // late: no pass before it need know about threads
-    {"keep_loops", schedule::keep_loops, When::always,
-     On::processors},  // when all loops are final; without it GCC miscompiles sums
-    {"expand_lanes", schedule::expand_lanes, When::always,
-     On::processors},  // late: makes vectors explicit for the printers
-    {"local_buffers", schedule::local_buffers, When::wished,
-     On::cpu},  // when loops are final: others analyse buffers alone
-    {"call_products", schedule::call_products, When::wished,
-     On::cuda},  // when sums have their epilogues, and before the rest is shared by threads
-    {"map_to_grid", schedule::map_to_grid, When::always,
-     On::cuda},  // instead of all passes for vectors and threads of a processor
-    {"gpu_neighbours", schedule::gpu_neighbours, When::wished,
-     On::cuda},                                              // after map_to_grid: it cuts the loops that threads share
-    {"place_collectives", place_collectives, When::always},  // when kernels are final
-    {"copy_states", schedule::copy_states, When::always},    // late: no pass before it need know about library calls
-    {"order_stages", schedule::order_stages, When::always, On::cuda},      // when all kernels are there
-    {"place_in_block", schedule::place_in_block, When::always, On::cuda},  // last: it looks at stages
+    // After fuse: a store and its load become a register.
+    {"forward_stores", schedule::forward_stores},
+    // After forward_stores, which removes stores that would keep loads in loops.
+    {"hoist", schedule::hoist},
+    // After hoist, which brings equal values into one block.
+    {"merge_values", schedule::merge_values},
+    // After the three before it, because they remove reads of the old state.
+    {"update_in_place", schedule::update_in_place},
+    // After update_in_place: only then is the rest of the state stored.
+    {"narrow_updates", schedule::narrow_updates},
+    // While a sum is one loop, which split_loops may cut.
+    {"pick_terms", schedule::pick_terms, When::wished, On::cuda},
+    // When kernels have their final statements, and before tiles, which are chosen for a group.
+    {"group_kernels", schedule::group_kernels, When::wished, On::cpu},
+    // When sums have their epilogues, and before the order of their terms is turned into loops.
+    {"tile_contractions", schedule::tile_contractions, When::wished, On::cpu},
+    // After tile_contractions, which may compute such a sum as a product.
+    {"transpose_rows", schedule::transpose_rows, When::wished, On::cpu},
+    // After both, whose packed and transposed operands are such copies.
+    {"tile_transposes", schedule::tile_transposes, When::wished, On::cpu},
+    // Turns the order that split_sums chose into loops; always, because it decides how sums round.
+    {"split_loops", schedule::split_loops, When::always},
+    // When loops have their final bodies.
+    {"vectorize", schedule::vectorize, When::wished, On::cpu},
+    // Instead of vectorize, for C without vector types.
+    {"lanes_inside", schedule::lanes_inside, When::always, On::c99},
+    // Late: no pass before it need know about threads.
+    {"parallelize", schedule::parallelize, When::wished, On::cpu},
+    // When all loops are final; without it GCC miscompiles sums.
+    {"keep_loops", schedule::keep_loops, When::always, On::processors},
+    // Late: makes vectors explicit for the printers.
+    {"expand_lanes", schedule::expand_lanes, When::always, On::processors},
+    // When loops are final: the passes before it know nothing of buffers that are local.
+    {"local_buffers", schedule::local_buffers, When::wished, On::cpu},
+    // When sums have their epilogues, and before the rest is shared by threads.
+    {"call_products", schedule::call_products, When::wished, On::cuda},
+    // Instead of all passes for vectors and threads of a processor.
+    {"map_to_grid", schedule::map_to_grid, When::always, On::cuda},
+    // After map_to_grid: it cuts the loops that threads share.
+    {"gpu_neighbours", schedule::gpu_neighbours, When::wished, On::cuda},
+    // When kernels are final.
+    {"place_collectives", place_collectives, When::always},
+    // Late: no pass before it need know about library calls.
+    {"copy_states", schedule::copy_states, When::always},
+    // When all kernels are there.
+    {"order_stages", schedule::order_stages, When::always, On::cuda},
+    // Last: it looks at stages.
+    {"place_in_block", schedule::place_in_block, When::always, On::cuda},
 };
 
 // Did a pass change nothing? Of buffers only the number is compared, because a pass that changes a buffer also changes
