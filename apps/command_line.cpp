@@ -132,7 +132,8 @@ int write_man_pages(const CommandDoc& program, const std::string& folder) {
 
 Call parse_command_line(int argc, const char* const* argv) {
   Parsed parsed;
-  CLI::App app("Trains neural networks that are written in a tensor notation, compiles them, and shows every stage.", "caravan");
+  CLI::App app("Trains neural networks that are written in a tensor notation, compiles them, and shows every stage.",
+               "caravan");
   app.set_help_flag("-h,--help", "What this command does and which options it has");
   app.set_version_flag("-V,--version", "caravan " + version(), "The version");
   app.require_subcommand(1);

@@ -460,7 +460,8 @@ TEST(Cpu, TheMemoryLimitIsCheckedBeforeAnythingRuns) {
   options.device = "cpu", options.cache = cache(), options.memory_limit = 1000;
   Context ctx(options);
   EXPECT_EQ(ctx.eval(sum(tensor({1, 2, 3}))).item(), 6);
-  expect_message<StateError>([&] { ctx.eval(exp(tensor(Array(parse_shape("1000"))))); }, {"needs 40", "limit of 1000 bytes", "Try a smaller batch"});
+  expect_message<StateError>([&] { ctx.eval(exp(tensor(Array(parse_shape("1000"))))); },
+                             {"needs 40", "limit of 1000 bytes", "Try a smaller batch"});
 }
 
 // ---------------------------------------------------------------- the compiler and its cache

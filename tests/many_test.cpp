@@ -138,7 +138,8 @@ TEST_F(Many, APlanForDevicesThatAreNotHere) {
   EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "data=16", "--batch", "40"}).err,
                   "--batch 40 is not a multiple of the 16 devices along `data`");
   EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "model=16"}).err, "place their batches on the axis `data`");
-  EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "data=1000"}).err, "1000 devices are more than the 800 points of moons");
+  EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "data=1000"}).err,
+                  "1000 devices are more than the 800 points of moons");
 }
 
 TEST_F(Many, ABatchThatCannotBeDividedIsRefused) {

@@ -7,7 +7,6 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
-#include "caravan/base/printable.h"
 #include "caravan/base/utf8.h"
 #include "caravan/data/gpt2_words.h"
 #include "caravan/data/gzip.h"

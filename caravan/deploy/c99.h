@@ -43,8 +43,8 @@ struct CSource {
 
 // The value of `output` as a function of `input`, a state, and of all other states it depends on, whose values in the
 // Context are written down. The file adds in the order of the compiled backend (compiled with -ffp-contract=off, it has
-// its bits, but for functions of <math.h>). Refused: an output that does not depend on the
-// input, that draws random numbers (a training phase), that depends on a static index, or on a state without a value.
+// its bits, but for functions of <math.h>). Refused: an output that does not depend on the input, that draws random
+// numbers (a training phase), that depends on a static index, or on a state without a value.
 CSource to_c99(const Context& ctx, const Tensor& input, const Tensor& output, const COptions& options = {},
                Source where = Source::here());
 

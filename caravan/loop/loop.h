@@ -26,8 +26,7 @@
 // * Memory. Buffers do not overlap. A kernel sees the stores of the kernels before it, and its own in program order. A
 //   local belongs to one execution of the kernel, or of an iteration of its parallel loop; its initial value is
 //   undefined.
-// * Floating point. No reassociation, and no contraction but that of a `Combine` with a factor. Integer arithmetic
-// wraps.
+// * Arithmetic. Floats are not reassociated, and contracted only in a `Combine` with a factor. Integers wrap.
 #pragma once
 
 #include <optional>
@@ -202,8 +201,8 @@ struct For {
   LoopKind kind = LoopKind::serial;
   Block body;
   // Of a parallel loop: how many iterations of the nest a thread takes at a time, 0 if it is inside of another one. Of
-  // a grid or lane loop: how many iterations the
-  // loops of its kind directly inside of it have together, 1 if it is the innermost one.
+  // a grid or lane loop: how many iterations the loops of its kind directly inside of it have together, 1 if it is the
+  // innermost one.
   int64_t chunk = 0;
   // The order of the sum that the loop adds to (ir::SumOrder): how many partial sums it has along this loop, and the
   // sizes of its blocks in iterations, each a multiple of the one before. The pass `split_loops` turns both into loops;
@@ -295,8 +294,8 @@ struct Attention {
   int64_t padded = 0, shared_bytes = 0;
   bool operator==(const Attention&) const = default;
 };
-std::string to_string(
-    const Attention& attention);  // "attention of 384 heads: 1024 rows, 1024 columns, depth 64, causal"
+// "attention of 384 heads: 1024 rows, 1024 columns, depth 64, causal"
+std::string to_string(const Attention& attention);
 
 // A sum of products that is computed in tiles (schedule/tile_contractions.h), for those who print or measure the
 // kernel.

@@ -15,11 +15,10 @@ namespace caravan::mesh {
 // * where a divided iterator is reduced, the accumulation writes a new buffer, and an all_reduce the old one. If a
 //   device has several parts (MeshAxis::parts), they are summed one by one and added up in between;
 // * the order of sums is chosen as in the whole program (Accumulation::chosen_by), where they are not divided;
-// * where an accumulation needs an axis that is divided otherwise, it reads an all_gather of it;
-//   so does who observes it;
+// * where an accumulation needs an axis that is divided otherwise, it reads an all_gather of it; so does who observes
+//   it;
 // * `placements` says which axes of states and other buffers are divided.
-// Buffers keep their numbers; new ones follow. With one device and one part the program stays
-// as it is.
+// Buffers keep their numbers; new ones follow. With one device and one part the program stays as it is.
 ir::Program shard(const ir::Program& program, const Mesh& mesh, const StatePlaces& known);
 
 StatePlaces state_places(const ir::Program& sharded, const Mesh& mesh);  // by the program's `placements`

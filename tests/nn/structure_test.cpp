@@ -139,7 +139,7 @@ TEST(Phase, PrecisionIsThatOfProducts) {
   Linear layer("fc", {.output = {3}});
   Conv2d conv("conv", {.channels = 2, .kernel = 1});
   const Phase half = evaluation({.precision = DType::bf16});
-  EXPECT_EQ(layer(drawn_tensor("x", "2|4")).dtype(), DType::f64);        // as the data come
+  EXPECT_EQ(layer(drawn_tensor("x", "2|4")).dtype(), DType::f64);         // as the data come
   EXPECT_EQ(layer(drawn_tensor("x", "2|4"), half).dtype(), DType::bf16);  // although the bias is f32
   EXPECT_EQ(conv(drawn_tensor("image", "2|4,4,1"), half).dtype(), DType::bf16);
   EXPECT_EQ(Linear("fc", {.output = {3}, .bias = false})(drawn_tensor("x", "2|4"), half).dtype(), DType::bf16);

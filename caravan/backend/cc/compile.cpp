@@ -164,8 +164,8 @@ class Build {
   void call(const std::vector<std::string>& words, std::optional<size_t> of) const {
     std::vector<std::string> command = {options_.compiler};
     command.insert(command.end(), options_.flags.begin(), options_.flags.end());
-    command.push_back("-ffile-prefix-map=" + folder() + "=" +
-                      place_);  // so that debug information names the path where the text is kept
+    // So that debug information names the path where the text is kept.
+    command.push_back("-ffile-prefix-map=" + folder() + "=" + place_);
     command.insert(command.end(), words.begin(), words.end());
     const CommandResult result = run_command(command, folder());
     if (result.succeeded()) return;

@@ -366,8 +366,8 @@ class CudaExecutable : public backend::Executable {
   HostMemory staged_;                           // the values of symbols of these, and their ranges
   int64_t under_way_ = 0;
   std::vector<std::shared_ptr<const Shared::Data>> data_;
-  Memory arena_, workspace_,
-      symbols_;  // `symbols_`: the values of symbols for each of `long_steps_`, then their ranges
+  Memory arena_, workspace_;
+  Memory symbols_;  // the values of symbols for each of `long_steps_`, then their ranges
   std::vector<Address> buffers_;
   backend::UsedStates<Memory> states_;
 };
