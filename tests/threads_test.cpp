@@ -12,6 +12,7 @@
 #include "caravan/backend/cc/pool.h"
 #include "caravan/codegen/balance.h"
 #include "caravan/codegen/c.h"
+#include "caravan/codegen/step.h"
 #include "caravan/plan/plan.h"
 #include "programs.h"
 

@@ -1,8 +1,8 @@
-// The kernels of a module as plain C99, for a text that calls them itself.
+#include "caravan/codegen/plain.h"
+
 #include <map>
 
 #include "caravan/base/error.h"
-#include "caravan/codegen/c.h"
 #include "caravan/codegen/kernel_printer.h"
 #include "caravan/codegen/prelude.h"
 

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/base/random.h"
 #include "caravan/codegen/balance.h"
 #include "caravan/codegen/c.h"
 #include "caravan/codegen/kernel_printer.h"
 #include "caravan/codegen/prelude.h"
+#include "caravan/codegen/step.h"
 
 namespace caravan::codegen {
 

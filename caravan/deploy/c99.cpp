@@ -8,7 +8,8 @@
 #include <set>
 
 #include "caravan/base/error.h"
-#include "caravan/codegen/c.h"
+#include "caravan/codegen/plain.h"
+#include "caravan/codegen/words.h"
 #include "caravan/deploy/text.h"
 #include "caravan/deploy/weights.h"
 #include "caravan/loop/walk.h"

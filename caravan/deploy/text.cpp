@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "caravan/base/random.h"
-#include "caravan/codegen/c.h"
+#include "caravan/codegen/plain.h"
 
 namespace caravan::deploy {
 

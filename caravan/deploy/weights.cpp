@@ -7,7 +7,7 @@
 
 #include "caravan/base/hash.h"
 #include "caravan/base/random.h"
-#include "caravan/codegen/c.h"
+#include "caravan/codegen/words.h"
 
 namespace caravan::deploy {
 

@@ -34,14 +34,6 @@ std::string_view total_name(Accumulator accumulator) {
   return accumulator == Accumulator::add ? "sum" : row(accumulator).name;
 }
 
-DType wide(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
-
-bool operator==(const For& a, const For& b) {
-  return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.chunk == b.chunk &&
-         a.lanes == b.lanes && a.blocks == b.blocks && a.unroll == b.unroll && a.group == b.group && a.body == b.body;
-}
-bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
-
 std::string to_string(const Attention& a) {
   using Part = Attention::Part;
   const std::string what = a.part == Part::forward   ? "attention"
@@ -51,29 +43,6 @@ std::string to_string(const Attention& a) {
   return what + " of " + std::to_string(a.batch * a.heads) + " heads: " + std::to_string(a.rows) + " rows, " +
          std::to_string(a.columns) + " columns, depth " + std::to_string(a.depth) + (a.causal ? ", causal" : "") +
          (a.lanes > 0 ? ", in tiles of " + std::to_string(a.tile_rows) + " x " + std::to_string(a.tile_columns) : "");
-}
-
-const Block& statements(const Kernel& kernel) {
-  static const Block none;
-  auto* block = std::get_if<Block>(&kernel.body);
-  return block ? *block : none;
-}
-Block& statements(Kernel& kernel) { return std::get<Block>(kernel.body); }
-
-const For* parallel_loop(const Kernel& kernel) {
-  const Block& block = statements(kernel);
-  auto* loop = block.empty() ? nullptr : std::get_if<For>(&block.back());
-  return loop && loop->kind == LoopKind::parallel ? loop : nullptr;
-}
-int64_t parallel_iterations(const For& loop) {
-  if (loop.kind != LoopKind::parallel) return 1;
-  auto* inner = loop.body.size() == 1 ? std::get_if<For>(&loop.body[0]) : nullptr;
-  return loop.extent * (inner ? parallel_iterations(*inner) : 1);
-}
-std::optional<Shares> shares(const Kernel& kernel) {
-  if (const For* loop = parallel_loop(kernel)) return Shares{parallel_iterations(*loop), loop->chunk};
-  const Attention* a = attention(kernel);
-  return a && a->chunk > 0 ? std::optional(Shares{a->batch * a->heads, a->chunk}) : std::nullopt;
 }
 
 namespace {

@@ -17,6 +17,7 @@
 #include "caravan/base/error.h"
 #include "caravan/base/processors.h"
 #include "caravan/codegen/c.h"
+#include "caravan/codegen/step.h"
 #include "caravan/loop/walk.h"
 
 namespace caravan::cc {

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "caravan/codegen/c.h"
+#include "caravan/codegen/step.h"
 
 namespace caravan::cc {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "caravan/codegen/c.h"
+#include "caravan/codegen/step.h"
 
 namespace caravan::cc {
 
