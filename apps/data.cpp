@@ -40,8 +40,7 @@ std::string problem_of(const data::Dataset& set, const std::string& folder) {
     try {
       sum = data::sha256(data::read_unpacked(*path, {.unpacked = file.bytes}));
     } catch (const ConfigError& error) {  // damaged, or longer than it should be
-      const std::string_view why = error.what();
-      return fmt::format("has another {} ({})", file.name, why.substr(0, why.find_last_not_of('.') + 1));
+      return fmt::format("has another {} ({})", file.name, reason_of(error));
     }
     if (sum != file.sha256) return fmt::format("has another {} (sha256 {}, not {})", file.name, sum, file.sha256);
   }

@@ -41,6 +41,12 @@ std::string with_line(const std::string& message) {
 
 UserError::UserError(const std::string& message) : Error(with_line(message)) {}
 
+std::string without_full_stop(std::string message) {
+  if (message.ends_with('.')) message.pop_back();
+  return message;
+}
+std::string reason_of(const std::exception& error) { return without_full_stop(error.what()); }
+
 void fail_check(const char* condition, const char* file, int line, const std::string& detail) {
   throw InternalError("internal error in Caravan: `" + std::string(condition) + "` does not hold at " +
                       to_string(Source{file, line}) + "; " + detail + ". Please report it.");

@@ -3,6 +3,7 @@
 // A message is one sentence or two: what is wrong, the values, where in the user's program, what to try.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -57,6 +58,11 @@ class BackendError : public Error {
  public:
   using Error::Error;
 };
+
+// Inside: a message without its full stop, to stand in a sentence.
+std::string without_full_stop(std::string message);
+// Inside: what an error says, likewise.
+std::string reason_of(const std::exception& error);
 
 // Inside: throws the InternalError of CARAVAN_CHECK.
 [[noreturn]] void fail_check(const char* condition, const char* file, int line, const std::string& detail);

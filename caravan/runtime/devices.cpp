@@ -133,11 +133,6 @@ AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations) {
     return {nullptr, reason_of(error)};
   }
 }
-std::string reason_of(const Error& error) {
-  std::string out = error.what();
-  if (out.ends_with('.')) out.pop_back();
-  return out;
-}
 
 namespace {
 

@@ -40,7 +40,6 @@ struct AutomaticGpu {
   std::unique_ptr<backend::Device> device;
   std::string why;  // a line without a full stop; empty: the program is small, or there is no driver of a GPU
 };
-std::string reason_of(const Error& error);  // what it says, without the full stop
 AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations);
 
 // What `auto` begins with: `cpu`, and `interp` only where there is no C compiler at all. A run does not become another

@@ -18,8 +18,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 }  // namespace
 
 std::string brief(const BackendError& error) {
-  std::string out = first_line(error.what());
-  if (out.ends_with('.')) out.pop_back();
+  std::string out = without_full_stop(first_line(error.what()));
   if (const auto* refused = dynamic_cast<const RefusedTextError*>(&error)) out += ": " + first_line(refused->log);
   return out;
 }

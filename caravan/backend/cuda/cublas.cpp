@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "caravan/backend/cuda/open_library.h"
+#include "caravan/base/error.h"
 #include "caravan/loop/dependence.h"
 
 namespace caravan::cuda {
@@ -50,8 +51,7 @@ Opened open_cublas_lt() {
     find_function(library, "cublasLtGetVersion", version, what);
     found->version = int(version());
   } catch (const NoGpuError& error) {
-    out.why = error.what();
-    if (out.why.ends_with('.')) out.why.pop_back();
+    out.why = reason_of(error);
     return out;
   }
   if (found->version < kOldestCublasLt)

@@ -2,6 +2,7 @@
 #include "caravan/backend/cuda/cublas.h"
 #include "caravan/backend/cuda/device.h"
 #include "caravan/backend/cuda/driver.h"
+#include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 
 namespace caravan::cuda {
@@ -29,8 +30,7 @@ Facts find_facts() {
                std::to_string(compiler.minor);
   } catch (const BackendError& error) {
     out.count = 0;
-    out.note = error.what();
-    if (out.note.ends_with('.')) out.note.pop_back();
+    out.note = reason_of(error);
   }
   return out;
 }

@@ -30,8 +30,9 @@ constexpr int kFailed = 3;              // exit code: the machine failed
 // Up to so many bytes, all processes send all they have to all others, and each combines everything: one round of
 // messages instead of two.
 constexpr int64_t kSmall = 8 << 10;
-constexpr size_t kAlone = 32 << 10;  // bytes from which on a message is not packed with others
-// Of a wait for messages: how long it asks for them without pauses, and how long a pause is.
+constexpr size_t kAlone = 32 << 10;  // bytes; what has as many is sent by itself, without a copy. An estimate
+// Of a wait for messages: how long it asks for them without pauses, longer if the device has nothing else to do
+// (set_urgent), and how long a pause is. Not tuned.
 constexpr std::chrono::microseconds kBusy{100}, kBusyIfUrgent{5000}, kPause{20};
 
 void say(const std::string& text) {  // by one write, so that lines of processes do not mix
@@ -321,9 +322,7 @@ std::string note() {
     const std::string all = text;
     return all.substr(0, std::min(all.find(','), all.find('\n')));
   } catch (const BackendError& error) {
-    std::string out = error.what();
-    if (out.ends_with('.')) out.pop_back();
-    return out;
+    return reason_of(error);
   }
 }
 

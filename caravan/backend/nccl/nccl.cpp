@@ -234,9 +234,7 @@ std::string note() {
   try {
     return "NCCL " + version_text(library().number);
   } catch (const BackendError& error) {
-    std::string out = error.what();
-    if (out.ends_with('.')) out.pop_back();
-    return out;
+    return reason_of(error);
   }
 }
 
