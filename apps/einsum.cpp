@@ -8,16 +8,12 @@
 #include "apps/commands.h"
 #include "apps/json_line.h"
 #include "caravan/base/error.h"
+#include "caravan/base/trimmed.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan::app {
 
 namespace {
-
-std::string trimmed(const std::string& text) {
-  const size_t from = text.find_first_not_of(' ');
-  return from == std::string::npos ? "" : text.substr(from);
-}
 
 std::string shape_text(const Shape& shape) { return shape.rank() == 0 ? "scalar" : to_string(shape); }
 
@@ -47,7 +43,7 @@ std::vector<Tensor> operands_of(const EinsumOptions& options) {
   };
   std::vector<Tensor> out;
   for (size_t k = 0; k < options.shapes.size(); ++k) {
-    const Shape shape = parse_shape(trimmed(options.shapes[k]));
+    const Shape shape = parse_shape(std::string(trimmed(options.shapes[k])));
     const std::string name = k < 26 ? std::string(1, char('A' + k)) : "A" + std::to_string(k);
     out.push_back(input(name, {.batch = given(shape.batch), .input = given(shape.input), .output = given(shape.output)},
                         Source{}));
@@ -58,7 +54,7 @@ std::vector<Tensor> operands_of(const EinsumOptions& options) {
 Tensor result_of(const EinsumOptions& options, const std::vector<Tensor>& operands) {
   if (options.op != "add" && options.op != "max" && options.op != "min" && options.op != "concat")
     throw ConfigError(fmt::format("there is no --op `{}`; there are: add, max, min, concat.", options.op));
-  const RuntimeSpec text = spec(trimmed(options.spec), Source{});
+  const RuntimeSpec text = spec(std::string(trimmed(options.spec)), Source{});
   const Bindings bindings = bindings_of(options);
   check_operand_count({text.text, text.where}, int(operands.size()));
   if (options.op == "concat") return concat(text, operands, bindings);

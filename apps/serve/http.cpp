@@ -7,6 +7,7 @@
 
 #include "apps/json_line.h"
 #include "caravan/base/error.h"
+#include "caravan/base/trimmed.h"
 #include "caravan/data/gzip.h"
 
 namespace caravan::serve {
@@ -60,12 +61,6 @@ bool is_name(std::string_view text) {
 }
 bool is_control(char c) { return (c >= 0 && c < ' ' && c != '\t') || c == 0x7f; }
 
-std::string_view trimmed(std::string_view text) {
-  const size_t from = text.find_first_not_of(" \t");
-  if (from == text.npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t") + 1 - from);
-}
-
 [[noreturn]] void not_understood() { throw Refusal(400, kNotUnderstood); }
 [[noreturn]] void body_too_long() {
   throw Refusal(413, fmt::format("the body is longer than {} bytes.", kMostBodyBytes));
@@ -89,7 +84,7 @@ void parse_request_line(std::string_view line, HttpRequest& out) {
 void parse_header(std::string_view line, HttpRequest& out) {
   const size_t colon = line.find(':');
   if (colon == line.npos || !is_name(line.substr(0, colon))) not_understood();
-  const std::string_view value = trimmed(line.substr(colon + 1));
+  const std::string_view value = trimmed(line.substr(colon + 1), " \t");
   if (std::any_of(value.begin(), value.end(), is_control)) not_understood();
   if (out.headers.size() == kMostHeaders)
     throw Refusal(431, fmt::format("the request has more than {} headers.", kMostHeaders));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/base/random.h"
 #include "caravan/codegen/cuda_dialect.h"
 #include "caravan/codegen/cuda_printer.h"

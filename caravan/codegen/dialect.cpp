@@ -1,6 +1,7 @@
 #include "caravan/codegen/dialect.h"
 
 #include "caravan/base/error.h"
+#include "caravan/base/list_text.h"
 #include "caravan/codegen/functions.h"
 #include "caravan/codegen/words.h"
 #include "caravan/loop/walk.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "caravan/base/list_text.h"
 #include "caravan/codegen/functions.h"
 #include "caravan/codegen/words.h"
 #include "caravan/ops/table.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "caravan/base/list_text.h"
 #include "caravan/codegen/words.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/table.h"

@@ -103,10 +103,4 @@ std::string unique(std::set<std::string>& taken, const std::string& name) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& list) {
-  std::string out;
-  for (const std::string& item : list) out += (out.empty() ? "" : ", ") + item;
-  return out;
-}
-
 }  // namespace caravan::codegen

@@ -3,7 +3,6 @@
 
 #include <set>
 #include <string>
-#include <vector>
 
 #include "caravan/ops/dtype.h"
 
@@ -24,6 +23,5 @@ std::string unique(std::set<std::string>& taken, const std::string& name);
 std::string comment(std::string text);
 // A function head or a call, broken at commas into lines of at most 120 columns.
 std::string wrapped(const std::string& text);
-std::string joined(const std::vector<std::string>& list);  // with commas
 
 }  // namespace caravan::codegen

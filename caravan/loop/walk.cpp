@@ -270,6 +270,13 @@ void substitute(Block& block, Variable variable, const Term& term) {
        }});
 }
 
+const Statement* after_definitions(const Block& block) {
+  const bool defines = !block.empty() && std::all_of(block.begin(), block.end() - 1, [](const Statement& s) {
+    return std::holds_alternative<Define>(s);
+  });
+  return defines ? &block.back() : nullptr;
+}
+
 bool has_loop(const Block& block) {
   return find_of<For>(block, [](const For&) { return true; });
 }

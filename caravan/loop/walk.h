@@ -84,6 +84,30 @@ const Kind* find_of(const Block& block, const Is& is) {
   return out;
 }
 
+// The last statement of a block in which all others are definitions; null if the block has another form.
+const Statement* after_definitions(const Block& block);
+// The same if it is of one kind, such as the loop of a nest: after_definitions<For>(block).
+template <class Kind>
+const Kind* after_definitions(const Block& block) {
+  const Statement* last = after_definitions(block);
+  return last ? std::get_if<Kind>(last) : nullptr;
+}
+
+// A copy of the module in which `change(kernel)` was called for each kernel that has statements. If it takes two
+// arguments, the first is the new module, to which buffers can be added.
+template <class Change>
+Module with_changed_kernels(const Module& module, const Change& change) {
+  Module out = module;
+  for (Kernel& kernel : out.kernels) {
+    if (!has_statements(kernel)) continue;
+    if constexpr (std::invocable<Change, Kernel&>)
+      change(kernel);
+    else
+      change(out, kernel);
+  }
+  return out;
+}
+
 // Replaces every statement of the block: `replace(statement, out)` appends what takes its place, and may move from it.
 // It is not called for the statements inside of others.
 template <class Replace>

@@ -120,6 +120,17 @@ std::string_view name(DType dtype) { return row(dtype).name; }
 int bytes(DType dtype) { return row(dtype).bytes; }
 double largest(DType dtype) { return row(dtype).largest; }
 bool is_float(DType dtype) { return dtype >= DType::f16; }
+bool holds_all(DType wide, DType narrow) {
+  switch (narrow) {
+    case DType::boolean: return true;
+    case DType::u8: return wide != DType::boolean && wide != DType::bf16;
+    case DType::i32: return wide == DType::i64 || wide == DType::f64;
+    case DType::f16:
+    case DType::bf16: return wide == DType::f32 || wide == DType::f64;
+    case DType::f32: return wide == DType::f64;
+    default: return false;
+  }
+}
 bool is_integer(DType dtype) { return dtype >= DType::u8 && dtype <= DType::i64; }
 
 std::optional<DType> find_dtype(std::string_view name) {

@@ -30,6 +30,8 @@ bool is_float(DType dtype);                              // f16, bf16, f32, f64
 bool is_integer(DType dtype);                            // u8, i32, i64; not bool
 
 DType promote(DType a, DType b);  // the precision of an operation on both: rule 1
+// Inside: is every value of precision `narrow` one of precision `wide`, another one?
+bool holds_all(DType wide, DType narrow);
 
 double largest(DType dtype);  // the largest finite value
 // Does the precision hold the value without overflow? Only floats hold NaN and infinities; integers hold no fractions.

@@ -57,11 +57,6 @@ void drop_unread(ir::Accumulation& a) {
   a.body = a.body.with_operands(renamed);
 }
 
-bool holds_all(DType wide, DType narrow) {
-  const bool half = narrow == DType::f16 || narrow == DType::bf16;
-  return (wide == DType::f32 && half) || (wide == DType::f64 && (half || narrow == DType::f32));
-}
-
 bool has_loads(const ir::Accumulation& a) {
   auto any = [](const std::vector<ir::Term>& terms) {
     return std::any_of(terms.begin(), terms.end(), [](const ir::Term& t) { return t.has_load(); });

@@ -19,9 +19,6 @@ void for_each_read(const ir::Program& program, const ir::Accumulation& accumulat
 // The distance in memory, in elements, between what neighbouring values of the iterator read or write.
 int64_t stride(const ir::Program& program, ir::BufferId buffer, const std::vector<ir::Term>& map, int iterator);
 
-// Has the float `wide` every number of the narrower float?
-bool holds_all(DType wide, DType narrow);
-
 // Does the accumulation read or write through an index tensor?
 bool has_loads(const ir::Accumulation& accumulation);
 

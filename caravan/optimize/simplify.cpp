@@ -65,7 +65,7 @@ class Simplifier {
   // What the entry is a wider cast of, if that has this precision; otherwise -1.
   int before_widening(int e, const EntryType& type) const {
     const Scalar& entry = body_.entries()[size_t(e)];
-    const bool widens = entry.kind == Scalar::Kind::cast && holds_all(entry.dtype, type.dtype);
+    const bool widens = entry.kind == Scalar::Kind::cast && is_float(type.dtype) && holds_all(entry.dtype, type.dtype);
     return widens && is_already(entry.args[0], type) ? entry.args[0] : -1;
   }
   std::optional<double> of_numbers(Op op, std::span<const int> args) const {

@@ -22,7 +22,8 @@ std::optional<DType> rounded_to(const ir::Program& program, const Accumulation& 
   const Scalar& last = a.body.entries().back();
   if (last.kind != Scalar::Kind::cast) return std::nullopt;
   const Scalar& inner = a.body.entries()[size_t(last.args[0])];
-  if (inner.kind != Scalar::Kind::cast || !holds_all(last.dtype, inner.dtype)) return std::nullopt;
+  const bool widens = is_float(inner.dtype) && holds_all(last.dtype, inner.dtype);
+  if (inner.kind != Scalar::Kind::cast || !widens) return std::nullopt;
   return program.buffers[size_t(a.target)].dtype == last.dtype ? std::optional(inner.dtype) : std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
 #include "caravan/ir/text.h"
@@ -43,19 +44,6 @@ void check_given(const StateNode& state, const Shape& shape, Source where) {
       throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " +
                        std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
                        " cannot be written to it.");
-  }
-}
-
-// Is every number of precision `from` one of precision `to`?
-bool holds_all(DType to, DType from) {
-  switch (from) {
-    case DType::boolean: return true;
-    case DType::u8: return to != DType::boolean && to != DType::bf16;
-    case DType::i32: return to == DType::i64 || to == DType::f64;
-    case DType::f16:
-    case DType::bf16: return to == DType::f32 || to == DType::f64;
-    case DType::f32: return to == DType::f64;
-    default: return false;
   }
 }
 

@@ -22,12 +22,9 @@ namespace {
 // The independent loops around everything else.
 std::vector<const For*> independent_loops(const Kernel& kernel) {
   std::vector<const For*> out;
-  for (const Block* block = &statements(kernel); !block->empty() && !overwrites_loads(*block);) {
-    const For* loop = std::get_if<For>(&block->back());
-    const bool defines = std::all_of(block->begin(), block->end() - 1,
-                                     [](const Statement& s) { return std::holds_alternative<Define>(s); });
-    if (!loop || !defines || loop->kind != LoopKind::serial || !independent(loop->variable, loop->extent, loop->body))
-      break;
+  for (const Block* block = &statements(kernel); !overwrites_loads(*block);) {
+    const For* loop = after_definitions<For>(*block);
+    if (!loop || loop->kind != LoopKind::serial || !independent(loop->variable, loop->extent, loop->body)) break;
     out.push_back(loop);
     block = &loop->body;
   }

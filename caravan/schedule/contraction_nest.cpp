@@ -22,21 +22,15 @@ constexpr int64_t kManyRows = 4;
 
 // A block of definitions around one loop: the loop, or null if the block has another form. Appends the definitions.
 const For* only_loop(const Block& block, Block& definitions) {
-  for (size_t k = 0; k + 1 < block.size(); ++k) {
-    if (!std::holds_alternative<Define>(block[k])) return nullptr;
-  }
-  auto* loop = block.empty() ? nullptr : std::get_if<For>(&block.back());
+  const For* loop = after_definitions<For>(block);
   if (loop) definitions.insert(definitions.end(), block.begin(), block.end() - 1);
   return loop;
 }
 
 // The block inside of guards, if it has definitions and then one guard; else the block itself. Appends what is around.
 const Block& within_guards(const Block& block, Block& definitions, std::vector<Term>& guards) {
-  auto* guard = block.empty() ? nullptr : std::get_if<If>(&block.back());
+  const If* guard = after_definitions<If>(block);
   if (!guard) return block;
-  if (!std::all_of(block.begin(), block.end() - 1,
-                   [](const Statement& s) { return std::holds_alternative<Define>(s); }))
-    return block;
   definitions.insert(definitions.end(), block.begin(), block.end() - 1);
   guards.insert(guards.end(), guard->where.begin(), guard->where.end());
   return within_guards(guard->body, definitions, guards);

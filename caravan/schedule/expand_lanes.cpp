@@ -356,10 +356,7 @@ class Expander {
 }  // namespace
 
 Module expand_lanes(const Module& module, const Target& target) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels)
-    if (has_statements(kernel)) Expander(module, kernel, target);
-  return out;
+  return with_changed_kernels(module, [&](Kernel& kernel) { Expander(module, kernel, target); });
 }
 
 }  // namespace caravan::schedule

@@ -38,12 +38,9 @@ struct Member {
   }
 };
 
-// The loop of a block that has only definitions beside it, and these come before it; null if the block is different.
+// The loop after the definitions of a block, if it is an ordinary one; else null.
 const For* loop_behind_definitions(const Block& block) {
-  const bool defines = !block.empty() && std::all_of(block.begin(), block.end() - 1, [](const Statement& s) {
-    return std::holds_alternative<Define>(s);
-  });
-  auto* loop = defines ? std::get_if<For>(&block.back()) : nullptr;
+  const For* loop = after_definitions<For>(block);
   return loop && loop->kind == LoopKind::serial && loop->lanes == 0 && loop->blocks.empty() ? loop : nullptr;
 }
 

@@ -62,10 +62,7 @@ void hoist(Block& block) {
 }  // namespace
 
 Module hoist(const Module& module) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels)
-    if (has_statements(kernel)) hoist(statements(kernel));
-  return out;
+  return with_changed_kernels(module, [](Kernel& kernel) { hoist(statements(kernel)); });
 }
 
 }  // namespace caravan::schedule

@@ -81,10 +81,7 @@ void mark(Block& block, const std::set<Variable>& variables) {
 }  // namespace
 
 Module keep_loops(const Module& module) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels)
-    if (has_statements(kernel)) mark(statements(kernel), Finder(module, kernel).take());
-  return out;
+  return with_changed_kernels(module, [&](Kernel& kernel) { mark(statements(kernel), Finder(module, kernel).take()); });
 }
 
 }  // namespace caravan::schedule

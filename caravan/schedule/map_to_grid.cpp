@@ -21,9 +21,7 @@ namespace {
 // none, or if a definition loads what the block overwrites.
 Statement* only_nest(Block& block) {
   if (block.empty() || !inside(block.back()) || overwrites_loads(block)) return nullptr;
-  const bool defines =
-      std::all_of(block.begin(), block.end() - 1, [](const Statement& s) { return std::holds_alternative<Define>(s); });
-  return defines ? &block.back() : nullptr;
+  return after_definitions(block) ? &block.back() : nullptr;
 }
 
 // Moves the guard at the end of a block into the loop that it contains, if it contains nothing else: the guard is then

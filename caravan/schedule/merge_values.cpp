@@ -94,10 +94,7 @@ class Merger {
 }  // namespace
 
 Module merge_values(const Module& module) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels)
-    if (has_statements(kernel)) Merger(kernel).run();
-  return out;
+  return with_changed_kernels(module, [](Kernel& kernel) { Merger(kernel).run(); });
 }
 
 }  // namespace caravan::schedule

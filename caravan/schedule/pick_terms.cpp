@@ -96,10 +96,7 @@ class Picker {
 }  // namespace
 
 Module pick_terms(const Module& module) {
-  Module out = module;
-  for (size_t k = 0; k < out.kernels.size(); ++k)
-    if (has_statements(out.kernels[k])) Picker(out.kernels[k]).run();
-  return out;
+  return with_changed_kernels(module, [](Kernel& kernel) { Picker(kernel).run(); });
 }
 
 }  // namespace caravan::schedule

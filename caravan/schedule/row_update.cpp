@@ -24,13 +24,9 @@ std::optional<Elementwise> elementwise(const Kernel& kernel) {
   if (library_call(kernel) || !kernel.after.empty() || !kernel.locals.empty()) return std::nullopt;
   const Block* block = &statements(kernel);
   for (const For** loop : {&out.outer, &out.inner}) {
-    if (block->empty()) return std::nullopt;
-    for (size_t k = 0; k + 1 < block->size(); ++k) {
-      if (!std::holds_alternative<Define>((*block)[k])) return std::nullopt;
-      out.body.push_back((*block)[k]);
-    }
-    *loop = std::get_if<For>(&block->back());
+    *loop = after_definitions<For>(*block);
     if (!*loop || (*loop)->kind != LoopKind::serial || (*loop)->group) return std::nullopt;
+    out.body.insert(out.body.end(), block->begin(), block->end() - 1);
     block = &(*loop)->body;
   }
   out.body.insert(out.body.end(), block->begin(), block->end());

@@ -169,10 +169,7 @@ class Splitter {
 }  // namespace
 
 Module split_loops(const Module& module) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels)
-    if (has_statements(kernel)) Splitter(kernel).run(statements(kernel));
-  return out;
+  return with_changed_kernels(module, [](Kernel& kernel) { Splitter(kernel).run(statements(kernel)); });
 }
 
 }  // namespace caravan::schedule

@@ -128,10 +128,8 @@ class Transposer {
 }  // namespace
 
 Module tile_transposes(const Module& module, const Target& target) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels)
-    if (has_statements(kernel)) Transposer(out, kernel, target).run(statements(kernel));
-  return out;
+  return with_changed_kernels(
+      module, [&](Module& out, Kernel& kernel) { Transposer(out, kernel, target).run(statements(kernel)); });
 }
 
 }  // namespace caravan::schedule

@@ -245,10 +245,8 @@ class RowTransposer {
 }  // namespace
 
 Module transpose_rows(const Module& module, const Target& target) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels)
-    if (has_statements(kernel)) RowTransposer(out, kernel, target).run(statements(kernel));
-  return out;
+  return with_changed_kernels(
+      module, [&](Module& out, Kernel& kernel) { RowTransposer(out, kernel, target).run(statements(kernel)); });
 }
 
 }  // namespace caravan::schedule

@@ -219,14 +219,11 @@ class Vectorizer {
 }  // namespace
 
 Module vectorize(const Module& module, const Target& target) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels) {
-    if (!has_statements(kernel)) continue;
+  return with_changed_kernels(module, [&](Kernel& kernel) {
     Vectorizer(kernel, target, target.tuning.few_sums, "_row").run(statements(kernel));
-    Vectorizer(kernel, target, target.tuning.many_sums, "_block")
-        .run(statements(kernel));  // the second round enlarges tiles
-  }
-  return out;
+    // The second round enlarges tiles.
+    Vectorizer(kernel, target, target.tuning.many_sums, "_block").run(statements(kernel));
+  });
 }
 
 }  // namespace caravan::schedule

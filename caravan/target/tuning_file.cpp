@@ -13,6 +13,7 @@
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
 #include "caravan/base/regular_file.h"
+#include "caravan/base/trimmed.h"
 
 namespace caravan {
 
@@ -45,11 +46,6 @@ constexpr Row kRows[] = {
     {"nest_work", &Tuning::nest_work, 1, int64_t(1) << 40},
     {"most_chunks", &Tuning::most_chunks, 1, 65'536},
 };
-
-std::string_view trimmed(std::string_view text) {
-  const size_t from = text.find_first_not_of(" \t\r");
-  return from == text.npos ? "" : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
-}
 
 }  // namespace
 
