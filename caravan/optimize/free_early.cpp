@@ -153,8 +153,10 @@ class MemoryOrder {
     done_[k] = false;
   }
 
+  // Both bound the time of the pass, and were not tuned: how many accumulations are tried for one place of the order,
+  // and how many readers a buffer may have left if it is to become free soon.
   static constexpr size_t kMostTried = 64;
-  static constexpr size_t kFewReaders = 4;  // a buffer with more readers left is not about to become free
+  static constexpr size_t kFewReaders = 4;
 
   const ir::Program& program_;
   const size_t n_;

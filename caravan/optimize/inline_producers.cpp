@@ -42,7 +42,9 @@ bool is_copy(const ir::Body& body) {
   }
   return true;
 }
-constexpr size_t kMostEntries = 16;  // of a formula that is computed again for each of its readers
+// Entries (loads, numbers and operations) of a formula that is computed again for each of its readers. An estimate of
+// what costs less than to store its result and load it.
+constexpr size_t kMostEntries = 16;
 
 // At most a handful of instructions: arithmetic, but no elementary functions such as exp.
 bool is_cheap(const ir::Body& body) {

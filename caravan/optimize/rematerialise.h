@@ -23,6 +23,7 @@
 
 namespace caravan::optimize {
 
+// Accumulations that are computed again for one value. It bounds the time of the pass, and was not tuned.
 inline constexpr size_t kMostRepeated = 32;
 
 struct Rematerialised {

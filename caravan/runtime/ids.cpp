@@ -13,7 +13,9 @@ using Part = ir::Term::Part;
 
 namespace {
 
-constexpr int64_t kMostPoints = int64_t(1) << 26;  // what a look may cost
+// Ids. A write of so many is checked in some tenths of a second, a few nanoseconds for each. A check of more would
+// take longer, and is left out.
+constexpr int64_t kMostPoints = int64_t(1) << 26;
 
 // Does the accumulation write every iterator to an axis of its own, and nothing but what it reads there?
 bool is_copy(const Accumulation& a) {

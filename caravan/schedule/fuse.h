@@ -28,7 +28,9 @@ namespace caravan::schedule {
 
 // Most accumulations in a kernel: the time of C compilers grows faster than the length of a function.
 inline constexpr size_t kMostAccumulations = 64;
-inline constexpr size_t kMostCandidates = 4;  // how many earlier readers of the same elements are tried
+// How many earlier kernels that read the same buffers are tried for each kernel. A bound for the time of the pass: a
+// buffer that every layer reads would make it quadratic.
+inline constexpr size_t kMostCandidates = 4;
 
 loop::Module fuse(const loop::Module& module);  // for a processor
 // The same for a GPU, which has no vector loops: of the refusals above, those for vectors do not hold. Rows that lanes

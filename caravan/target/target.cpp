@@ -66,8 +66,8 @@ Target gpu_target(const Gpu& gpu, const std::string& name) {
   out.processor = name.empty() ? "a GPU of compute capability " + std::to_string(gpu.compute / 10) + "." +
                                      std::to_string(gpu.compute % 10)
                                : name;
-  out.vector_bytes = out.tuning.vector_bytes = kShortestVector / 4;  // a thread has no vectors
-  out.tuning.alignment = 256;                                        // as memory that the driver gives
+  out.vector_bytes = out.tuning.vector_bytes = bytes(DType::f32);  // one number: a thread has no vectors
+  out.tuning.alignment = 256;                                      // as memory that the driver gives
   out.fma = true;
   out.gpu = gpu;
   return out;

@@ -44,9 +44,11 @@ struct Tuning {
   // A product of matrices (schedule/tile_contractions.h) of fewer rows, columns, terms or multiplications than these is
   // not computed in tiles. These numbers, too, decide how sums round.
   int64_t least_tile_rows = 4, least_tile_columns = 8, least_tile_terms = 8, least_tiled = 16'384;
-  // Products of fewer rows have tiles of their own, if they have so many multiplications: at most so many vectors wide.
+  // A product of fewer than `least_tile_rows` rows, such as a vector times a matrix, has tiles that are as high as it
+  // is and at most `row_vectors` vectors wide. One of fewer than `least_row_product` multiplications has no tiles.
   int64_t least_row_product = 1024, row_vectors = 8;
-  // Vectors in a row of a tile whose packed elements fill a vector each (SSE), as measured.
+  // A processor with SSE alone has no instruction that loads one number into all lanes of a vector. There each packed
+  // element of a row is stored as a whole vector, and a tile is `spread_vectors` vectors wide, as measured.
   int64_t spread_vectors = 3;
   // Most rows whose elements are packed at a time, for the second-level cache; at least `least_panel_rows`, if there
   // are as many, so that columns are packed for enough rows.
@@ -88,7 +90,9 @@ struct Tuning {
   // Attention (schedule/cpu_attention.h): rows of a tile, most vectors in a row of it, and rows whose weights and
   // gradients are kept at a time, in the nearest cache; a multiple of the rows of a tile.
   int64_t attention_rows = 6, attention_vectors = 4, attention_kept = 48;
-  int64_t moved_elements = 4;    // that memory gives in the time of an operation
+  // Elements that a processor loads or stores in the time of one operation: a load of a vector of 8 counts as two
+  // operations. An estimate, for the work of a loop (schedule/parallelize.h).
+  int64_t moved_elements = 4;
   int64_t least_transposed = 4;  // elements along an edge of a block that is transposed in registers
   bool operator==(const Tuning&) const = default;
 };
@@ -119,8 +123,8 @@ struct Gpu {
   // Kernels are launched together if they have at most so many arguments, and each at most so many blocks of threads.
   int64_t most_arguments = 256, most_joined = 1024;
   int64_t few_blocks = 8;  // of threads; a kernel of no more can be delayed
-  // Kernels whose blocks do not all run at once are launched together if one of them has at most this part of those
-  // that do, an eighth: these may wait for their turn.
+  // Two kernels with more blocks than a GPU runs at once are launched together only if one of them is small: it has at
+  // most 1 / `waiting_part` of the blocks that run at once. Then it does not matter that its blocks wait for others.
   int64_t waiting_part = 8;
   int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
   int64_t least_beside = 8;  // fewest such groups in a block: as many f32 as memory gives at a time
@@ -137,8 +141,8 @@ struct Gpu {
   // at most `most_stages`. Two panels of a small tile are one if there are at least `long_panels`.
   int64_t panel_bytes = 128, stages = 3, most_stages = 4, long_panels = 6;
   int64_t most_slices = 8;  // blocks of threads that share the terms of a tile; 1 before compute capability 9.0
-  // Of slices from which on `clustered` multiprocessors have a block at once: those of a tile must be neighbours, and
-  // groups of so many do not fill the whole GPU.
+  // The slices of a tile run on neighbouring multiprocessors (a cluster of blocks). Clusters of `many_slices` or more
+  // do not fill the whole GPU: only `clustered` of its multiprocessors have a block at a time.
   int64_t many_slices = 4, clustered = 115;
   int64_t slice_cycles = 2600;     // that adding the sums of slices takes, for all tiles that are computed at once
   int64_t tiles_at_once = 4;       // of a multiprocessor
