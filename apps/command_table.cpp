@@ -661,7 +661,7 @@ void add_commands(CLI::App& app, Parsed& parsed) {
   add_doctor(app, parsed);
   add_help(app, parsed);
   const std::pair<const char*, std::vector<const char*>> groups[] = {
-      {"Train and look", {"train", "eval", "summary", "inspect", "profile"}},
+      {"Train and look", {"train", "eval", "summary", "inspect", "profile", "plan"}},
       {"The notation", {"einsum", "ops", "gradcheck", "parity"}},
       {"Use a model", {"sample", "serve", "export", "new"}},
       {"This machine", {"bench", "tune", "data", "cache", "doctor"}},

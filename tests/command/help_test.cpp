@@ -20,6 +20,7 @@ TEST_F(Command, HelpIsAskedForInThreeWays) {
   for (const char* title : {"\nOptions\n", "\nFiles\n", "\nThe compiler\n", "\nEverywhere\n"})
     EXPECT_CONTAINS(help, title);
   EXPECT_LT(help.find("--epochs"), help.find("--pass-off"));
+  EXPECT_EQ(run({"--help"}).out.find("\nSubcommands\n"), string::npos) << "a command is in no group";
   const Outcome alone = run({});
   EXPECT_EQ(alone.code, 0);
   EXPECT_CONTAINS(alone.out, "`caravan help COMMAND`");
