@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # generated_c.sh BUILD OUT: writes into OUT all C that a build of Caravan generates for its recipes, their exported models, its
-# examples and the training runs of tests/fixtures, one file a program. Two builds that generate the same C give equal folders: the
-# proof that a refactoring changed nothing that runs. `./dev same-text` compares two revisions with it.
+# examples and the training runs of tests/fixtures, and the CUDA C++ of the recipes, one file a program. Two builds that generate the
+# same text give equal folders: the proof that a refactoring changed nothing that runs. `./dev same-text` compares two revisions with it.
 set -euo pipefail
 build=$1 out=$2
 mkdir -p "$out"
@@ -9,12 +9,12 @@ cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 if [[ -z ${CARAVAN_DATA:-} && -d ../shared/data/mnist ]]; then export CARAVAN_DATA=../shared/data; fi
 
-# recipe NAME: the text of a recipe's training step; nothing is compiled.
+# recipe NAME STAGE ENDING: the text of a recipe's training step; nothing is compiled.
 recipe() {
-  local file="$out/recipe $1.c"
-  CARAVAN_CACHE=$cache "$build/bin/caravan" inspect "$1" --stage c >"$file" 2>"$cache/error" && return
+  local file="$out/recipe $1.$3"
+  CARAVAN_CACHE=$cache "$build/bin/caravan" inspect "$1" --stage "$2" >"$file" 2>"$cache/error" && return
   rm -f "$file"
-  echo "left out: inspect $1 ($(tail -n 1 "$cache/error"))" >&2
+  echo "left out: inspect $1 --stage $2 ($(tail -n 1 "$cache/error"))" >&2
 }
 
 # kept NAME COMMAND...: runs a program with an empty kernel cache, which keeps the text of all that it compiled. Names in the
@@ -43,9 +43,16 @@ exported() {
   fi
 }
 
-for name in linear moons multiply-small multiply-large circle mnist-mlp mnist-conv mnist-autoencoder names-bigram names-mlp \
-  names-mlp-bn names-wavenet names-transformer shakespeare-gpt; do recipe "$name"; done
-for name in linear moons multiply-small circle mnist-mlp mnist-conv mnist-autoencoder; do exported "$name"; done
+# The recipes that the command has: the first words of a paragraph of its help.
+recipes=$("$build/bin/caravan" help train | sed -nE '/^Recipes$/,/^$/s/^  ([a-z][a-z0-9-]*) .*/\1/p')
+[[ -n $recipes ]] || { echo "generated_c.sh: \`caravan help train\` lists no recipe" >&2 && exit 1; }
+for name in $recipes; do
+  recipe "$name" c c
+  recipe "$name" cuda cu
+done
+for name in $recipes; do  # without the language models: after a step they are evaluated for minutes
+  if [[ ! $name =~ ^(names|shakespeare)- ]]; then exported "$name"; fi
+done
 for optimizer in momentum nesterov adam adamw rmsprop lion; do
   kept "recipe moons, $optimizer" "$build/bin/caravan" train moons --optimizer "$optimizer" --steps 1 --quiet
 done
