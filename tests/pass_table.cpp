@@ -57,8 +57,11 @@ void expect_rewritten(const LoopPass& pass, const std::vector<LoopRewrite>& rows
                       loop::Module (*lowering)(const Program&)) {
   for (const LoopRewrite& row : rows) {
     SCOPED_TRACE(row.name);
-    const loop::Module after = pass(after_all(row.first, lowering(row.program())));
+    const loop::Module before = after_all(row.first, lowering(row.program())), after = pass(before);
     loop::verify(after);
+    if (row.before) {
+      EXPECT_EQ(loops(before), trimmed(row.before));
+    }
     EXPECT_EQ(loops(after), trimmed(row.after));
     EXPECT_EQ(loops(pass(after)), loops(after)) << "a second time";
   }

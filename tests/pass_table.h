@@ -43,6 +43,7 @@ struct LoopRewrite {
   std::function<Program()> program;
   std::vector<LoopPass> first;  // passes before it
   const char* after;
+  const char* before = nullptr;  // what the pass is given, where a reader should see it
 };
 struct LoopRefusal {
   const char* reason;

@@ -1,5 +1,4 @@
-// Long sums of floats: how exact they are, that their bits depend on nothing but the sum, and the passes that order
-// them.
+// Long sums of floats: how exact they are, and that their bits depend on nothing but the sum.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,18 +8,11 @@
 #include <random>
 #include <sstream>
 
-#include "caravan/backend/cc/device.h"
-#include "caravan/base/error.h"
 #include "caravan/caravan.h"
 #include "caravan/deploy/c99.h"
 #include "caravan/jit/jit.h"
-#include "caravan/lower/lower.h"
-#include "caravan/optimize/copy_leaves.h"
-#include "caravan/optimize/remove_unused.h"
 #include "caravan/optimize/split_sums.h"
 #include "caravan/plan/plan.h"
-#include "caravan/schedule/split_loops.h"
-#include "caravan/schedule/vectorize.h"
 #include "programs.h"
 
 namespace caravan {
@@ -32,7 +24,6 @@ Tensor filled(const std::string& name, const std::string& shape, double value) {
   const Shape s = parse_shape(shape);
   return param(name, Array(s, std::vector<double>(size_t(s.elements()), value)));
 }
-Tensor leaf(const std::string& name, const std::string& shape) { return filled(name, shape, 0); }
 bool same_bits(const Array& a, const Array& b) {
   return a.dtype() == b.dtype() && a.size() == b.size() &&
          std::memcmp(a.data(), b.data(), size_t(a.size() * bytes(a.dtype()))) == 0;
@@ -256,9 +247,8 @@ TEST(LongSums, ThatAreScatteredHaveNoStatedOrder) {
   for (int n = 0; n < 7; ++n) EXPECT_EQ(y[n], 1500.0f * float(ways[n])) << n;
 }
 
-// ---------------------------------------------------------------- the passes
+// ---------------------------------------------------------------- the largest and the smallest
 
-std::string trimmed(const std::string& text) { return text.substr(text.starts_with('\n')); }
 TEST(Extremes, InLanesAreTheSameNumbers) {
   for (int64_t columns : {31, 32, 35, 64, 257}) {
     constexpr int64_t kRows = 6;
@@ -284,242 +274,6 @@ TEST(Extremes, InLanesAreTheSameNumbers) {
         else
           EXPECT_TRUE(found[k].at(i) == best && one_by_one[k].at(i) == best) << columns << ", row " << i;
       }
-  }
-}
-
-ir::Program ordered(const Program& program) {
-  return optimize::split_sums(optimize::remove_unused(optimize::copy_leaves(to_ir(program))), host());
-}
-
-TEST(SplitSums, StatesBlocks) {
-  struct Row {
-    const char* name;
-    std::function<Tensor()> tensor;
-    const char* order;
-  };
-  const Row rows[] = {
-      {"a chain of 256 is short enough", [] { return einsum("b,c => c", leaf("x", "256,64")); }, ""},
-      {"one of 257 is not", [] { return einsum("b,c => c", leaf("x", "257,64")); }, "summed in blocks of 64 b"},
-      {"blocks that leave nothing over", [] { return einsum("b,c => c", leaf("x", "1000,64")); },
-       "summed in blocks of 50 b"},
-      {"blocks of blocks", [] { return einsum("b,c => c", leaf("x", "100000,64")); },
-       "summed in blocks of 50 b, 1250 b, 25000 b"},
-      {"lanes are eight chains", [] { return einsum("i => ", leaf("x", "2048")); }, ""},
-      {"each of which has blocks", [] { return einsum("i => ", leaf("x", "2056")); },
-       "summed in 8 lanes of i, blocks of 512 i"},
-      {"a million", [] { return einsum("i => ", leaf("x", "1000000")); },
-       "summed in 8 lanes of i, blocks of 400 i, 10000 i, 250000 i"},
-      {"several iterators are one chain", [] { return einsum("b,h,w,c => c", leaf("x", "8,28,28,32")); },
-       "summed in blocks of 2 h, 2 b"},
-      {"each row is a block", [] { return einsum("b,h,c => c", leaf("x", "10,100,32")); }, "summed in blocks of 1 b"},
-      {"lanes with something left over are added for each row", [] { return einsum("i,j => ", leaf("x", "100,33")); },
-       "summed in 8 lanes of j, blocks of 5 i"},
-      {"a maximum", [] { return einmax("b,c => c", leaf("x", "1000,64")); }, ""},
-      {"integers", [] { return einsum("b,c => c", cast(leaf("x", "1000,64"), DType::i32)); }, ""},
-      {"written through an index tensor",
-       [] {
-         return scatter_add(leaf("v", "1000|8"),
-                            tensor(Array(parse_shape("1000|"), std::vector<double>(1000, 1), DType::i32)), 3);
-       },
-       ""},
-  };
-  for (const Row& row : rows) {
-    const ir::Program p = ordered(observe(row.tensor()));
-    ir::verify(p);
-    const std::string line = ir::to_string(p, p.accumulations.back());
-    const size_t at = line.find("summed in");
-    EXPECT_EQ(at == line.npos ? "" : line.substr(at), row.order) << row.name << ": " << line;
-  }
-}
-
-TEST(SumOrder, MustRefuse) {
-  struct Row {
-    const char* reason;
-    SumOrder order;
-  };
-  const Row rows[] = {
-      // of y[i] += a[i, j, k] over i < 4, j < 100, k < 640
-      {"a written iterator", {-1, 0, {{0, 2}}}},
-      {"an iterator that does not exist", {-1, 0, {{3, 2}}}},
-      {"no iterator", {-1, 0, {{-1, 2}}}},
-      {"an empty block", {-1, 0, {{1, 0}}}},
-      {"a block that is all of it", {-1, 0, {{1, 100}}}},
-      {"blocks of blocks that do not fit", {-1, 0, {{1, 10}, {1, 25}}}},
-      {"one block twice", {-1, 0, {{1, 10}, {1, 10}}}},
-      {"the larger block first", {-1, 0, {{1, 20}, {1, 10}}}},
-      {"the outer loop first", {-1, 0, {{1, 10}, {2, 10}}}},
-      {"lanes are the innermost loop", {1, 8, {{2, 10}, {1, 16}}}},
-      {"lanes across blocks", {2, 8, {{2, 12}}}},
-      {"lanes of no number", {2, 0, {}}},
-      {"one lane", {2, 1, {}}},
-      {"a number of lanes along nothing", {-1, 8, {}}},
-  };
-  const ir::Program program = to_ir(observe(einsum("i,j,k => i", leaf("a", "4,100,640"))));
-  for (const Row& row : rows) {
-    ir::Program p = program;
-    p.accumulations.back().order = row.order;
-    EXPECT_THROW(ir::verify(p), InternalError) << row.reason;
-  }
-  for (const SumOrder& order : {SumOrder{2, 8, {{2, 64}, {1, 1}, {1, 10}}},
-                                SumOrder{-1, 0, {{2, 10}, {2, 100}, {1, 5}}}, SumOrder{1, 8, {{1, 16}, {2, 4}}}}) {
-    ir::Program p = program;
-    p.accumulations.back().order = order;
-    EXPECT_NO_THROW(ir::verify(p));
-    EXPECT_FALSE(ir::equal(p, p.accumulations.back(), program, program.accumulations.back()))
-        << "another order is another sum";
-    EXPECT_NE(ir::hash(p, p.accumulations.back()), ir::hash(program, program.accumulations.back()));
-  }
-  ir::Program largest = to_ir(observe(einmax("i,j => i", leaf("a", "4,640"))));
-  largest.accumulations.back().order.blocks = {{1, 64}};
-  EXPECT_THROW(ir::verify(largest), InternalError) << "a maximum";
-}
-
-struct LoopRow {
-  const char* name;
-  std::function<Program()> program;
-  const char* before;
-  const char* after;
-};
-std::string loops(const loop::Module& module) { return joined(lines_of(loop::to_string(module))); }
-
-TEST(SplitLoops, Blocks) {
-  const LoopRow rows[] = {
-      {"blocks with a sum of their own", [] { return observe(einsum("b,c => c", leaf("x", "1000,64")).named("y")); },
-       R"(
-kernel y
-  for c < 64:
-    r1:f32 := 0
-    for b < 1000 in blocks of 50:
-      r0:f32 = x[c + 64*b]
-      r1 += r0
-    y[c] = r1
-)",
-       R"(
-kernel y
-  for c < 64:
-    r1:f32 := 0
-    for b_block < 20:
-      r2:f32 := 0
-      for b < 50:
-        r3:f32 = x[c + 64*b + 3200*b_block]
-        r2 += r3
-      r1 += r2
-    y[c] = r1
-)"},
-      {"what is left over is a block", [] { return observe(einsum("b,c => c", leaf("x", "257,64")).named("y")); }, R"(
-kernel y
-  for c < 64:
-    r1:f32 := 0
-    for b < 257 in blocks of 64:
-      r0:f32 = x[c + 64*b]
-      r1 += r0
-    y[c] = r1
-)",
-       R"(
-kernel y
-  for c < 64:
-    r1:f32 := 0
-    for b_block < 4:
-      r2:f32 := 0
-      for b < 64:
-        r3:f32 = x[c + 64*b + 4096*b_block]
-        r2 += r3
-      r1 += r2
-    r4:f32 := 0
-    r5:f32 = x[c + 16384]
-    r4 += r5
-    r1 += r4
-    y[c] = r1
-)"},
-      {"blocks of blocks, in lanes", [] { return observe(einsum("i => ", leaf("x", "1000003")).named("y")); }, R"(
-kernel y
-  r1:f32 := 0
-  for i < 1000003 in 8 partial sums in blocks of 400, 10000, 250000:
-    r0:f32 = x[i]
-    r1 += r0
-  y[0] = r1
-)",
-       R"(
-kernel y
-  r1:f32 := 0
-  for i_lane < 8:
-    r2:f32 := 0
-    for i_block3 < 4:
-      r3:f32 := 0
-      for i_block2 < 25:
-        r4:f32 := 0
-        for i_block < 25:
-          r5:f32 := 0
-          for i < 50:
-            r6:f32 = x[8*i + i_lane + 250000*i_block3 + 10000*i_block2 + 400*i_block]
-            r5 += r6
-          r4 += r5
-        r3 += r4
-      r2 += r3
-    if 2 - i_lane >= 0:
-      r7:f32 = x[i_lane + 1000000]
-      r2 += r7
-    r1 += r2
-  y[0] = r1
-)"},
-      {"a row is a block", [] { return observe(einsum("b,h,c => c", leaf("x", "10,100,32")).named("y")); }, R"(
-kernel y
-  for c < 32:
-    r1:f32 := 0
-    for b < 10 in blocks of 1:
-      for h < 100:
-        r0:f32 = x[c + 3200*b + 32*h]
-        r1 += r0
-    y[c] = r1
-)",
-       R"(
-kernel y
-  for c < 32:
-    r1:f32 := 0
-    for b_block < 10:
-      r2:f32 := 0
-      for h < 100:
-        r3:f32 = x[c + 32*h + 3200*b_block]
-        r2 += r3
-      r1 += r2
-    y[c] = r1
-)"},
-      {"lanes for each row, rows in blocks", [] { return observe(einsum("i,j => ", leaf("x", "100,33")).named("y")); },
-       R"(
-kernel y
-  r1:f32 := 0
-  for i < 100 in blocks of 5:
-    for j < 33 in 8 partial sums:
-      r0:f32 = x[33*i + j]
-      r1 += r0
-  y[0] = r1
-)",
-       R"(
-kernel y
-  r1:f32 := 0
-  for i_block < 20:
-    r5:f32 := 0
-    for i < 5:
-      for j_lane < 8:
-        r6:f32 := 0
-        for j < 4:
-          r7:f32 = x[33*i + 8*j + j_lane + 165*i_block]
-          r6 += r7
-        if -j_lane >= 0:
-          r8:f32 = x[33*i + j_lane + 165*i_block + 32]
-          r6 += r8
-        r5 += r6
-    r1 += r5
-  y[0] = r1
-)"},
-  };
-  for (const LoopRow& row : rows) {
-    SCOPED_TRACE(row.name);
-    const loop::Module before = lower::lower(ordered(row.program())), after = schedule::split_loops(before);
-    loop::verify(after);
-    EXPECT_EQ(loops(before), trimmed(row.before));
-    EXPECT_EQ(loops(after), trimmed(row.after));
-    EXPECT_EQ(loops(schedule::split_loops(after)), loops(after)) << "a second time";
   }
 }
 

@@ -1,4 +1,4 @@
-// Which sums are kept in lanes.
+// Which sums are kept in lanes, and in blocks.
 #include "caravan/optimize/split_sums.h"
 
 #include <gtest/gtest.h>
@@ -41,6 +41,47 @@ TEST(SplitSums, Choice) {
     const ir::Accumulation& last = p.accumulations.back();
     EXPECT_EQ(last.order.lanes < 0 ? "" : last.iterators[size_t(last.order.lanes)], row.split)
         << row.name << ": " << ir::to_string(p, last);
+  }
+}
+
+TEST(SplitSums, StatesBlocks) {
+  struct Row {
+    const char* name;
+    std::function<Tensor()> tensor;
+    const char* order;
+  };
+  const Row rows[] = {
+      {"a chain of 256 is short enough", [] { return einsum("b,c => c", leaf("x", "256,64")); }, ""},
+      {"one of 257 is not", [] { return einsum("b,c => c", leaf("x", "257,64")); }, "summed in blocks of 64 b"},
+      {"blocks that leave nothing over", [] { return einsum("b,c => c", leaf("x", "1000,64")); },
+       "summed in blocks of 50 b"},
+      {"blocks of blocks", [] { return einsum("b,c => c", leaf("x", "100000,64")); },
+       "summed in blocks of 50 b, 1250 b, 25000 b"},
+      {"lanes are eight chains", [] { return einsum("i => ", leaf("x", "2048")); }, ""},
+      {"each of which has blocks", [] { return einsum("i => ", leaf("x", "2056")); },
+       "summed in 8 lanes of i, blocks of 512 i"},
+      {"a million", [] { return einsum("i => ", leaf("x", "1000000")); },
+       "summed in 8 lanes of i, blocks of 400 i, 10000 i, 250000 i"},
+      {"several iterators are one chain", [] { return einsum("b,h,w,c => c", leaf("x", "8,28,28,32")); },
+       "summed in blocks of 2 h, 2 b"},
+      {"each row is a block", [] { return einsum("b,h,c => c", leaf("x", "10,100,32")); }, "summed in blocks of 1 b"},
+      {"lanes with something left over are added for each row", [] { return einsum("i,j => ", leaf("x", "100,33")); },
+       "summed in 8 lanes of j, blocks of 5 i"},
+      {"a maximum", [] { return einmax("b,c => c", leaf("x", "1000,64")); }, ""},
+      {"integers", [] { return einsum("b,c => c", cast(leaf("x", "1000,64"), DType::i32)); }, ""},
+      {"written through an index tensor",
+       [] {
+         return scatter_add(leaf("v", "1000|8"),
+                            tensor(Array(parse_shape("1000|"), std::vector<double>(1000, 1), DType::i32)), 3);
+       },
+       ""},
+  };
+  for (const Row& row : rows) {
+    const ir::Program p = split_sums(prepared(observe(row.tensor())), host());
+    ir::verify(p);
+    const std::string line = ir::to_string(p, p.accumulations.back());
+    const size_t at = line.find("summed in");
+    EXPECT_EQ(at == line.npos ? "" : line.substr(at), row.order) << row.name << ": " << line;
   }
 }
 

@@ -3,30 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include "caravan/lower/lower.h"
-#include "caravan/optimize/split_sums.h"
-#include "caravan/plan/plan.h"
-#include "caravan/schedule/gpu_scatters.h"
-#include "pass_table.h"
+#include "schedule/for_gpu.h"
 
 namespace caravan::schedule {
 namespace {
 
-// As the pass meets a program: a kernel for each accumulation, products fused with their sums.
-loop::Module lowered_for_gpu(const Program& program, const Target& target = gpu_target()) {
-  return lower::lower(optimize::split_sums(prepared(program), target));
-}
 loop::Module mapped(const Program& program, const Gpu& gpu = {}) {
   const loop::Module out = map_to_grid(lowered_for_gpu(program, gpu_target(gpu)), gpu_target(gpu));
   loop::verify(out);
   return out;
 }
-Tensor indices(int64_t count) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(double(i % 7));
-  return tensor(Array(parse_shape(std::to_string(count) + "|"), values, DType::i32));
-}
-Program table_gradient() { return observe(scatter_add(leaf("g", "1024|64"), indices(1024), 28).named("y")); }
 Program product(const std::string& left, const std::string& right) {
   return observe(einsum("i,k; k,o => i,o", leaf("x", left), leaf("w", right)).named("y"));
 }
@@ -196,42 +182,6 @@ kernel y
             r4 += r3
         y[28*d0 + v] += r4
 )"));
-}
-
-// Before kernels are fused: the table is stored in its own order, so that its update can follow the sum.
-TEST(GatherScatters, BeforeAndAfter) {
-  const loop::Module gathered = gather_scatters(lowered_for_gpu(table_gradient()), gpu_target());
-  loop::verify(gathered);
-  EXPECT_EQ(loops(gathered), trimmed(R"(
-kernel y
-  for d0 < 64:
-    for v < 28:
-      r4:f32 := 0
-      for b0 < 1024:
-        r1:i32 = data[b0]
-        r2:i64 = cast r1 to i64
-        if r2 - v >= 0 and v - r2 >= 0:
-          r3:f32 = g[64*b0 + d0]
-          r4 += r3
-      y[28*d0 + v] = r4
-)"));
-}
-TEST(GatherScatters, TheUpdateOfTheTableIsComputedWithItsGradient) {
-  const Tensor table = param("table", Array(parse_shape("28 -> 10")));
-  const ir::Program step = to_ir(train_step(sum(square(gather(table, indices(64)))), sgd({.lr = 0.1})));
-  EXPECT_EQ(plan::make_plan(step, gpu_target()).scheduled.kernels.size(), 3u);
-  EXPECT_EQ(plan::make_plan(step, gpu_target(), {.off = {"gather_scatters"}}).scheduled.kernels.size(), 5u);
-}
-TEST(GatherScatters, Refusals) {
-  const Refusal rows[] = {
-      {"a large table", [] { return observe(scatter_add(leaf("g", "8192|64"), indices(8192), 1000)); }},
-      {"a sum", [] { return observe(einsum("i,j => i", leaf("a", "64,15"))); }},
-      {"a copy into a part of a tensor", [] { return observe(einsum("i^1,j => 1^i,j", leaf("a", "8,16"))); }},
-  };
-  for (const Refusal& row : rows) {
-    const loop::Module given = lowered_for_gpu(row.program());
-    EXPECT_EQ(gather_scatters(given, gpu_target()).kernels, given.kernels) << row.reason;
-  }
 }
 
 TEST(MapToGrid, NoLanes) {

@@ -1,0 +1,223 @@
+// Contractions in tiles. (contraction_test compiles and runs them.)
+#include "caravan/schedule/tile_contractions.h"
+
+#include <gtest/gtest.h>
+
+#include "caravan/schedule/forward_stores.h"
+#include "caravan/schedule/fuse.h"
+#include "pass_table.h"
+#include "schedule/split_lowered.h"
+
+namespace caravan::schedule {
+namespace {
+
+// A processor with vectors of 32 bytes and fused multiply-add, wherever the tests run.
+Target with_fma() {
+  Target out = tested_target();
+  out.fma = true;
+  return out;
+}
+loop::Module tiled(const loop::Module& module) { return tile_contractions(module, with_fma()); }
+loop::Module lowered_for_tiles(const Program& program) {
+  return lower::lower(optimize::split_sums(prepared(program), with_fma()));
+}
+Program product(const std::string& left, const std::string& right) {
+  return observe(einsum("i,k; k,j => i,j", leaf("x", left), leaf("w", right)).named("y"));
+}
+
+TEST(TileContractions, BeforeAndAfter) {
+  const std::vector<LoopRewrite> rows = {
+      {"both operands are read in place",
+       [] { return product("6,32", "32,96"); },
+       {},
+       R"(
+kernel y
+  for i_block < 1:
+    for j_tile < 4:
+      for i_tile < 2:
+        r4:f32x8 := 0
+        r5:f32x8 := 0
+        r6:f32x8 := 0
+        r7:f32x8 := 0
+        r8:f32x8 := 0
+        r9:f32x8 := 0
+        r10:f32x8 := 0
+        r11:f32x8 := 0
+        r12:f32x8 := 0
+        for k < 32:
+          r14:f32x8 = w[96*k + 24*j_tile]
+          r16:f32x8 = w[96*k + 24*j_tile + 8]
+          r18:f32x8 = w[96*k + 24*j_tile + 16]
+          r20:f32 = x[k + 96*i_tile]
+          r4 += r14 * r20 fused
+          r5 += r16 * r20 fused
+          r6 += r18 * r20 fused
+          r22:f32 = x[k + 96*i_tile + 32]
+          r7 += r14 * r22 fused
+          r8 += r16 * r22 fused
+          r9 += r18 * r22 fused
+          r24:f32 = x[k + 96*i_tile + 64]
+          r10 += r14 * r24 fused
+          r11 += r16 * r24 fused
+          r12 += r18 * r24 fused
+        y[24*j_tile + 288*i_tile] = r4
+        y[24*j_tile + 288*i_tile + 8] = r5
+        y[24*j_tile + 288*i_tile + 16] = r6
+        y[24*j_tile + 288*i_tile + 96] = r7
+        y[24*j_tile + 288*i_tile + 104] = r8
+        y[24*j_tile + 288*i_tile + 112] = r9
+        y[24*j_tile + 288*i_tile + 192] = r10
+        y[24*j_tile + 288*i_tile + 200] = r11
+        y[24*j_tile + 288*i_tile + 208] = r12
+)",
+       R"(
+kernel y
+  for i < 6:
+    for j < 96:
+      r3:f32 := 0
+      for k < 32:
+        r0:f32 = x[32*i + k]
+        r1:f32 = w[j + 96*k]
+        r3 += r0 * r1 fused
+      y[96*i + j] = r3
+)"},
+      {"a single row",
+       [] { return observe(einsum("k; k,j => j", leaf("x", "64"), leaf("w", "64,64")).named("y")); },
+       {},
+       R"(
+kernel y
+  for row_block < 1:
+    for j_tile < 1:
+      for row_tile < 1:
+        r4:f32x8 := 0
+        r5:f32x8 := 0
+        r6:f32x8 := 0
+        r7:f32x8 := 0
+        r8:f32x8 := 0
+        r9:f32x8 := 0
+        r10:f32x8 := 0
+        r11:f32x8 := 0
+        for k < 64:
+          r13:f32x8 = w[64*k]
+          r15:f32x8 = w[64*k + 8]
+          r17:f32x8 = w[64*k + 16]
+          r19:f32x8 = w[64*k + 24]
+          r21:f32x8 = w[64*k + 32]
+          r23:f32x8 = w[64*k + 40]
+          r25:f32x8 = w[64*k + 48]
+          r27:f32x8 = w[64*k + 56]
+          r29:f32 = x[k]
+          r30:f32x8 = mul(r13, r29)
+          r4 += r30
+          r31:f32x8 = mul(r15, r29)
+          r5 += r31
+          r32:f32x8 = mul(r17, r29)
+          r6 += r32
+          r33:f32x8 = mul(r19, r29)
+          r7 += r33
+          r34:f32x8 = mul(r21, r29)
+          r8 += r34
+          r35:f32x8 = mul(r23, r29)
+          r9 += r35
+          r36:f32x8 = mul(r25, r29)
+          r10 += r36
+          r37:f32x8 = mul(r27, r29)
+          r11 += r37
+        y[0] = r4
+        y[8] = r5
+        y[16] = r6
+        y[24] = r7
+        y[32] = r8
+        y[40] = r9
+        y[48] = r10
+        y[56] = r11
+)"},
+      {"what follows the sum is computed tile by tile",
+       [] {
+         return observe(
+             (einsum("i,k; k,j => i,j", leaf("x", "6,32"), leaf("w", "32,96")) + leaf("b", "96")).named("y"));
+       },
+       {fuse, forward_stores},
+       R"(
+kernel einsum
+  local tile:f32[72] in memory, aligned to 64 bytes
+  for i_block < 1:
+    for j_tile < 4:
+      for i_tile < 2:
+        r7:f32x8 := 0
+        r8:f32x8 := 0
+        r9:f32x8 := 0
+        r10:f32x8 := 0
+        r11:f32x8 := 0
+        r12:f32x8 := 0
+        r13:f32x8 := 0
+        r14:f32x8 := 0
+        r15:f32x8 := 0
+        for k < 32:
+          r17:f32x8 = w[96*k + 24*j_tile]
+          r19:f32x8 = w[96*k + 24*j_tile + 8]
+          r21:f32x8 = w[96*k + 24*j_tile + 16]
+          r23:f32 = x[k + 96*i_tile]
+          r7 += r17 * r23 fused
+          r8 += r19 * r23 fused
+          r9 += r21 * r23 fused
+          r25:f32 = x[k + 96*i_tile + 32]
+          r10 += r17 * r25 fused
+          r11 += r19 * r25 fused
+          r12 += r21 * r25 fused
+          r27:f32 = x[k + 96*i_tile + 64]
+          r13 += r17 * r27 fused
+          r14 += r19 * r27 fused
+          r15 += r21 * r27 fused
+        tile[0] = r7
+        tile[8] = r8
+        tile[16] = r9
+        tile[24] = r10
+        tile[32] = r11
+        tile[40] = r12
+        tile[48] = r13
+        tile[56] = r14
+        tile[64] = r15
+        for i_in < 3:
+          for j_in < 24 vector:
+            r28:f32 = tile[24*i_in + j_in]
+            r29:f32 = b[24*j_tile + j_in]
+            r30:f32 = add(r28, r29)
+            y[24*j_tile + 288*i_tile + 96*i_in + j_in] = r30
+)"},
+  };
+  expect_rewritten(tiled, rows, lowered_for_tiles);
+}
+
+TEST(TileContractions, SizesOfTiles) {
+  struct Row {
+    const char *left, *right;
+    int64_t rows, columns;
+  };
+  for (const Row& row : {Row{"64,48", "48,96", 3, 24}, Row{"1,300", "300,300", 1, 64}}) {
+    const loop::Module module = tiled(lowered_for_tiles(product(row.left, row.right)));
+    loop::verify(module);
+    ASSERT_EQ(module.kernels[0].contractions.size(), 1u) << row.left;
+    EXPECT_EQ(module.kernels[0].contractions[0].tile_rows, row.rows) << row.left;
+    EXPECT_EQ(module.kernels[0].contractions[0].tile_columns, row.columns) << row.left;
+  }
+}
+
+TEST(TileContractions, MustRefuse) {
+  const std::vector<LoopRefusal> rows = {
+      {"a small product", [] { return product("10,16", "16,16"); }, {}},
+      {"few terms", [] { return product("64,7", "7,96"); }, {}},
+      {"a row whose columns are far apart",
+       [] { return observe(einsum("k; j,k => j", leaf("a", "300"), leaf("b", "100,300"))); },
+       {}},
+      {"a sum", [] { return observe(einsum("i,j => i", leaf("a", "64,640"))); }, {}},
+      {"a maximum", [] { return observe(einmax("i,k; k,j => i,j", leaf("a", "64,48"), leaf("b", "48,96"))); }, {}},
+  };
+  for (const LoopRefusal& row : rows) {
+    const loop::Module before = lowered_for_tiles(row.program());
+    EXPECT_EQ(loops(tiled(before)), loops(before)) << row.reason;
+  }
+}
+
+}  // namespace
+}  // namespace caravan::schedule
