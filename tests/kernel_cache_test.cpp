@@ -17,10 +17,7 @@
 #include <set>
 
 #include "caravan/backend/cc/compile.h"
-#include "caravan/backend/cc/untested_device.h"
-#include "caravan/backend/runnable.h"
 #include "caravan/base/scratch.h"
-#include "caravan/plan/profile.h"
 #include "contains.h"
 #include "equal_pids.h"
 #include "programs.h"
@@ -277,88 +274,6 @@ TEST(KernelCache, TheSameModelAtAnotherLineIsNotCompiledAgain) {
   EXPECT_CONTAINS(first, "model.cpp:12");
   EXPECT_CONTAINS(second, "from the cache: ");
   EXPECT_CONTAINS(second, "model.cpp:13");
-}
-
-// ---------------------------------------------------------------- programs that were compiled before
-
-// A step with a state, data and an index.
-Program model(int64_t hidden) {
-  const Index step("step", 4);
-  Tensor x = tensor(Array(parse_shape("4,5|3"), std::vector<double>(60, 0.5)), "x");
-  Tensor w = param("w", {.output = {hidden}});
-  return train_step(sum(tanh(w(x[step]))), sgd({.lr = 0.1}));
-}
-string plan_text(const plan::Plan& plan) { return loop::to_string(plan.scheduled); }
-
-TEST(KeptPlans, AProgramThatWasCompiledStartsWithoutAPlan) {
-  const TemporaryFolder folder;
-  const Task task = task_of(model(7), {});
-  cc::DeviceOptions options;
-  options.threads = 1, options.compiler.cache = folder.path;
-  options.compiler.flags.push_back("-O0");  // compiles sooner
-  auto prepared = [&](const ir::Program& program, const plan::Options& how = {}) {
-    const auto device = cc::make_untested_device(options);
-    return backend::prepare(*device, program, how);
-  };
-  auto is_planned = [&](const ir::Program& program, const plan::Options& how = {}) {
-    return prepared(program, how).plan->made;
-  };
-  EXPECT_TRUE(is_planned(task.program));
-  EXPECT_FALSE(is_planned(task.program));
-  EXPECT_TRUE(is_planned(task.program, {.off = {"fuse"}})) << "other passes";
-  EXPECT_TRUE(is_planned(task.program, {.memory_limit = 1'000'000})) << "another limit";
-  EXPECT_TRUE(is_planned(task_of(model(8), {}).program)) << "other sizes";
-  ir::Program moved = task.program;
-  for (ir::Accumulation& a : moved.accumulations) a.source = {"elsewhere.cpp", 3}, a.label = "another text";
-  EXPECT_FALSE(is_planned(moved)) << "lines are no part of a plan";
-  options.threads = 2;
-  EXPECT_TRUE(is_planned(task.program)) << "another target";
-  options.threads = 1, options.compiler.flags.push_back("-DOTHER");
-  EXPECT_TRUE(is_planned(task.program)) << "other flags";
-  options.compiler.flags.pop_back();
-
-  const string report = prepared(task.program).executable->report().sources.at(0);
-  EXPECT_TRUE(fs::exists(report)) << report;
-  for (const string extension : {".plan", ".so"}) {  // what is damaged or gone is made again
-    for (const string& name : names_in(folder))
-      if (name.ends_with(extension)) write(folder.path + "/" + name, "damaged");
-    EXPECT_TRUE(is_planned(task.program)) << extension;
-    EXPECT_FALSE(is_planned(task.program)) << extension;
-  }
-  EXPECT_GT(KernelCache(folder).clear().kernels, 0);
-  EXPECT_TRUE(fs::is_empty(folder.path));
-}
-
-TEST(KeptPlans, RunAndShowWhatWasPlanned) {
-  const TemporaryFolder folder;
-  auto ran = [&] {
-    Context ctx({.device = "cpu", .threads = 1, .cache = folder.path});
-    Routine step = ctx.compile(model(7));
-    step.run_steps(6, {{Index("step", 4), 1}});
-    string out = plan_text(step.plan());
-    for (const double w : ctx.read("w").values()) out += " " + std::to_string(w);
-    return out + " " + std::to_string(step.profile({.steps = 1, .first = {{Index("step", 4), 1}}}).kernels.size());
-  };
-  const string first = ran();
-  EXPECT_EQ(ran(), first);
-}
-
-TEST(KeptPlans, TextsAreReadAsTheyWereWritten) {
-  const backend::Runnable all{.kernels = 3,
-                              .buffers = 9,
-                              .arena_bytes = 640,
-                              .parallel = true,
-                              .places = {{2, 0}, {4, 64}},
-                              .states = {{{0, 1}, true, false}, {{8, 3}, false, true}},
-                              .data = {{1, 2}},
-                              .observed = {4, 2}};
-  const string text = backend::to_text(all);
-  EXPECT_EQ(backend::parse_runnable(text), all);
-  EXPECT_EQ(backend::parse_runnable(backend::to_text({})), backend::Runnable{});
-  for (size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(backend::parse_runnable(text.substr(0, n))) << n;
-  for (const string& wrong :
-       {text + "1 ", "-" + text, " " + text, string("3 9 640 2 0 0 0 0 "), string("1 2 0 0 1 2 0 0 0 0 ")})
-    EXPECT_FALSE(backend::parse_runnable(wrong)) << wrong;
 }
 
 // ---------------------------------------------------------------- while the compiler or the disk fails
