@@ -142,9 +142,9 @@ Call parse_command_line(int argc, const char* const* argv) {
       "  caravan einsum 'ij;jk=>ik' '3,4' '4,5'\n  caravan train moons\n  caravan inspect moons --stage assignments\n\n"
       "Exit codes: 0 done, 1 a check failed, 2 wrong usage or input, 3 the machine\n"
       "failed, 128+N stopped by signal N and saved (130: Ctrl-C, 143: SIGTERM).\n"
-      "Settings: the command line, then CARAVAN_{DEVICE,THREADS,CACHE,CACHE_LIMIT,\n"
-      "LOG,DATA,SEED}, then caravan.toml (which has no say in CACHE and CACHE_LIMIT),\n"
-      "then the default.");
+      "Settings: the command line, then CARAVAN_{DEVICE,THREADS,QUICK_START,CACHE,\n"
+      "CACHE_LIMIT,LOG,DATA,SEED}, then caravan.toml (which has no say in CACHE and\n"
+      "CACHE_LIMIT), then the default.");
   add_commands(app, parsed);
   const CommandDoc manual = manual_of(app, parsed);
   const Screen screen = output_screen();

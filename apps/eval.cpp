@@ -21,6 +21,7 @@ int eval_command(const EvalOptions& options, const Settings& settings) {
   Context ctx({.seed = file.request.seed,
                .device = settings.device(),
                .threads = int(settings.threads()),
+               .quick_start = settings.quick_start(),
                .cache = settings.cache(),
                .compiling = compile_notice(options.quiet)},
               {});

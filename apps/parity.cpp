@@ -107,6 +107,7 @@ int parity_command(const ParityOptions& options, const Settings& settings) {
   }
   ContextOptions context;
   context.device = device_for(settings);
+  context.quick_start = settings.quick_start();
   context.cache = settings.cache();
   context.threads = int(settings.threads());
   context.compiling = compile_notice(options.quiet);

@@ -94,6 +94,7 @@ int plan_command(const PlanOptions& options, const Settings& settings) {
   Context ctx({.seed = settings.seed(),
                .device = "cpu",
                .threads = int(settings.threads()),
+               .quick_start = settings.quick_start(),
                .cache = settings.cache(),
                .compiling = notice_on_terminal()});
   // One device with its share of the batch: the kernels of a device of the mesh, but for what is exchanged.

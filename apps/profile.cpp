@@ -9,6 +9,7 @@
 #include "apps/json_line.h"
 #include "apps/output_folder.h"
 #include "apps/profile_json.h"
+#include "apps/quick_code_json.h"
 #include "apps/train/ranks.h"
 #include "caravan/runtime/compile_notice.h"
 
@@ -55,6 +56,7 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
                .device = device,
                .threads = int(settings.threads()),
                .mesh = mesh,
+               .quick_start = settings.quick_start(),
                .cache = settings.cache(),
                .memory_limit = options.memory_limit,
                .passes_off = options.passes_off,
@@ -63,10 +65,17 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
   plan::Profile profile = step.profile({.steps = options.steps, .first = recipe.at(0)});
   profile.program = options.recipe;
   if (picture) picture->write(plot::svg(profile));
-  if (options.json)
-    std::cout << json_line(profile_json(profile));
-  else
-    std::cout << plan::to_string(profile, options.top);
+  const QuickCode quick = step.report().quick_code;
+  if (options.json) {
+    nlohmann::ordered_json out = profile_json(profile);
+    if (quick.used) out["quick_code"] = quick_code_json(quick);
+    std::cout << json_line(out);
+    return kDone;
+  }
+  std::cout << plan::to_string(profile, options.top);
+  if (quick.changed)
+    std::cout << fmt::format("Training would begin on quickly compiled code; this code was ready after {:.1f} s.\n",
+                             quick.seconds);
   return kDone;
 }
 

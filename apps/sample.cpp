@@ -82,6 +82,7 @@ int sample_command(const SampleOptions& options, const Settings& settings) {
   Context ctx({.seed = writer.seed,
                .device = settings.device(),
                .threads = int(settings.threads()),
+               .quick_start = settings.quick_start(),
                .cache = settings.cache(),
                .compiling = compile_notice(options.json)},
               {});

@@ -41,6 +41,7 @@ std::vector<Row> rows() {
       {"cache", "CARAVAN_CACHE", user_cache_folder(), 0, 0, false},
       {"cache_limit", "CARAVAN_CACHE_LIMIT", std::to_string(backend::KernelCache::kDefaultLimit), 0, 1'000'000'000,
        false},
+      {"quick_start", "CARAVAN_QUICK_START", "1", 0, 1},
       {"log", "CARAVAN_LOG", "0", 0, 9},
       {"data", "CARAVAN_DATA", kNotGiven},
       {"seed", "CARAVAN_SEED", "1", 0, INT64_MAX},

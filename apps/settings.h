@@ -26,6 +26,7 @@ class Settings {
   std::string cache() const { return all_.at("cache").value; }  // folder of compiled kernels; empty: there is none
   data::Places data() const;                                    // where data sets are looked for
   int64_t threads() const { return whole("threads"); }
+  bool quick_start() const { return whole("quick_start") != 0; }
   int64_t log() const { return whole("log"); }
   uint64_t seed() const { return uint64_t(whole("seed")); }
 

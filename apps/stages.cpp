@@ -33,7 +33,7 @@ std::string printed(Print print, const What& what) {
 // The texts that the C compiler is given, byte for byte, each after a line with its name in the cache of kernels: the
 // hash of what is compiled.
 std::string c_text(const plan::Plan& plan, const std::string& cache) {
-  const std::vector<std::string> units = codegen::to_units(plan.scheduled);
+  const std::vector<std::string> units = codegen::to_units(plan.scheduled).texts;
   std::vector<std::string> paths;
   try {
     cc::CompilerOptions options;

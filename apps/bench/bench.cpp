@@ -55,6 +55,7 @@ Json to_json(const Result& r) {
               {"memory_bytes", m.memory_bytes},
               {"peak_bytes", nullptr}};
   if (m.cold_seconds) out["cold_seconds"] = *m.cold_seconds;
+  if (m.best_seconds) out["best_code_seconds"] = *m.best_seconds;
   if (m.peak_bytes) out["peak_bytes"] = *m.peak_bytes;
   return out;
 }
@@ -200,6 +201,7 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
                                                   .threads = threads,
                                                   .device = device,
                                                   .tf32 = options.tf32,
+                                                  .quick_start = settings.quick_start(),
                                                   .memory_limit = options.memory_limit,
                                                   .cache = options.warm ? settings.cache() : "",
                                                   .flags = options.flags})};

@@ -18,6 +18,7 @@ struct Measurement {
   Timing range;                          // in a range of steps: Routine::run_steps
   Timing call;                           // one by one: Routine::run
   std::optional<double> cold_seconds{};  // to compile, and to set initial values; none if it was in the cache
+  std::optional<double> best_seconds{};  // until the best code was ready, if the step could begin on other code before
   double cached_seconds = 0;             // the same with the compiled code in the cache
   int64_t arena_bytes = 0;               // what the step computes, beside states and data
   int64_t live_bytes = 0;                // of it, the most that is needed at a time: the arena cannot be smaller
@@ -31,6 +32,7 @@ struct MeasureOptions {
   int threads = 0;     // 0: all
   std::string device = "cpu";
   bool tf32 = false;                 // ContextOptions::tf32
+  bool quick_start = true;           // ContextOptions::quick_start
   int64_t memory_limit = 0;          // ContextOptions::memory_limit
   std::string cache{};               // folder of compiled code; empty: a new one, so that the cold time is measured
   std::vector<std::string> flags{};  // ContextOptions::compiler_flags

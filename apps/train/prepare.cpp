@@ -86,6 +86,7 @@ ContextOptions context_options(const TrainOptions& options, const Settings& sett
   out.mesh = mesh_of(options.mesh, out.device);
   out.cache = settings.cache();
   out.threads = int(settings.threads());
+  out.quick_start = settings.quick_start();
   out.memory_limit = options.memory_limit;
   out.passes_off = options.passes_off;
   if (options.debug_kernels) {

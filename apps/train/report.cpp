@@ -9,6 +9,7 @@
 #include "apps/figures.h"
 #include "apps/interruption.h"
 #include "apps/json_line.h"
+#include "apps/quick_code_json.h"
 #include "apps/stages.h"
 #include "apps/terminal.h"
 #include "caravan/base/list_text.h"
@@ -164,6 +165,7 @@ nlohmann::ordered_json results(const Prepared& p, const Ended& ended, const Find
                              {"compile_seconds", p.compile_seconds}};
   if (!ended.kept.path.empty()) out["saved"] = ended.kept.path;
   if (p.compiled()) out["peak_bytes"] = report.arena_bytes;
+  if (report.quick_code.used) out["quick_code"] = quick_code_json(report.quick_code);
   if (p.options.debug_kernels) out["source"] = report.sources;
   Rates rates(p.recipe);
   out["model"] = p.recipe.model;

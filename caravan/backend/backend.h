@@ -8,18 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "caravan/base/quick_code.h"
 #include "caravan/mesh/mesh.h"
 #include "caravan/plan/plan.h"
 #include "caravan/target/peaks.h"
 
 namespace caravan::backend {
 
-// What is known of an executable before it runs.
+// What is known of an executable.
 struct Report {
   int64_t arena_bytes = 0;           // memory of the buffers that are not state
   int kernels = 0;                   // number of generated functions
   std::vector<std::string> sources;  // paths of generated text, where there is any
   bool from_cache = false;           // true iff nothing had to be compiled
+  QuickCode quick_code{};            // what it began on, if that was not the best code
 };
 
 // Advances the symbols to the next step: each is incremented, modulo its range.
@@ -47,7 +49,9 @@ class Executable {
   virtual Array observed(size_t which) const = 0;
   // Where its elements lie until the next run, in the precision of the program; null where they lie in another form.
   virtual const void* observed_memory([[maybe_unused]] size_t which) const { return nullptr; }
-  virtual Report report() const { return {}; }  // what is known before it runs
+  virtual Report report() const { return {}; }  // what is known of it
+  // Waits until the best code of the program is compiled, and has the next run use it.
+  virtual void finish_compiling() {}
 };
 
 // Something that runs plans, with the states that they read and write.

@@ -141,6 +141,9 @@ class MeshExecutable : public Executable {
   Array observed(size_t which) const override { return executables_[0]->observed(which); }
   const void* observed_memory(size_t which) const override { return executables_[0]->observed_memory(which); }
   Report report() const override { return executables_[0]->report(); }
+  void finish_compiling() override {
+    for (const auto& executable : executables_) executable->finish_compiling();
+  }
 
  private:
   // The symbols of the program, followed by where the device is in the mesh.

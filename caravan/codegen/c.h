@@ -29,7 +29,10 @@ std::string to_c(const loop::Module& module);  // the whole program as one text
 // program that compiles quickly is one text. Kernels that differ only in their buffers share one function, here and in
 // to_c.
 inline constexpr double kMillisecondsPerUnit = 300;
-std::vector<std::string> to_units(const loop::Module& module, Entries entries = Entries::runs,
-                                  double milliseconds = kMillisecondsPerUnit);
+struct Units {
+  std::vector<std::string> texts;
+  double milliseconds = 0;  // that the C compiler takes for all of them on one processor, about
+};
+Units to_units(const loop::Module& module, Entries entries = Entries::runs, double milliseconds = kMillisecondsPerUnit);
 
 }  // namespace caravan::codegen

@@ -199,12 +199,12 @@ std::string to_c(const Module& module) {
   return texts_of(parts, {all})[0];
 }
 
-std::vector<std::string> to_units(const Module& module, Entries entries, double milliseconds) {
+Units to_units(const Module& module, Entries entries, double milliseconds) {
   Parts parts = parts_of(module, entries);
   if (entries == Entries::timed) parts.run = "\n" + std::string(kTimingPrelude) + parts.run;
   std::vector<double> costs = {kMillisecondsOfACall * double(parts.calls)};
   for (const Function& f : parts.functions) costs.push_back(f.milliseconds);
-  return texts_of(parts, balanced(costs, milliseconds));
+  return {texts_of(parts, balanced(costs, milliseconds)), std::accumulate(costs.begin(), costs.end(), 0.0)};
 }
 
 }  // namespace caravan::codegen

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "caravan/base/handle.h"
+#include "caravan/base/quick_code.h"
 #include "caravan/mesh/mesh.h"
 #include "caravan/tensor/program.h"
 #include "caravan/tensor/tensor.h"
@@ -48,6 +49,10 @@ struct ContextOptions {
   Mesh mesh{};
   // How parameters start that say nothing of it; automatic: Kaiming-normal over all input axes, zeros without.
   Init init{};
+  // A program that would be compiled for more than about a second begins on code that was compiled in half of the time.
+  // It changes over to the better code, which is compiled in the background meanwhile, between two steps. That changes
+  // no bit of the result. RoutineReport::quick_code says when it happened. For the device `cpu`.
+  bool quick_start = true;
   std::string cache{};                        // folder of compiled code; if empty, $CARAVAN_CACHE or the user's cache
   std::vector<std::string> compiler_flags{};  // more flags for the C compiler, for example -g
   // The most bytes for the buffers of one program, beside states and data; 0: no limit. If a program needs more, values
@@ -65,12 +70,13 @@ struct ContextOptions {
   std::function<std::unique_ptr<backend::Device>(const ContextOptions&)> make_device{};
 };
 
-// What is known of a routine before it runs.
+// What is known of a routine.
 struct RoutineReport {
   int64_t arena_bytes = 0;           // the peak of its buffers, beside the state
   int kernels = 0;                   // how many functions were generated
   std::vector<std::string> sources;  // paths of the generated C, where there is any
   bool from_cache = false;           // nothing had to be compiled
+  QuickCode quick_code{};            // what it began on, if that was not the best code
 };
 
 // How strict a write by name is.
@@ -114,6 +120,8 @@ class Routine {
   const std::vector<std::string>& indices() const;  // the names of the indices that a run must be given
   std::string to_string() const;                    // its assignments as text
   RoutineReport report() const;                     // its memory and kernels, and where its generated C is
+  // Waits until the best code of the program is compiled; the next run uses it. For those who measure its speed.
+  void finish_compiling();
   // How it runs: the program optimised, lowered and scheduled, and its memory (plan/plan.h). Of a device that runs
   // programs as they are, how it would run on this processor. Kept by the routine.
   const plan::Plan& plan() const;

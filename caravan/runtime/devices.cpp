@@ -33,6 +33,7 @@ std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int, Ex
   device.seed = options.seed;
   device.threads = options.threads;
   device.compiler.progress = options.compiling;
+  device.quick_start = options.quick_start;
   device.compiler.cache = options.cache;
   device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
                                options.compiler_flags.end());

@@ -90,6 +90,7 @@ plan::Profile Routine::profile(const ProfileOptions& options, Source where) {
   if (options.steps < 0) throw StateError("`profile` was asked for " + std::to_string(options.steps) + " steps.");
   impl_->check_ready();
   backend::Executable& executable = *impl_->executable;
+  executable.finish_compiling();
   auto untimed = [&](int64_t steps) {  // nanoseconds
     const auto start = Clock::now();
     executable.run_steps(steps, impl_->symbols, impl_->ranges);
@@ -132,7 +133,12 @@ plan::Profile Routine::profile(const ProfileOptions& options, Source where) {
 }
 RoutineReport Routine::report() const {
   backend::Report report = impl_->executable->report();
-  return {report.arena_bytes, report.kernels, std::move(report.sources), report.from_cache};
+  return {report.arena_bytes, report.kernels, std::move(report.sources), report.from_cache,
+          std::move(report.quick_code)};
+}
+void Routine::finish_compiling() {
+  const Context::Impl::Use use(*impl_->context);
+  impl_->executable->finish_compiling();
 }
 
 const Inference& inference_of(const Routine& routine) { return routine.impl_->inference; }

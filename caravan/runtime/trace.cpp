@@ -69,6 +69,13 @@ Json passes_of(const plan::Plan& plan) {
   return out;
 }
 
+Json compilation_of(const RoutineReport& report) {
+  Json out{{"from_cache", report.from_cache}};
+  if (const QuickCode& quick = report.quick_code; quick.used)
+    out["quick_code"] = {{"steps", quick.steps}, {"changed", quick.changed}, {"seconds", quick.seconds}};
+  return out;
+}
+
 Json kernels_of(const loop::Module& module) {
   Json out = Json::array();
   for (const loop::Kernel& kernel : module.kernels) {
@@ -134,6 +141,7 @@ void write_trace(std::ostream& out, const Program& program, Context& ctx, const 
                    {"device", ctx.device()},
                    {"constraints", constraints_of(inference_of(routine))},
                    {"passes", passes_of(plan)},
+                   {"compiled", compilation_of(routine.report())},
                    {"kernels", kernels_of(plan.scheduled)},
                    {"values", values_of(program, ctx, options.indices)}};
   out << trace.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';  // names may be any bytes

@@ -4,6 +4,8 @@
 // - program, device
 // - constraints: what inference was asked, and what it found: axes by their names, tensors with rows and iterators
 // - passes: each with its time, whether it changed anything, and how many accumulations or kernels it left
+// - compiled: whether the code was in the cache, and if the program began on quickly compiled code: after how many
+//   seconds and steps it changed over to the better code
 // - kernels: each with the accumulations it came from and the buffers it reads and writes
 // - values: of states, of what is observed and of what has a name: shape, range, mean, NaN, the first elements
 //

@@ -103,11 +103,17 @@ std::string room_problem(const std::string& folder) {
 // One build of a library, in a scratch folder next to where its entry will be.
 class Build {
  public:
-  Build(const std::vector<std::string>& texts, const CompilerOptions& options, std::string place, std::string key)
-      : texts_(texts), options_(options), place_(std::move(place)), key_(std::move(key)), scratch_(make_scratch()) {}
+  Build(const std::vector<std::string>& texts, const CompilerOptions& options, std::string place, std::string key,
+        CommandGroup* group)
+      : texts_(texts),
+        options_(options),
+        place_(std::move(place)),
+        key_(std::move(key)),
+        group_(group),
+        scratch_(make_scratch()) {}
 
   // Throws Unusable, or BackendError where the compiler refuses the text.
-  std::shared_ptr<Library> run() {
+  std::shared_ptr<Library> run(Keep keep) {
     for (size_t t = 0; t < texts_.size(); ++t)
       if (const std::string why = backend::write_new_file(text(t), texts_[t]); !why.empty()) throw Unusable{why};
     if (texts_.size() == 1) {
@@ -135,6 +141,7 @@ class Build {
     } catch (const BackendError& error) {  // for example, the file system is mounted noexec
       throw Unusable{error.what()};
     }
+    if (keep == Keep::nowhere) return loaded;
     for (size_t t = 0; t < texts_.size(); ++t) keep_text(t);
     rename(entry.c_str(), kept.c_str());
     return loaded;
@@ -167,8 +174,9 @@ class Build {
     // So that debug information names the path where the text is kept.
     command.push_back("-ffile-prefix-map=" + folder() + "=" + place_);
     command.insert(command.end(), words.begin(), words.end());
-    const CommandResult result = run_command(command, folder());
+    const CommandResult result = run_command(command, folder(), group_);
     if (result.succeeded()) return;
+    if (group_ && group_->is_ended()) throw BackendError("the compilation was ended.");
     if (result.error != 0)
       throw BackendError("the C compiler `" + options_.compiler + "` cannot be run: " + result.ending() + ".");
     for (const int full : {ENOSPC, EDQUOT, EFBIG})
@@ -213,6 +221,7 @@ class Build {
   const std::vector<std::string>& texts_;
   const CompilerOptions& options_;
   std::string place_, key_;
+  CommandGroup* group_;
   std::unique_ptr<ScratchFolder> scratch_;
 };
 
@@ -237,7 +246,7 @@ Compiled made(std::shared_ptr<Library> library, const std::string& place, const 
   return out;
 }
 
-// The code of an entry, loaded; null if there is none that can be.
+// The code of an entry, loaded; null if there is none that can be loaded.
 std::shared_ptr<Library> found_in(const KernelCache& place, const std::string& key) {
   if (!place.has(key, kCode)) return nullptr;
   try {
@@ -280,16 +289,32 @@ std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const
   return out;
 }
 
-Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options) {
+namespace {
+
+// What was compiled from so many texts, from the cache or from the folder of this process.
+std::optional<Compiled> find(const KernelCache& cache, const std::string& key, size_t texts) {
+  if (auto library = found_in(cache, key)) return made(std::move(library), cache.folder(), key, texts, true);
+  if (const auto own = backend::own_folder_if_made())
+    if (auto library = found_in(KernelCache(*own), key)) return made(std::move(library), *own, key, texts, true);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Compiled> find_compiled(const std::vector<std::string>& texts, const CompilerOptions& options) {
+  const KernelCache cache(options.cache);
+  return find(cache, key_of(texts, options, version_of(options.compiler, cache)), texts.size());
+}
+
+Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options, Keep keep,
+                 CommandGroup* group) {
   KernelCache cache(options.cache);
   const Version version = version_of(options.compiler, cache);
   const std::string key = key_of(texts, options, version);
-  auto compiled = [&](std::shared_ptr<Library> library, const std::string& place, bool found) {
-    return made(std::move(library), place, key, texts.size(), found);
+  if (auto found = find(cache, key, texts.size())) return std::move(*found);
+  auto compiled = [&](std::shared_ptr<Library> library, const std::string& place) {
+    return made(std::move(library), place, key, texts.size(), false);
   };
-  if (auto library = found_in(cache, key)) return compiled(std::move(library), cache.folder(), true);
-  if (const auto own = backend::own_folder_if_made())
-    if (auto library = found_in(KernelCache(*own), key)) return compiled(std::move(library), *own, true);
 
   if (!version.problem.empty()) {
     const bool was_here = !version.text.empty();
@@ -302,7 +327,7 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
   auto note = [&](const std::string& what) { add_to_list(tried, what, "; "); };
   auto built_in = [&](const std::string& place) -> std::shared_ptr<Library> {
     try {
-      return Build(texts, options, place, key).run();
+      return Build(texts, options, place, key, group).run(keep);
     } catch (const Unusable& unusable) {
       note("`" + place + "`: " + unusable.why);
       return nullptr;
@@ -314,11 +339,11 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
     if (cache.read(note_key(options.compiler), kNote) != version.text)
       cache.write(note_key(options.compiler), kNote, version.text);
     cache.tidy(key);
-    return compiled(std::move(library), cache.folder(), false);
+    return compiled(std::move(library), cache.folder());
   }
   try {
     const std::string own = backend::own_folder();
-    if (auto library = built_in(own)) return compiled(std::move(library), own, false);
+    if (auto library = built_in(own)) return compiled(std::move(library), own);
   } catch (const backend::NoFolderError& error) {
     note(error.what());
   }

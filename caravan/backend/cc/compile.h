@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "caravan/backend/cc/run_command.h"
 #include "caravan/base/error.h"
 
 namespace caravan::cc {
@@ -73,10 +74,15 @@ struct Compiled {
   std::vector<std::string> sources;
 };
 
+enum class Keep : uint8_t { in_cache, nowhere };  // where compiled code is kept after it was loaded
+
 // Compiles texts to one library, in parallel on the processors that this process may use and in the order given. Throws
 // BackendError if the compiler refuses a text (with the command, its log and the path of the source), if no folder can
-// take the result (with the folders and the reasons), or if the compiler cannot be run.
-Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {});
+// take the result (with the folders and the reasons), or if the compiler cannot be run. What is kept nowhere leaves no
+// file behind. The commands belong to `group`, if one is given.
+Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {}, Keep keep = Keep::in_cache,
+                 CommandGroup* group = nullptr);
+std::optional<Compiled> find_compiled(const std::vector<std::string>& texts, const CompilerOptions& options);
 
 // What was compiled from the texts of an origin, whatever that is, and a note about it. So a program that was compiled
 // before is found without its texts being made.

@@ -6,6 +6,7 @@
 #include <future>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "caravan/backend/cc/allowed_vectors.h"
 #include "caravan/backend/cc/memory.h"
@@ -59,17 +60,22 @@ double reading_the_clock() {
   return double(end - start) / kReadings;
 }
 
+// The code of a program: all of it, or what it begins on.
+using Code = std::variant<Compiled, std::shared_ptr<QuickStart>>;
+
 class CcExecutable : public backend::Executable {
  public:
-  CcExecutable(std::shared_ptr<const plan::Plan> plan, backend::Runnable runnable, Compiled compiled,
+  CcExecutable(std::shared_ptr<const plan::Plan> plan, backend::Runnable runnable, Code code,
                std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)),
-        plan_(std::move(plan)),
-        runnable_(std::move(runnable)),
-        compiled_(std::move(compiled)) {
+      : shared_(std::move(shared)), plan_(std::move(plan)), runnable_(std::move(runnable)) {
     const ir::Program& program = plan_->program;
-    run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
-    run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
+    if (auto* quick = std::get_if<std::shared_ptr<QuickStart>>(&code)) {
+      quick_start_ = std::move(*quick);
+      quick_code_.used = true;
+      use(quick_start_->quick());
+    } else {
+      use(std::get<Compiled>(std::move(code)));
+    }
     try {
       arena_ = allocate(runnable_.arena_bytes);
     } catch (const std::bad_alloc&) {
@@ -100,22 +106,35 @@ class CcExecutable : public backend::Executable {
   void run(const std::vector<int64_t>& symbols) override {
     make_ready(symbols);
     step_.symbols = symbols.data();
+    change_over();
     run_(&step_);
+    if (quick_start_) ++quick_code_.steps;
     check_library();
     states_.note_assigned();
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
     make_ready(symbols);
     step_.symbols = symbols.data();
-    run_steps_(&step_, symbols.data(), ranges.data(), steps);
-    check_library();
+    auto run_some = [&](int64_t some) {
+      run_steps_(&step_, symbols.data(), ranges.data(), some);
+      check_library();
+    };
+    change_over();
+    for (int64_t some = 1; quick_start_ && steps > 0; change_over()) {
+      some = std::min(some, steps);
+      const int64_t start = nanoseconds();
+      run_some(some);
+      quick_code_.steps += some, steps -= some;
+      if (nanoseconds() - start < kOftenEnough) some *= 2;
+    }
+    if (steps > 0) run_some(steps);
     states_.note_assigned();
   }
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
                                                const std::vector<int64_t>& ranges) override {
     if (!timed_) {
       if (!plan_->made) plan_ = backend::plan_for(plan_->target, plan_->program, plan_->options);
-      timed_ = compile(codegen::to_units(plan_->scheduled, codegen::Entries::timed), shared_->options.compiler);
+      timed_ = compile(codegen::to_units(plan_->scheduled, codegen::Entries::timed).texts, shared_->options.compiler);
       run_timed_ = reinterpret_cast<RunTimed>(timed_->library->symbol(codegen::kTimedEntry));
     }
     make_ready(symbols);
@@ -141,13 +160,36 @@ class CcExecutable : public backend::Executable {
     return to_array(b.shape, b.dtype, observed_memory(which));
   }
   backend::Report report() const override {
-    return {runnable_.arena_bytes, int(runnable_.kernels), compiled_.sources, compiled_.from_cache};
+    return {runnable_.arena_bytes, int(runnable_.kernels), compiled_.sources, compiled_.from_cache, quick_code_};
+  }
+  void finish_compiling() override {
+    if (quick_start_) quick_start_->wait();
+    change_over();
   }
 
  private:
   using Run = void (*)(const codegen::Step*);
   using RunTimed = void (*)(const codegen::Step*, codegen::Laps*);
   using RunSteps = void (*)(const codegen::Step*, int64_t*, const int64_t*, int64_t);
+  // Nanoseconds between two looks at whether better code is ready, if many steps run in one call.
+  static constexpr int64_t kOftenEnough = 10'000'000;
+
+  void use(Compiled code) {
+    compiled_ = std::move(code);
+    run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
+    run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
+  }
+  // Between two runs: takes the better code if it is ready.
+  void change_over() {
+    if (!quick_start_ || !quick_start_->is_ready()) return;
+    quick_code_.seconds = quick_start_->seconds(), quick_code_.problem = quick_start_->problem();
+    if (quick_start_->better()) {
+      use(*quick_start_->better());
+      quick_code_.changed = true;
+    }
+    quick_start_.reset();
+  }
+
   // An exception must not pass through the generated code: it is kept until the code returns. What follows it computes
   // from values that are not there, but nobody sees the results.
   void call_library(size_t kernel) noexcept {
@@ -171,6 +213,8 @@ class CcExecutable : public backend::Executable {
   std::shared_ptr<const plan::Plan> plan_;  // not made where the cache had the program
   backend::Runnable runnable_;
   Compiled compiled_;
+  std::shared_ptr<QuickStart> quick_start_;  // until the program has changed over to better code
+  QuickCode quick_code_;
   std::optional<Compiled> timed_;  // compiled when it is first needed
   RunTimed run_timed_ = nullptr;
   Run run_ = nullptr;
@@ -238,12 +282,22 @@ class CcDevice : public backend::Device {
 
  private:
   std::unique_ptr<backend::Executable> compiled(const std::shared_ptr<const plan::Plan>& plan) {
-    const CompilerOptions& compiler = shared_->options.compiler;
     backend::Runnable runnable = backend::runnable(*plan);
-    Compiled code = compile(codegen::to_units(plan->scheduled), compiler);
-    if (const std::string origin = backend::origin(*plan); !origin.empty())
-      keep(origin, code, backend::to_text(runnable), compiler);
-    return std::make_unique<CcExecutable>(plan, std::move(runnable), std::move(code), shared_);
+    auto kept = [origin = backend::origin(*plan), note = backend::to_text(runnable),
+                 compiler = shared_->options.compiler](const Compiled& code) {
+      if (!origin.empty()) keep(origin, code, note, compiler);
+    };
+    return std::make_unique<CcExecutable>(plan, std::move(runnable), code_of(codegen::to_units(plan->scheduled), kept),
+                                          shared_);
+  }
+  Code code_of(const codegen::Units& units, const std::function<void(const Compiled&)>& kept) const {
+    const DeviceOptions& options = shared_->options;
+    if (options.quick_start && pays_to_start_quickly(units, options.compiler, options.long_compilation) &&
+        !find_compiled(units.texts, options.compiler))
+      if (auto begun = QuickStart::begin(units.texts, options.compiler, kept)) return begun;
+    Compiled out = compile(units.texts, options.compiler);
+    kept(out);
+    return out;
   }
   std::unique_ptr<backend::Executable> restored(const std::shared_ptr<const plan::Plan>& bare) {
     const std::string origin = backend::origin(*bare);

@@ -40,8 +40,8 @@ std::vector<std::string> environment_with(const std::string& temporary) {
   return out;
 }
 
-// The running commands of this process. A process number is removed from the set before the process is reaped, and so
-// before the system can give the number to another process.
+// The running commands of this process; its mutex also guards those of groups. A process number is removed from the set
+// before the process is reaped, and so before the system can give the number to another process.
 struct Running {
   std::mutex mutex;
   std::set<pid_t> commands;
@@ -78,7 +78,7 @@ std::string CommandResult::ending() const {
   return "signal " + std::to_string(WTERMSIG(status)) + ", " + strsignal(WTERMSIG(status));
 }
 
-CommandResult run_command(const std::vector<std::string>& command, const std::string& temporary) {
+CommandResult run_command(const std::vector<std::string>& command, const std::string& temporary, CommandGroup* group) {
   CommandResult out;
   // The output goes to memory, so that a compiler's message about a full disk needs no disk. (With a pipe, reading
   // would wait for every background process that inherits it.)
@@ -96,10 +96,14 @@ CommandResult run_command(const std::vector<std::string>& command, const std::st
   for (int wait = 20; true; wait *= 2) {  // milliseconds: 20, 40, .. 640
     {
       const std::scoped_lock lock(running().mutex);
-      out.error = running().ended ? ECANCELED
-                                  : posix_spawnp(&child, command[0].c_str(), &actions, nullptr,
-                                                 pointers(command).data(), pointers(variables).data());
-      if (out.error == 0) running().commands.insert(child);
+      const bool ended = running().ended || (group && group->ended_);
+      out.error = ended ? ECANCELED
+                        : posix_spawnp(&child, command[0].c_str(), &actions, nullptr, pointers(command).data(),
+                                       pointers(variables).data());
+      if (out.error == 0) {
+        running().commands.insert(child);
+        if (group) group->commands_.insert(child);
+      }
     }
     if ((out.error != EAGAIN && out.error != ENOMEM) || wait > 640) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(wait));
@@ -112,11 +116,23 @@ CommandResult run_command(const std::vector<std::string>& command, const std::st
   {
     const std::scoped_lock lock(running().mutex);
     running().commands.erase(child);
+    if (group) group->commands_.erase(child);
     while (waitpid(child, &out.status, 0) < 0 && errno == EINTR) {
     }
   }
   out.output = content_of(said.number());
   return out;
+}
+
+void CommandGroup::end() {
+  const std::scoped_lock lock(running().mutex);
+  ended_ = true;
+  for (const pid_t command : commands_) end_with_children(command);
+}
+
+bool CommandGroup::is_ended() const {
+  const std::scoped_lock lock(running().mutex);
+  return ended_;
 }
 
 void end_commands() {
