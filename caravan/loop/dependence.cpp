@@ -124,30 +124,40 @@ bool residues_apart(Variable variable, int64_t extent, const std::vector<const T
   return stride > 0 && stride * (extent - 1) < unit;
 }
 
-// An access, and the first and last iteration of loops in which the guards around it let it run.
+// The first and last value of loop variables and of indices that were loaded.
+using Ranges = std::map<std::pair<Part::Kind, int>, std::pair<int64_t, int64_t>>;
+constexpr std::pair kAnyValue = {INT64_MIN, INT64_MAX};
+std::pair<Part::Kind, int> iterator_key(Variable variable) { return {Part::Kind::iterator, variable}; }
+
+// An access, and the values for which the guards around it let it run.
 struct Guarded {
   Term offset;
-  std::map<Variable, std::pair<int64_t, int64_t>> range;
+  Ranges range;
 };
 std::map<ir::BufferId, std::vector<Guarded>> guarded_accesses(const Block& body, const Extents& extents) {
   std::map<ir::BufferId, std::vector<Guarded>> out;
-  std::map<Variable, std::pair<int64_t, int64_t>> all;
-  for (const auto& [variable, extent] : extents) all[variable] = {0, extent - 1};
+  Ranges all;
+  for (const auto& [variable, extent] : extents) all[iterator_key(variable)] = {0, extent - 1};
   for_each_with_path(body, [&](const Statement& s, const Path& path) {
     if (inside(s)) return;
     auto range = all;
     for (const Statement* around : path)
       if (auto* loop = std::get_if<For>(around))
-        range[loop->variable] = {0, loop->extent - 1};
+        range[iterator_key(loop->variable)] = {0, loop->extent - 1};
       else if (auto* guard = std::get_if<If>(around))
         for (const Term& term : guard->where) {
-          if (term.parts.size() != 1 || term.parts[0].kind != Part::Kind::iterator) continue;
-          const auto known = range.find(term.parts[0].which);
+          if (term.parts.size() != 1) continue;
+          const Part& part = term.parts[0];
+          if (part.kind == Part::Kind::load) range.try_emplace({part.kind, part.which}, kAnyValue);
+          const auto known = range.find({part.kind, part.which});
           if (known == range.end()) continue;
           auto& [first, last] = known->second;
-          if (term.parts[0].coefficient == 1) first = std::max(first, -term.constant);
-          if (term.parts[0].coefficient == -1) last = std::min(last, term.constant);
+          if (part.coefficient == 1) first = std::max(first, -term.constant);
+          if (part.coefficient == -1) last = std::min(last, term.constant);
         }
+    std::erase_if(range, [](const auto& entry) {
+      return entry.second.first == kAnyValue.first || entry.second.second == kAnyValue.second;
+    });
     for_each_access(s, [&](const Access& a) { out[a.buffer].push_back({*a.offset, range}); });
   });
   return out;
@@ -155,14 +165,15 @@ std::map<ir::BufferId, std::vector<Guarded>> guarded_accesses(const Block& body,
 
 // In y[200*m + 128*b + j], where j < 128 if b is 0 and j < 72 if b is 1, the remainder of the offset when divided by
 // 200 is in a range of its own for each b. In general, seen from one loop of this stride, the rest of every offset, or
-// its remainder, must be in one range that is no longer than the stride.
+// its remainder, must be in one range that is no longer than the stride. The same holds in y[65*d + id], where a guard
+// says that id is at most 64.
 bool ranges_apart(Variable variable, int64_t extent, const std::vector<Guarded>& accesses) {
   const int64_t stride = coefficient(accesses[0].offset, variable), reach = stride * (extent - 1);
   if (stride < 1) return false;
   auto fixed_of = [](const Guarded& a) {  // what is not of a loop inside
     std::vector<Part> out;
     for (const Part& part : a.offset.parts)
-      if (part.kind != Part::Kind::iterator || !a.range.count(part.which)) out.push_back(part);
+      if (!a.range.count({part.kind, part.which})) out.push_back(part);
     return out;
   };
   auto apart_by = [&](int64_t unit) {  // 0: no remainder is taken
@@ -171,9 +182,9 @@ bool ranges_apart(Variable variable, int64_t extent, const std::vector<Guarded>&
       if (coefficient(a.offset, variable) != stride || fixed_of(a) != fixed_of(accesses[0])) return false;
       int64_t low = unit == 0 ? a.offset.constant : ((a.offset.constant % unit) + unit) % unit, high = low;
       for (const Part& part : a.offset.parts) {
-        const bool iterator = part.kind == Part::Kind::iterator;
-        if ((iterator && part.which == variable) || (unit > 0 && part.coefficient % unit == 0)) continue;
-        const auto range = iterator ? a.range.find(part.which) : a.range.end();
+        const bool own = part.kind == Part::Kind::iterator && part.which == variable;
+        if (own || (unit > 0 && part.coefficient % unit == 0)) continue;
+        const auto range = a.range.find({part.kind, part.which});
         if (range == a.range.end()) {
           if (unit > 0 || part.kind == Part::Kind::load) return false;
           continue;
@@ -182,7 +193,7 @@ bool ranges_apart(Variable variable, int64_t extent, const std::vector<Guarded>&
         low += std::min(part.coefficient * first, part.coefficient * last);
         high += std::max(part.coefficient * first, part.coefficient * last);
       }
-      if (unit > 0 && (low < 0 || stride * a.range.at(variable).second + high >= unit)) return false;
+      if (unit > 0 && (low < 0 || stride * a.range.at(iterator_key(variable)).second + high >= unit)) return false;
       least = std::min(least, low), most = std::max(most, high);
     }
     return most - least < stride && (unit == 0 || most < stride);

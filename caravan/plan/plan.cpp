@@ -47,6 +47,7 @@
 #include "caravan/schedule/parallelize.h"
 #include "caravan/schedule/pick_terms.h"
 #include "caravan/schedule/place_in_block.h"
+#include "caravan/schedule/share_scatters.h"
 #include "caravan/schedule/split_loops.h"
 #include "caravan/schedule/tile_contractions.h"
 #include "caravan/schedule/tile_transposes.h"
@@ -158,6 +159,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"transpose_rows", schedule::transpose_rows, When::wished, On::cpu},
     // After both, whose packed and transposed operands are such copies.
     {"tile_transposes", schedule::tile_transposes, When::wished, On::cpu},
+    // Before vectorize, which makes vectors of the columns of a block.
+    {"share_scatters", schedule::share_scatters, When::wished, On::cpu},
     // Turns the order that split_sums chose into loops; always, because it decides how sums round.
     {"split_loops", schedule::split_loops, When::always},
     // When loops have their final bodies.

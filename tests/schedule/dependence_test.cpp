@@ -34,6 +34,20 @@ TEST(Dependence, ABlockMayBeShorterThanTheOthers) {
   EXPECT_FALSE(independent(0, 2, blocks(73)));
 }
 
+// Rows of a table whose columns are 65 elements apart, with an index of which a guard says how large it may be.
+TEST(Dependence, AGuardedIndexHasARange) {
+  const Term id = Term::load(7);
+  auto adds = [&](std::vector<Term> guards) {
+    return Block{
+        looped(1, {If{std::move(guards), {StoreCombine{kY, Term::iterator(0, 65) + id, Accumulator::add, 0}}}}, 1000)};
+  };
+  EXPECT_TRUE(independent(0, 8, adds({id, Term::number(64) - id})));
+  EXPECT_FALSE(independent(0, 8, adds({id, Term::number(65) - id})));
+  EXPECT_FALSE(independent(0, 8, adds({id})));
+  EXPECT_FALSE(independent(0, 8, adds({Term::number(64) - id})));
+  EXPECT_FALSE(independent(0, 8, adds({})));
+}
+
 // In lockstep, the first of two additions is done for all iterations before the second. That is another order of the
 // sum, whether they are guarded or not.
 TEST(Dependence, OnlyOneStatementMayAddToATotalInLockstep) {
