@@ -2,6 +2,8 @@
 // for two kinds of GPU, in both forms of a step; what is compiled is kept; and what one is told without a driver.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "caravan/backend/cuda/compile.h"
 #include "caravan/backend/cuda/device.h"
 #include "caravan/backend/cuda/driver.h"
@@ -30,9 +32,9 @@ class CudaText : public testing::Test {
     }
   }
   static std::vector<std::string> texts(const ir::Program& program, int compute, CudaForm form) {
-    Gpu gpu{.compute = compute};
-    if (compute < kHopper) gpu.most_slices = 1, gpu.early_kernels = false;
-    return codegen::to_cuda(plan::make_plan(program, gpu_target(gpu)).scheduled, form).texts;
+    return codegen::to_cuda(plan::make_plan(program, gpu_target(gpu_of(compute, Gpu().multiprocessors))).scheduled,
+                            form)
+        .texts;
   }
   cuda::Compiled compile(const std::vector<std::string>& texts, int compute,
                          const std::vector<std::string>& options = {}) const {

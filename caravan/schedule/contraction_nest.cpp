@@ -17,9 +17,6 @@ namespace {
 
 using Loop = ContractionNest::Loop;
 
-// The innermost loop over rows with at least so many iterations is the one that is cut into tiles.
-constexpr int64_t kManyRows = 4;
-
 // A block of definitions around one loop: the loop, or null if the block has another form. Appends the definitions.
 const For* only_loop(const Block& block, Block& definitions) {
   const For* loop = after_definitions<For>(block);
@@ -202,7 +199,7 @@ bool in_range(const Module& module, const ContractionNest& nest) {
 
 // `single_row` is the variable of the loop over rows, if there is but one row; else -1.
 std::optional<ContractionNest> nest_of(const Module& module, const Kernel& kernel, const For& outermost,
-                                       Variable single_row) {
+                                       Variable single_row, const Tuning& tuning) {
   ContractionNest out;
   std::vector<Loop> loops;
   const Block* block = nullptr;
@@ -263,12 +260,12 @@ std::optional<ContractionNest> nest_of(const Module& module, const Kernel& kerne
   if (is_guarded(out.column.variable) || (single_row >= 0 && !out.guards.empty()) ||
       std::any_of(out.guards.begin(), out.guards.end(), [](const Term& g) { return g.has_load(); }))
     return std::nullopt;
-  int row = -1;
+  int row = -1;  // the innermost loop over enough rows for a tile
   for (int k = 0; k < int(loops.size()); ++k) {
     Loop& l = loops[size_t(k)];
     l.is_row = depends(out.row_factor, l.variable) && !depends(out.column_factor, l.variable);
     l.is_column = depends(out.column_factor, l.variable) && !depends(out.row_factor, l.variable);
-    if (l.is_row && !is_guarded(l.variable) && (row < 0 || l.extent >= kManyRows)) row = k;
+    if (l.is_row && !is_guarded(l.variable) && (row < 0 || l.extent >= tuning.least_tile_rows)) row = k;
   }
   if ((row < 0) != (single_row >= 0)) return std::nullopt;
   if (row >= 0) {
@@ -318,11 +315,13 @@ std::optional<ContractionNest> nest_of(const Module& module, const Kernel& kerne
 
 }  // namespace
 
-std::optional<ContractionNest> contraction_nest(const Module& module, const Kernel& kernel, const For& outermost) {
-  return nest_of(module, kernel, outermost, -1);
+std::optional<ContractionNest> contraction_nest(const Module& module, const Kernel& kernel, const For& outermost,
+                                                const Tuning& tuning) {
+  return nest_of(module, kernel, outermost, -1, tuning);
 }
-std::optional<ContractionNest> one_row_nest(const Module& module, Kernel& kernel, const For& outermost) {
-  std::optional<ContractionNest> out = nest_of(module, kernel, outermost, Variable(kernel.variables.size()));
+std::optional<ContractionNest> one_row_nest(const Module& module, Kernel& kernel, const For& outermost,
+                                            const Tuning& tuning) {
+  std::optional<ContractionNest> out = nest_of(module, kernel, outermost, Variable(kernel.variables.size()), tuning);
   if (out) add_variable(kernel, "row");
   return out;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "caravan/loop/loop.h"
+#include "caravan/target/target.h"
 
 namespace caravan::schedule {
 
@@ -43,11 +44,11 @@ struct ContractionNest {
 // that walk through memory one after the other, such as the two of `for b: for t: .. x[256*b + t]`, have become one
 // loop.
 std::optional<ContractionNest> contraction_nest(const loop::Module& module, const loop::Kernel& kernel,
-                                                const loop::For& outermost);
+                                                const loop::For& outermost, const Tuning& tuning);
 // The same for the product of a single row, such as that of a vector and a matrix: no loop is over rows. Adds a
 // variable to the kernel, for a loop over that row.
 std::optional<ContractionNest> one_row_nest(const loop::Module& module, loop::Kernel& kernel,
-                                            const loop::For& outermost);
+                                            const loop::For& outermost, const Tuning& tuning);
 
 int64_t points(const std::vector<ContractionNest::Loop>& loops);  // the number of iterations of all of them
 

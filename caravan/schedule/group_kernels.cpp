@@ -44,7 +44,7 @@ const For* loop_behind_definitions(const Block& block) {
   return loop && loop->kind == LoopKind::serial && loop->lanes == 0 && loop->blocks.empty() ? loop : nullptr;
 }
 
-Member member(const Module& module, const Kernel& kernel) {
+Member member(const Module& module, const Kernel& kernel, const Tuning& tuning) {
   Member out{&kernel, {}, {}, {}, {}, {}};
   if (library_call(kernel) || !kernel.locals.empty()) return out;
   const Block* block = &statements(kernel);
@@ -52,7 +52,7 @@ Member member(const Module& module, const Kernel& kernel) {
   if (out.loops.empty()) return out;
   out.extents = extents_of(statements(kernel));
   for_each_access(kernel, [&](const Access& a) { out.accesses.push_back(a); });
-  if (contraction_nest(module, kernel, *out.loops[0]))
+  if (contraction_nest(module, kernel, *out.loops[0], tuning))
     for_each_inner_access(*block, [&](const Access& a) { out.factors.push_back(a.offset); });
   return out;
 }
@@ -78,7 +78,7 @@ class Grouper {
   Grouper(const Module& module, const Target& target)
       : module_(module), target_(target), first_use_(module.buffers.size(), -1), last_use_(module.buffers.size(), -1) {
     for (size_t k = 0; k < module.kernels.size(); ++k) {
-      members_.push_back(member(module, module.kernels[k]));
+      members_.push_back(member(module, module.kernels[k], target.tuning));
       for_each_access(module.kernels[k], [&](const Access& a) {
         if (first_use_[size_t(a.buffer)] < 0) first_use_[size_t(a.buffer)] = int(k);
         last_use_[size_t(a.buffer)] = int(k);
@@ -190,7 +190,7 @@ class Grouper {
       if (!m.is_contraction()) continue;
       const Block inner = without_shared(m, statements(*m.kernel));
       const For* loop = loop_behind_definitions(inner);
-      const auto nest = loop ? contraction_nest(module_, *m.kernel, *loop) : std::nullopt;
+      const auto nest = loop ? contraction_nest(module_, *m.kernel, *loop, target_.tuning) : std::nullopt;
       if (!nest || !choose_tiles(module_, *nest, target_, true)) return false;
       ++contractions;
     }

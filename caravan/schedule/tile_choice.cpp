@@ -53,7 +53,7 @@ class Chooser {
   void choose_tile() {
     tiles_.lanes = int(target_.most_lanes(nest_.dtype));
     const int64_t vectors = (nest_.column.extent + tiles_.lanes - 1) / tiles_.lanes;
-    tiles_.wide = vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, 2);
+    tiles_.wide = vectors % tuning().wide_tile == 0 ? tuning().wide_tile : std::min(vectors, tuning().tile_vectors);
     if (few_rows_) {
       // A vector that is used for a single row needs no register: it is an operand in memory.
       const int64_t registers = all_rows_ + (all_rows_ > 1 ? 1 : 0);

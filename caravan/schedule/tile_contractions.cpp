@@ -33,8 +33,8 @@ bool tile(Module& module, Kernel& kernel, Block& block, const Target& target, in
       tile(module, kernel, loop->body, target, around * loop->extent, true, nullptr);
       return out.push_back(std::move(s));
     }
-    std::optional<ContractionNest> nest = loop ? contraction_nest(module, kernel, *loop) : std::nullopt;
-    if (loop && !nest && !in_group) nest = one_row_nest(module, kernel, *loop);
+    std::optional<ContractionNest> nest = loop ? contraction_nest(module, kernel, *loop, target.tuning) : std::nullopt;
+    if (loop && !nest && !in_group) nest = one_row_nest(module, kernel, *loop, target.tuning);
     const std::optional<Tiles> tiles = nest ? choose_tiles(module, *nest, target, in_group) : std::nullopt;
     if (!tiles) return out.push_back(std::move(s));
     const bool one_tile = !tiles->pack_columns && tiles->wide * tiles->lanes >= nest->column.extent;

@@ -12,7 +12,9 @@
 
 namespace caravan {
 
-inline constexpr int64_t kCacheLine = 64;       // bytes, of all processors in use; what is allocated begins at one
+inline constexpr int64_t kCacheLine = 64;  // bytes, of all processors in use; what is allocated begins at one
+inline constexpr int64_t kGpuAlignment =
+    256;  // bytes, of memory that the driver of a GPU gives, and that its libraries expect
 inline constexpr int64_t kShortestVector = 16;  // bytes; no processor in use has shorter vector registers
 
 // How loops are cut for a machine. The defaults were found by measurement; a tuning file may replace them
@@ -44,6 +46,8 @@ struct Tuning {
   // A product of matrices (schedule/tile_contractions.h) of fewer rows, columns, terms or multiplications than these is
   // not computed in tiles. These numbers, too, decide how sums round.
   int64_t least_tile_rows = 4, least_tile_columns = 8, least_tile_terms = 8, least_tiled = 16'384;
+  // Vectors in a row of a tile: `wide_tile` if that divides all of them, else at most `tile_vectors`.
+  int64_t tile_vectors = 2, wide_tile = 3;
   // A product of fewer than `least_tile_rows` rows, such as a vector times a matrix, has tiles that are as high as it
   // is and at most `row_vectors` vectors wide. One of fewer than `least_row_product` multiplications has no tiles.
   int64_t least_row_product = 1024, row_vectors = 8;
@@ -104,7 +108,7 @@ constexpr Tuning built_in_tuning(int64_t vector_bytes) {
   return out;
 }
 
-// What the compiler knows of a GPU. The defaults are those of an H200.
+// What the compiler knows of a GPU. The defaults are those of an H200 (gpu_of gives those of others).
 struct Gpu {
   int compute = 90;                                  // its compute capability: 90 is 9.0
   int64_t multiprocessors = 132;                     // each runs many threads at once
@@ -152,7 +156,10 @@ struct Gpu {
   // rows; of attention in bf16 or f16 whose rows have at most `short_depth` elements, and of its gradient.
   int64_t large_tile = 128, short_depth = 64;
   int large_tile_blocks = 2, attention_blocks = 4, attention_gradient_blocks = 3;
-  int all_precisions = 80;    // compute capability from which on tensor cores multiply bf16, f16 and tf32
+  int all_precisions = 80;  // compute capability from which on tensor cores multiply bf16, f16 and tf32
+  // For estimates of the best rate: units of a multiprocessor that multiply f32, and how many times as fast as memory
+  // the second-level cache is.
+  double f32_units = 128, l2_rate = 2;
   bool early_kernels = true;  // can a kernel start while the one before it ends? From compute capability 9.0 on
   int64_t memory = 0;         // bytes; 0: not known
   // Bytes. A program that needs less memory is not put into another order to need even less (optimize/free_early.h): it
@@ -225,6 +232,7 @@ constexpr bool is_large_row_product(int64_t rows, int64_t columns, int64_t terms
 
 Target host(int threads = 0);  // this machine, with its tuning file; threads = 0: all that the process may use
 Target plain_c();              // a C99 compiler for an unknown processor
+Gpu gpu_of(int compute, int64_t multiprocessors);                      // of an older or smaller GPU than an H200
 Target gpu_target(const Gpu& gpu = {}, const std::string& name = "");  // a GPU of NVIDIA
 std::string to_string(const Target& target);                           // a line
 

@@ -104,8 +104,7 @@ LibraryProduct::Matrix LibraryProduct::matrix(const ir::Buffer& buffer, const lo
   const int32_t count = int32_t(batch);
   check(library.layout_set(out.layout.get(), kBatchCount, &count, sizeof count));
   check(library.layout_set(out.layout.get(), kBatchStride, &by_batch, sizeof by_batch));
-  constexpr int64_t kOfBuffers = 256;  // Tuning::alignment
-  out.alignment = uint32_t(std::gcd(std::gcd(kOfBuffers, out.first), batch > 1 ? by_batch * size : 0));
+  out.alignment = uint32_t(std::gcd(std::gcd(kGpuAlignment, out.first), batch > 1 ? by_batch * size : 0));
   return out;
 }
 
@@ -146,8 +145,7 @@ LibraryProduct::LibraryProduct(std::shared_ptr<ProductLibrary> library, const lo
                      result_.layout.get(), result_.layout.get(), preference.get(), 1, &found, &count));
   if (count == 0) throw BackendError("cuBLASLt has no algorithm for a product of " + text_ + ".");
   algorithm_ = found.algorithm;
-  constexpr int64_t kAlignment = 256;  // that the library expects
-  workspace_bytes_ = (int64_t(found.workspace) + kAlignment - 1) / kAlignment * kAlignment;
+  workspace_bytes_ = (int64_t(found.workspace) + kGpuAlignment - 1) / kGpuAlignment * kGpuAlignment;
 }
 
 void LibraryProduct::run(StreamHandle* stream, Address left, Address right, Address result, Address workspace) const {

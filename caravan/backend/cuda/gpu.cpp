@@ -32,23 +32,18 @@ Gpu::Gpu(int ordinal) : driver_(cuda::driver()) {
   size_t bytes = 0;
   check(driver_.device_name(name, sizeof name, device), "the GPU does not say its name");
   check(driver_.device_memory(&bytes, device), "the GPU does not say how much memory it has");
-  caravan::Gpu gpu;
-  gpu.multiprocessors = attribute(driver_, kMultiprocessors, device);
-  gpu.compute = 10 * attribute(driver_, kComputeMajor, device) + attribute(driver_, kComputeMinor, device);
-  gpu.clustered = gpu.multiprocessors * 7 / 8;
+  const int compute = 10 * attribute(driver_, kComputeMajor, device) + attribute(driver_, kComputeMinor, device);
+  caravan::Gpu gpu = gpu_of(compute, attribute(driver_, kMultiprocessors, device));
   gpu.memory = int64_t(bytes);
   gpu.shared_bytes = attribute(driver_, kSharedBytes, device);
-  constexpr int kFirstWithClusters = 90, kOldest = 80;
-  if (gpu.compute < kFirstWithClusters) gpu.most_slices = 1, gpu.early_kernels = false;
-  if (gpu.compute < kOldest)
-    throw NoGpuError(std::string("the GPU ") + name + " has compute capability " + std::to_string(gpu.compute / 10) +
-                     "." + std::to_string(gpu.compute % 10) + "; 8.0 or newer is needed.");
+  if (compute < gpu.all_precisions)
+    throw NoGpuError(std::string("the GPU ") + name + " has compute capability " + std::to_string(compute / 10) + "." +
+                     std::to_string(compute % 10) + "; 8.0 or newer is needed.");
   target_ = gpu_target(gpu, name);
-  constexpr double kUnits = 128, kL2Rate = 2;  // of f32 in a multiprocessor; of the cache, compared with memory
   const double hertz = 1e3 * attribute(driver_, kClock, device),
                bandwidth = 2e3 * attribute(driver_, kMemoryClock, device) * attribute(driver_, kMemoryBits, device) / 8;
-  peaks_.flops = 2 * kUnits * double(gpu.multiprocessors) * hertz;
-  peaks_.memory = {{attribute(driver_, kL2Bytes, device), kL2Rate * bandwidth}, {gpu.memory, bandwidth}};
+  peaks_.flops = 2 * gpu.f32_units * double(gpu.multiprocessors) * hertz;
+  peaks_.memory = {{attribute(driver_, kL2Bytes, device), gpu.l2_rate * bandwidth}, {gpu.memory, bandwidth}};
   if (driver_.context_retain(&context_, device) != 0)
     throw NoGpuError(std::string("the GPU ") + name + " cannot be used: it is full, or reserved by another process.");
   use();
