@@ -120,7 +120,10 @@ int64_t shared_bytes(const Contraction& c, int64_t element, int64_t sum) {
                   groups_of(c, sum) * c.tile_rows * (c.tile_columns + prelude_sizes::kColumnGap) * sum);
 }
 
-// The tile, and the number of slices, by which the product is estimated to take the fewest cycles.
+// The tile, and the number of slices, by which the product is estimated to take the fewest cycles. Something is loaded
+// beside each sum, such as a bias or the weight that it updates: the slices of a tile share these loads, and blocks
+// that a multiprocessor has at once wait for them together. (Whether this product does so must not matter: it depends
+// on what was fused, and the choice decides how sums round.)
 Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
   const std::vector<Gpu::TileRate>& rates = c.units == Units::plain  ? gpu.plain_rates
                                             : c.units == Units::tf32 ? gpu.tf32_rates
@@ -142,8 +145,10 @@ Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
       const int64_t blocks = c.batch * parts(c.rows, rate.tile) * parts(c.columns, rate.tile) * slices,
                     rounds = parts(blocks, slices < gpu.many_slices ? gpu.multiprocessors : gpu.clustered),
                     terms = panels * c.depth,
+                    waits = parts(rate.tile * rate.tile, slices * threads_of(c, bytes(sum), gpu) * gpu.loads_at_once),
+                    after = (slices > 1 ? gpu.slice_cycles : 0) + waits * gpu.load_cycles,
                     cycles = rounds * rate.tile * rate.tile * terms / (rounds > 1 ? rate.several : rate.alone) +
-                             (slices > 1 ? parts(rounds, gpu.tiles_at_once) * gpu.slice_cycles : 0);
+                             parts(rounds, gpu.tiles_at_once) * after;
       if (least < 0 || cycles < least) least = cycles, best = c;
     }
   return best;

@@ -18,9 +18,10 @@ inline constexpr int64_t kMostTableRows = 128;  // of a block of threads
 
 // Attention on a GPU (prelude/attention.cuh). Tensor cores take `kTerms` rows, and elements of a row, at a time. The
 // sums of `kMostDepth` elements of a row fit into registers. Rows are copied to shared memory in pieces of `kCopied`
-// bytes, and each is followed there by a gap, in elements.
+// bytes, and each is followed there by a gap, in elements. Four warps that multiply together do so with tiles of
+// `kTogether` rows of as many elements of 16 bits, without gaps, which begin at multiples of `kTileAlignment` bytes.
 inline constexpr int64_t kAttentionThreads = 128, kAttentionRows = 64, kTerms = 16, kMostDepth = 128, kCopied = 16,
-                         kGap = 8, kPlainGap = 4;
+                         kGap = 8, kPlainGap = 4, kTogether = 64, kTileAlignment = 1024;
 
 // Attention on a processor (prelude/attention.h).
 inline constexpr int64_t kScoreLanes = 8;      // partial sums of a row
