@@ -164,6 +164,8 @@ TEST(Attention, OfAGpuIsThatOfTheInterpreter) {
       {{.batch = 1, .tokens = 130, .heads = 2, .depth = 32}, true, 2e-3},
       {{.batch = 1, .tokens = 70, .heads = 1, .depth = 64, .causal = false}, true, 2e-3},
       {{.batch = 1, .tokens = 130, .heads = 2, .depth = 64, .precision = DType::bf16}, false, 2e-2},
+      {{.batch = 1, .tokens = 200, .heads = 2, .depth = 64, .causal = false, .precision = DType::bf16}, false, 2e-2},
+      {{.batch = 1, .tokens = 90, .heads = 1, .depth = 64, .precision = DType::f16}, false, 4e-3},
       {{.tokens = 65, .heads = 1, .depth = 40, .causal = false, .precision = DType::bf16}, false, 2e-2},
       {{.batch = 1, .tokens = 90, .heads = 1, .depth = 96, .precision = DType::f16}, false, 4e-3},
   };

@@ -54,10 +54,22 @@ class GpuMaker : AttentionMaker {
  private:
   Kernel for_gpu(Kernel kernel) const {
     kernel.grid = {int(kAttentionThreads), false, int(kAttentionThreads)};
-    const bool forward = attention(kernel)->part == Attention::Part::forward;
+    Attention& a = std::get<Attention>(kernel.body);
+    const bool forward = a.part == Attention::Part::forward, columns = a.part == Attention::Part::columns;
     if (element_ < bytes(DType::f32) && base_.depth <= gpu_.short_depth)
-      kernel.grid.resident = forward ? gpu_.attention_blocks : gpu_.attention_gradient_blocks;
+      kernel.grid.resident =
+          forward || (multiplies_together() && !columns) ? gpu_.attention_blocks : gpu_.attention_gradient_blocks;
+    if (multiplies_together()) {
+      // For a gradient, a third tile has the rows of the block itself.
+      const int64_t tile = 2 * base_.tile_columns * (base_.padded * element_ + bytes(DType::f32)),
+                    aligned = (tile + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+      a.shared_bytes = (forward ? 2 : 3) * aligned;
+    }
     return kernel;
+  }
+  bool multiplies_together() const {
+    return gpu_.compute == gpu_.together && element_ == bytes(DType::bf16) && base_.padded == kTogether &&
+           base_.tile_columns == kTogether;
   }
   // As many columns in shared memory as fit: two tiles of two tensors with a gap after each row, and two numbers.
   bool choose_tile() {

@@ -30,6 +30,8 @@ TEST(PreludeSizes, AreThoseOfThePrelude) {
       {kAttentionPrelude, "terms = narrow ? " + n(kTerms) + " : 8, gap = units == caravan_plain ? " + n(kPlainGap) +
                               " : " + n(kGap) + ";"},
       {kAttentionPrelude, "chunk = " + n(kCopied) + " / sizeof(element)"},
+      {kAttentionPrelude, "narrow && depth == " + n(kTogether) + " && width == " + n(kTogether) + ";"},
+      {kAttentionPrelude, "::value ? " + n(kTileAlignment) + " : 16) caravan_tiles {"},
       {kCpuAttentionPrelude, "k += " + n(kScoreLanes) + ") lanes += "},
       {kCpuAttentionPrelude, "#define CARAVAN_HIDDEN -1e30f\n"},
   };

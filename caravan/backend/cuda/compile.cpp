@@ -11,6 +11,7 @@
 #include "caravan/backend/cuda/driver.h"
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/base/processors.h"
+#include "caravan/target/target.h"
 
 namespace caravan::cuda {
 
@@ -21,14 +22,16 @@ constexpr const char* kCode = ".cubin";  // extension of cache entries
 // As on the processor: no contraction, and divisions and square roots that are rounded to nearest, so that pointwise
 // results have the same bits on both.
 std::vector<std::string> options_for(int compute) {
-  std::vector<std::string> out = {"--gpu-architecture=sm_" + std::to_string(compute),
-                                  "-std=c++17",
-                                  "--device-as-default-execution-space",
-                                  "--fmad=false",
-                                  "--ftz=false",
-                                  "--prec-div=true",
-                                  "--prec-sqrt=true",
-                                  "--generate-line-info"};
+  // With `a`, a compiler also takes the instructions that only this kind of GPU has: prelude/attention.cuh uses some.
+  std::vector<std::string> out = {
+      "--gpu-architecture=sm_" + std::to_string(compute) + (compute == caravan::Gpu{}.together ? "a" : ""),
+      "-std=c++17",
+      "--device-as-default-execution-space",
+      "--fmad=false",
+      "--ftz=false",
+      "--prec-div=true",
+      "--prec-sqrt=true",
+      "--generate-line-info"};
   if (debugging()) out.back() = "--device-debug";
   return out;
 }

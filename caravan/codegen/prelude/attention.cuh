@@ -15,7 +15,10 @@
    compute the weights again: p = 2^(score - total). The gradient of q . k is p * (scale * (d . v) - dot).
 
    A tile of 16 x 8 elements is spread over a warp as tensor cores have it: with quad = lane / 4 and pair = lane % 4 * 2,
-   a thread has [quad][pair], [quad][pair + 1], [quad + 8][pair] and [quad + 8][pair + 1]. */
+   a thread has [quad][pair], [quad][pair + 1], [quad + 8][pair] and [quad + 8][pair + 1].
+
+   From compute capability 9.0 on, the four warps of a block multiply together (`wgmma`): their 64 rows come from
+   registers, and the tile from shared memory, where it is read once for all of them. */
 
 /* How a row is multiplied: tensor cores take `terms` elements at a time. Rows of a tile are `gap` elements apart, so that
    threads of a warp reach different banks of shared memory. */
@@ -24,6 +27,16 @@ struct caravan_attended {
   typedef typename caravan_element<float, units>::type element;
   static constexpr bool narrow = sizeof(element) == 2;
   static constexpr int terms = narrow ? 16 : 8, gap = units == caravan_plain ? 4 : 8;
+};
+
+/* Do four warps multiply together? The instructions below are for rows of 64 elements of 16 bits. */
+template <caravan_units units, int depth, int width>
+struct caravan_attended_together {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  static constexpr bool value = caravan_attended<units>::narrow && depth == 64 && width == 64;
+#else
+  static constexpr bool value = false;
+#endif
 };
 
 /* Rows of heads: row r of head h of example b begins at first[b * batch + h * head + r * row]. */
@@ -119,22 +132,116 @@ static inline void caravan_add_product(float (&sum)[parts][4], const caravan_lef
     for (int j = 0; j < parts; ++j) caravan_mma<units>(sum[j], left.at, right[j]);
   }
 }
-/* Adds the product of sums, whose columns become terms, and a tile. */
-template <caravan_units units, int stride, int parts, int columns>
-static inline void caravan_add_product_of(float (&sum)[parts][4], const float (&left)[columns][4],
-                                          const typename caravan_attended<units>::element* tile) {
-  constexpr int terms = caravan_attended<units>::terms;
+/* Sums as left factors: their columns become terms. */
+template <caravan_units units, int steps, int columns>
+static inline void caravan_take_sums(caravan_left (&out)[steps], const float (&sum)[columns][4]) {
 #pragma unroll
-  for (int step = 0; step < 8 * columns / terms; ++step) {
-    caravan_left factor;
+  for (int step = 0; step < steps; ++step)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       if constexpr (caravan_attended<units>::narrow)
-        factor.at[e] = caravan_pair<units>(left[2 * step + e / 2][e % 2 * 2], left[2 * step + e / 2][e % 2 * 2 + 1]);
+        out[step].at[e] = caravan_pair<units>(sum[2 * step + e / 2][e % 2 * 2], sum[2 * step + e / 2][e % 2 * 2 + 1]);
       else
-        factor.at[e] = caravan_rounded<units>(left[step][e % 2 * 2 + e / 2]);
+        out[step].at[e] = caravan_rounded<units>(sum[step][e % 2 * 2 + e / 2]);
     }
-    caravan_add_product<units, stride, true>(sum, factor, tile, step * terms);
+}
+
+/* A tile of rows of 128 bytes as the instructions for four warps are told of it: where it begins, and that groups of 8
+   rows are 1024 bytes apart, in which piece number p of 16 bytes of row r is at p ^ r (caravan_tiles::place). */
+static inline uint64_t caravan_tile_of(const void* tile) {
+  const uint64_t swapped = 1, apart = 1024 / 16;
+  return swapped << 62 | apart << 32 | apart << 16 | (caravan_shared_address(tile) & 0x3ffff) / 16;
+}
+/* Nothing that uses these registers is moved across this: products change them while the threads go on. */
+template <int parts>
+static inline void caravan_keep(float (&sum)[parts][4]) {
+#pragma unroll
+  for (int j = 0; j < parts; ++j)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sum[j][e])::"memory");
+}
+template <bool together>
+static inline void caravan_begin_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (together) asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+template <bool together>
+static inline void caravan_end_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (together)
+    asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+#endif
+}
+/* Begins to add the product of 16 terms: left[m][k] times tile[n][k], or times tile[k][n] if `across`. The left factor
+   is in registers, or it is another tile. */
+#define CARAVAN_FOUR(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
+#define CARAVAN_TOGETHER(type, factors, ...)                                                                            \
+  asm volatile(                                                                                                      \
+      "{.reg .pred adds;\nsetp.eq.u32 adds, 0, 0;\n"                                                                 \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                                    \
+      " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
+      "%29,%30,%31}, " factors ";\n}"                                                                                \
+      : CARAVAN_FOUR(0), CARAVAN_FOUR(1), CARAVAN_FOUR(2), CARAVAN_FOUR(3), CARAVAN_FOUR(4), CARAVAN_FOUR(5),        \
+        CARAVAN_FOUR(6), CARAVAN_FOUR(7)                                                                             \
+      : __VA_ARGS__)
+template <caravan_units units, bool across>
+static inline void caravan_add_together(float (&d)[8][4], const caravan_left& left, uint64_t tile) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  const unsigned(&a)[4] = left.at;
+  if constexpr (units == caravan_bf16)
+    CARAVAN_TOGETHER("bf16", "{%32,%33,%34,%35}, %36, adds, 1, 1, %37", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
+                     "l"(tile), "n"(across ? 1 : 0));
+  if constexpr (units == caravan_f16)
+    CARAVAN_TOGETHER("f16", "{%32,%33,%34,%35}, %36, adds, 1, 1, %37", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
+                     "l"(tile), "n"(across ? 1 : 0));
+#endif
+}
+template <caravan_units units>
+static inline void caravan_add_together(float (&d)[8][4], uint64_t left, uint64_t tile) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (units == caravan_bf16)
+    CARAVAN_TOGETHER("bf16", "%32, %33, adds, 1, 1, 0, 0", "l"(left), "l"(tile));
+  if constexpr (units == caravan_f16) CARAVAN_TOGETHER("f16", "%32, %33, adds, 1, 1, 0, 0", "l"(left), "l"(tile));
+#endif
+}
+#undef CARAVAN_TOGETHER
+#undef CARAVAN_FOUR
+
+/* Adds the product of held rows and the rows of a tile: sum[m][n] += held[m] . tile[n]. Between caravan_begin_products
+   and caravan_end_products, and then to be kept. */
+template <caravan_units units, class Tiles, int parts, int steps>
+static inline void caravan_add_scores(float (&sum)[parts][4], const caravan_left (&held)[steps],
+                                      const typename caravan_attended<units>::element* tile) {
+  constexpr int terms = caravan_attended<units>::terms;
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+    if constexpr (Tiles::together)
+      caravan_add_together<units, false>(sum, held[step], caravan_tile_of(tile + step * terms));
+    else
+      caravan_add_product<units, Tiles::stride, false>(sum, held[step], tile, step * terms);
+  }
+}
+/* Likewise, where the left factor is a tile. */
+template <caravan_units units, class Tiles, int parts>
+static inline void caravan_add_scores(float (&sum)[parts][4], const typename caravan_attended<units>::element* left,
+                                      const typename caravan_attended<units>::element* tile) {
+  constexpr int terms = caravan_attended<units>::terms;
+#pragma unroll
+  for (int step = 0; step < Tiles::stride / terms; ++step)
+    caravan_add_together<units>(sum, caravan_tile_of(left + step * terms), caravan_tile_of(tile + step * terms));
+}
+/* Likewise, sum[m][k] += left[m][n] * tile[n][k]. */
+template <caravan_units units, class Tiles, int parts, int steps>
+static inline void caravan_add_weighted(float (&sum)[parts][4], const caravan_left (&left)[steps],
+                                        const typename caravan_attended<units>::element* tile) {
+  constexpr int terms = caravan_attended<units>::terms;
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+    if constexpr (Tiles::together)
+      caravan_add_together<units, true>(sum, left[step], caravan_tile_of(tile + step * terms * Tiles::stride));
+    else
+      caravan_add_product<units, Tiles::stride, true>(sum, left[step], tile, step * terms);
   }
 }
 
@@ -207,17 +314,22 @@ static inline void caravan_store_rows(caravan_head<typename caravan_attended<uni
 }
 
 constexpr int caravan_attention_threads = 128, caravan_attention_rows_of_block = 64;
-/* Waits for what the threads of the block have copied. */
+/* Waits for what the threads of the block have copied; what four warps multiply together must be fenced. */
 static inline void caravan_copied() {
   asm volatile("cp.async.wait_all;" ::: "memory");
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
   asm volatile("bar.sync 1, %0;" ::"n"(caravan_attention_threads) : "memory");
 }
 
 /* `width` rows of two tensors in shared memory, and two numbers for each. */
 template <caravan_units units, int depth, int width>
-struct caravan_tiles {
+struct alignas(caravan_attended_together<units, depth, width>::value ? 1024 : 16) caravan_tiles {
   typedef typename caravan_attended<units>::element element;
-  static constexpr int stride = depth + caravan_attended<units>::gap;
+  static constexpr bool together = caravan_attended_together<units, depth, width>::value;
+  static constexpr int stride = depth + (together ? 0 : caravan_attended<units>::gap);
+  static int place(int row, int k) { return row * stride + (together ? k ^ row % 8 * 8 : k); } /* k: of 16 bytes */
   element first[width * stride], second[width * stride];
   float numbers[2][width];
 
@@ -228,7 +340,7 @@ struct caravan_tiles {
     for (int e = threadIdx.x; e < width * chunks; e += caravan_attention_threads) {
       const int r = e / chunks, k = e % chunks * chunk;
       const bool exists = row + r < from.rows && k < from.depth;
-      caravan_copy<16>(to + r * stride + k, from.first + (exists ? int64_t(row + r) * from.stride + k : 0), exists);
+      caravan_copy<16>(to + place(r, k), from.first + (exists ? int64_t(row + r) * from.stride + k : 0), exists);
     }
   }
   void copy_numbers(int row, int rows, const float* x, const float* y) {
@@ -281,11 +393,13 @@ static inline void caravan_attention(int block, int blocks, caravan_heads h, car
     for (int n = 0, stage = 0; n < end; n += width, stage ^= 1) {
       caravan_copied();
       if (n + width < end) copy(n + width, stages[stage ^ 1]);
-      if (causal && n > row + 15) continue;
+      if (!Tiles::together && causal && n > row + 15) continue;
       float score[width / 8][4] = {};
-#pragma unroll
-      for (int step = 0; step < depth / terms; ++step)
-        caravan_add_product<units, Tiles::stride, false>(score, held[step], stages[stage].first, step * terms);
+      caravan_keep(score);
+      caravan_begin_products<Tiles::together>();
+      caravan_add_scores<units, Tiles>(score, held, stages[stage].first);
+      caravan_end_products<Tiles::together>();
+      caravan_keep(score);
       if ((causal && n + width > row + 1) || n + width > h.columns)
 #pragma unroll
         for (int j = 0; j < width / 8; ++j)
@@ -314,7 +428,13 @@ static inline void caravan_attention(int block, int blocks, caravan_heads h, car
 #pragma unroll
         for (int j = 0; j < depth / 8; ++j) result[j][2 * half] *= less, result[j][2 * half + 1] *= less;
       }
-      caravan_add_product_of<units, Tiles::stride>(result, score, stages[stage].second);
+      caravan_left weights[width / terms];
+      caravan_take_sums<units>(weights, score);
+      caravan_keep(result);
+      caravan_begin_products<Tiles::together>();
+      caravan_add_weighted<units, Tiles>(result, weights, stages[stage].second);
+      caravan_end_products<Tiles::together>();
+      caravan_keep(result);
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -351,10 +471,14 @@ static inline void caravan_attention_rows(int block, int blocks, caravan_heads h
     copy(0, stages[0]);
     caravan_left held[depth / terms], d_held[depth / terms];
     float dot[2], total[2];
+    if constexpr (Tiles::together) { /* there are not enough registers for them */
+      Tiles::copy(stages[2].first, place.row, place.of(q, h.rows, h.depth));
+      Tiles::copy(stages[2].second, place.row, place.of(d, h.rows, h.depth));
+    }
     caravan_hold<units>(held, place.of(out, h.rows, h.depth), row);
     caravan_hold<units>(d_held, place.of(d, h.rows, h.depth), row);
     caravan_dots<units>(dot, held, d_held);
-    caravan_hold<units>(held, place.of(q, h.rows, h.depth), row);
+    if constexpr (!Tiles::together) caravan_hold<units>(held, place.of(q, h.rows, h.depth), row);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int at = row + quad + 8 * half;
@@ -366,14 +490,20 @@ static inline void caravan_attention_rows(int block, int blocks, caravan_heads h
     for (int n = 0, stage = 0; n < end; n += width, stage ^= 1) {
       caravan_copied();
       if (n + width < end) copy(n + width, stages[stage ^ 1]);
-      if (causal && n > row + 15) continue;
+      if (!Tiles::together && causal && n > row + 15) continue;
       const Tiles& now = stages[stage];
       float score[width / 8][4] = {}, d_weight[width / 8][4] = {};
-#pragma unroll
-      for (int step = 0; step < depth / terms; ++step) {
-        caravan_add_product<units, Tiles::stride, false>(score, held[step], now.first, step * terms);
-        caravan_add_product<units, Tiles::stride, false>(d_weight, d_held[step], now.second, step * terms);
+      caravan_keep(score), caravan_keep(d_weight);
+      caravan_begin_products<Tiles::together>();
+      if constexpr (Tiles::together) {
+        caravan_add_scores<units, Tiles>(score, stages[2].first, now.first);
+        caravan_add_scores<units, Tiles>(d_weight, stages[2].second, now.second);
+      } else {
+        caravan_add_scores<units, Tiles>(score, held, now.first);
+        caravan_add_scores<units, Tiles>(d_weight, d_held, now.second);
       }
+      caravan_end_products<Tiles::together>();
+      caravan_keep(score), caravan_keep(d_weight);
       const bool border = (causal && n + width > row + 1) || n + width > h.columns;
 #pragma unroll
       for (int j = 0; j < width / 8; ++j)
@@ -384,7 +514,13 @@ static inline void caravan_attention_rows(int block, int blocks, caravan_heads h
           if (border && (column >= h.columns || (causal && column > row + quad + e / 2 * 8))) weight = 0;
           score[j][e] = weight * fmaf(d_weight[j][e], h.scale, -dot[e / 2]);
         }
-      caravan_add_product_of<units, Tiles::stride>(result, score, now.first);
+      caravan_left d_scores[width / terms];
+      caravan_take_sums<units>(d_scores, score);
+      caravan_keep(result);
+      caravan_begin_products<Tiles::together>();
+      caravan_add_weighted<units, Tiles>(result, d_scores, now.first);
+      caravan_end_products<Tiles::together>();
+      caravan_keep(result);
     }
     caravan_store_rows<units>(place.of(d_q, h.rows, h.depth), row, result);
     caravan_copied();
@@ -414,18 +550,31 @@ static inline void caravan_attention_columns(int block, int blocks, caravan_head
     const int begin = causal ? place.row / width * width : 0;
     if (begin < h.rows) copy(begin, stages[0]);
     caravan_left keys[depth / terms], values[depth / terms];
-    caravan_hold<units>(keys, place.of(k, h.columns, h.depth), row);
-    caravan_hold<units>(values, place.of(v, h.columns, h.depth), row);
+    if constexpr (Tiles::together) { /* there are not enough registers for them */
+      Tiles::copy(stages[2].first, place.row, place.of(k, h.columns, h.depth));
+      Tiles::copy(stages[2].second, place.row, place.of(v, h.columns, h.depth));
+    } else {
+      caravan_hold<units>(keys, place.of(k, h.columns, h.depth), row);
+      caravan_hold<units>(values, place.of(v, h.columns, h.depth), row);
+    }
     float of_keys[depth / 8][4] = {}, of_values[depth / 8][4] = {};
     for (int m = begin, stage = 0; m < h.rows; m += width, stage ^= 1) {
       caravan_copied();
       if (m + width < h.rows) copy(m + width, stages[stage ^ 1]);
-      if (causal && m + width <= row) continue;
+      if (!Tiles::together && causal && m + width <= row) continue;
       const Tiles& now = stages[stage];
       float weight[width / 8][4] = {}, d_weight[width / 8][4] = {};
-#pragma unroll
-      for (int step = 0; step < depth / terms; ++step)
-        caravan_add_product<units, Tiles::stride, false>(weight, keys[step], now.first, step * terms);
+      caravan_keep(weight), caravan_keep(d_weight);
+      caravan_begin_products<Tiles::together>();
+      if constexpr (Tiles::together) {
+        caravan_add_scores<units, Tiles>(weight, stages[2].first, now.first);
+        caravan_add_scores<units, Tiles>(d_weight, stages[2].second, now.second);
+      } else {
+        caravan_add_scores<units, Tiles>(weight, keys, now.first);
+        caravan_add_scores<units, Tiles>(d_weight, values, now.second);
+      }
+      caravan_end_products<Tiles::together>();
+      caravan_keep(weight), caravan_keep(d_weight);
       const bool border = causal && m < row + 15;
 #pragma unroll
       for (int j = 0; j < width / 8; ++j)
@@ -434,17 +583,17 @@ static inline void caravan_attention_columns(int block, int blocks, caravan_head
           const int at = 8 * j + pair + e % 2;
           weight[j][e] = caravan_power<units>(fmaf(weight[j][e], factor, -now.numbers[0][at]));
           if (border && m + at < row + quad + e / 2 * 8) weight[j][e] = 0;
+          d_weight[j][e] = weight[j][e] * fmaf(d_weight[j][e], h.scale, -now.numbers[1][at]);
         }
-      caravan_add_product_of<units, Tiles::stride>(of_values, weight, now.second);
-#pragma unroll
-      for (int step = 0; step < depth / terms; ++step)
-        caravan_add_product<units, Tiles::stride, false>(d_weight, values[step], now.second, step * terms);
-#pragma unroll
-      for (int j = 0; j < width / 8; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          weight[j][e] *= fmaf(d_weight[j][e], h.scale, -now.numbers[1][8 * j + pair + e % 2]);
-      caravan_add_product_of<units, Tiles::stride>(of_keys, weight, now.first);
+      caravan_left weights[width / terms], d_scores[width / terms];
+      caravan_take_sums<units>(weights, weight);
+      caravan_take_sums<units>(d_scores, d_weight);
+      caravan_keep(of_values), caravan_keep(of_keys);
+      caravan_begin_products<Tiles::together>();
+      caravan_add_weighted<units, Tiles>(of_values, weights, now.second);
+      caravan_add_weighted<units, Tiles>(of_keys, d_scores, now.first);
+      caravan_end_products<Tiles::together>();
+      caravan_keep(of_values), caravan_keep(of_keys);
     }
     caravan_store_rows<units>(place.of(d_k, h.columns, h.depth), row, of_keys);
     caravan_store_rows<units>(place.of(d_v, h.columns, h.depth), row, of_values);

@@ -43,26 +43,35 @@ static inline void caravan_begin() {
 }
 
 /* Shared memory of a block: all kernels that a block runs take turns with it. */
-extern __shared__ __align__(128) char caravan_memory[];
+extern __shared__ __align__(1024) char caravan_memory[];
 static inline void* caravan_shared() { return caravan_memory; }
 
 /* The values of all lanes of a group, combined; every lane gets the same. The order of combining is fixed: neighbours
-   first, then neighbouring pairs. */
+   first, then neighbouring pairs, and so on, however many threads the block has. */
 template <int lanes, bool spread, class T, class Combine>
 static inline T caravan_across(T x, Combine combine) {
   T* slots = (T*)caravan_shared();
   if (spread) {
-    const int groups = blockDim.x / lanes, group = threadIdx.x % groups, lane = threadIdx.x / groups;
+    const int groups = blockDim.x / lanes, group = threadIdx.x % groups;
+    int apart = groups; /* threads from one value that is not combined yet to the next */
+    for (; apart < 32; apart *= 2) x = combine(x, __shfl_xor_sync(~0u, x, apart));
     slots[threadIdx.x] = x;
-    for (int step = 1; step < lanes; step *= 2) {
+    for (; 8 * apart < blockDim.x; apart *= 2) {
       __syncthreads();
-      if (lane % (2 * step) == 0)
-        slots[threadIdx.x] = combine(slots[threadIdx.x], slots[threadIdx.x + step * groups]);
+      if (threadIdx.x % (2 * apart) < apart)
+        slots[threadIdx.x] = combine(slots[threadIdx.x], slots[threadIdx.x + apart]);
     }
     __syncthreads();
-    x = slots[group];
+    T last[8]; /* at most so many are left */
+#pragma unroll
+    for (int k = 0; k < 8; ++k) last[k] = slots[group + (k * apart < blockDim.x ? k * apart : 0)];
+#pragma unroll
+    for (int step = 1; step < 8; step *= 2)
+#pragma unroll
+      for (int k = 0; k < 8; k += 2 * step)
+        if (step * apart < blockDim.x) last[k] = combine(last[k], last[k + step]);
     __syncthreads();
-    return x;
+    return last[0];
   }
   const unsigned within = lanes >= 32 ? ~0u : ((1u << (lanes & 31)) - 1) << (threadIdx.x & 31 & ~(lanes - 1));
   for (int step = 1; step < (lanes < 32 ? lanes : 32); step *= 2) x = combine(x, __shfl_xor_sync(within, x, step));
