@@ -61,14 +61,6 @@ class Cutter {
     });
     return out;
   }
-  // Do `n` elements from this place on begin at a multiple of their size?
-  static bool begins_piece(const Term& offset, Variable along, int64_t n) {
-    return offset.constant % n == 0 &&
-           std::all_of(offset.parts.begin(), offset.parts.end(), [&](const Term::Part& part) {
-             return (part.kind == Term::Part::Kind::iterator && part.which == along) || part.coefficient % n == 0;
-           });
-  }
-
   int64_t neighbours(const std::vector<For*>& nest) const {
     const For& loop = *nest.back();
     int64_t narrowest = gpu_.access_bytes, widest = 0;
@@ -120,6 +112,12 @@ class Cutter {
 };
 
 }  // namespace
+
+bool begins_piece(const Term& offset, Variable along, int64_t n) {
+  return offset.constant % n == 0 && std::all_of(offset.parts.begin(), offset.parts.end(), [&](const Term::Part& part) {
+           return (part.kind == Term::Part::Kind::iterator && part.which == along) || part.coefficient % n == 0;
+         });
+}
 
 Module gpu_neighbours(const Module& module, const Target& target) {
   Module out = module;

@@ -25,4 +25,7 @@ namespace caravan::schedule {
 
 loop::Module gpu_neighbours(const loop::Module& module, const Target& target);
 
+// Do `n` neighbours along a loop begin at a multiple of their size, if its variable is a multiple of n?
+bool begins_piece(const loop::Term& offset, loop::Variable along, int64_t n);
+
 }  // namespace caravan::schedule

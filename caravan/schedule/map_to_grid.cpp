@@ -1,11 +1,13 @@
 #include "caravan/schedule/map_to_grid.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/op.h"
+#include "caravan/schedule/gpu_columns.h"
 #include "caravan/schedule/gpu_products.h"
 #include "caravan/schedule/gpu_scatters.h"
 #include "caravan/schedule/outer_loops.h"
@@ -100,8 +102,10 @@ class Mapper {
       outer[k]->kind = LoopKind::grid, outer[k]->chunk = groups;
       groups *= outer[k]->extent;
     }
-    kernel_.grid = choose(body, groups, outer.back()->variable);
+    const Choice choice = choose(*outer.back(), groups);
+    kernel_.grid = choice.grid;
     if (kernel_.grid.lanes > 1) share(body);
+    if (choice.columns > 1) take_columns(kernel_, outer, choice.columns);
   }
 
  private:
@@ -127,6 +131,17 @@ class Mapper {
     bool shared = true;         // can lanes share all of them?
     int64_t iterations = 0;     // of the longest nest
     int along = 0, beside = 0;  // accesses with stride 1 along the inner loops, and along the innermost grid loop
+    struct Row {
+      int loops = 0;  // that read it
+      int64_t bytes = 0;
+    };
+    std::map<BufferId, Row> rows;  // that a group reads along the inner loops
+    // Bytes of those that it reads more than once.
+    int64_t read_again() const {
+      int64_t out = 0;
+      for (const auto& [buffer, row] : rows) out += row.loops > 1 ? row.bytes : 0;
+      return out;
+    }
   };
   void look(const Block& block, Variable grid, Inner& out) const {
     for (const Statement& s : block)
@@ -140,11 +155,16 @@ class Mapper {
             for (For* nested : nest_of(copy)) iterations *= nested->extent, innermost = nested->variable;
             out.iterations = std::max(out.iterations, iterations);
             const bool guarded = find_of<If>(loop.body, [](const If&) { return true; }) != nullptr;
+            std::set<BufferId> read;
             for_each_access(loop.body, [&](const Access& a) {
               const int64_t along = coefficient(*a.offset, innermost), beside = coefficient(*a.offset, grid);
               // What all groups read alike stays in a cache, and counts only where guards leave out most of the rest.
               out.along += along == 1 && (beside != 0 || guarded);
               out.beside += beside == 1 && along != 0;
+              if (a.write || along != 1 || beside == 0 || !read.insert(a.buffer).second) return;
+              Inner::Row& row = out.rows[a.buffer];
+              row.loops += 1;
+              row.bytes = std::max(row.bytes, iterations * bytes(module_.buffers[size_t(a.buffer)].dtype));
             });
           },
           [&](const If& guard) { look(guard.body, grid, out); },
@@ -162,13 +182,26 @@ class Mapper {
     return out;
   }
 
-  Grid choose(const Block& body, int64_t groups, Variable grid) const {
+  struct Choice {
+    Grid grid;
+    int64_t columns = 1;  // iterations of the innermost grid loop that a group takes at a time
+  };
+  Choice choose(const For& innermost, int64_t groups) const {
     Inner inner;
-    look(body, grid, inner);
+    look(innermost.body, innermost.variable, inner);
     const Gpu& gpu = target_.gpu;
-    if (!inner.shared || inner.iterations < gpu.least_shared) return in_blocks(1, groups);
+    if (!inner.shared || inner.iterations < gpu.least_shared) return {in_blocks(1, groups)};
     const int64_t threads = gpu.multiprocessors * gpu.threads_in_flight;
     if (inner.beside > inner.along) {
+      // Columns that a thread takes together have 16 bytes of a row each, and so a few of them side by side are enough.
+      const int64_t columns = most_columns(module_, innermost, gpu);
+      if (columns > 1 && gpu.least_pieces * gpu.most_spread <= inner.iterations &&
+          2 * groups / columns * gpu.most_spread >= threads) {
+        groups /= columns;
+        int64_t lanes = gpu.most_spread;
+        while (lanes > gpu.warp / gpu.least_beside && groups * lanes > 2 * threads) lanes /= 2;
+        return {{int(lanes), true, int(gpu.least_beside * lanes)}, columns};
+      }
       int64_t lanes = 1;
       // Lanes have few bytes on their way from memory at a time, so that more of them are needed than elsewhere.
       while (lanes < gpu.most_spread && 4 * lanes <= inner.iterations &&
@@ -177,15 +210,18 @@ class Mapper {
       // Neighbouring groups of a block read neighbours in memory: a warp of them, or fewer if there are few groups.
       int64_t beside = gpu.warp;
       while (beside > gpu.least_beside && groups < beside * gpu.multiprocessors) beside /= 2;
-      return lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(beside * lanes)};
+      return {lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(beside * lanes)}};
     }
     // A block has 15 barriers for groups of several warps, so that groups of two warps would be too many.
     // Kernels of larger blocks than usual do not join products in a launch (order_stages), and so must gain by them.
+    // The rows of all groups at once do not at once stay in the cache until they are read again, if they are long: then
+    // there are fewer groups, of more lanes.
     int64_t lanes = gpu.warp;
+    auto too_long = [&] { return std::min(groups, threads / lanes) * inner.read_again() > gpu.rows_in_cache; };
     while (lanes < gpu.most_threads && (lanes < gpu.threads ? 4 : 32) * lanes <= inner.iterations &&
-           groups * lanes * 2 <= threads)
+           (groups * lanes * 2 <= threads || too_long()))
       lanes *= lanes == gpu.warp ? 4 : 2;
-    return in_blocks(lanes, groups);
+    return {in_blocks(lanes, groups)};
   }
   // Blocks of threads, smaller ones if there are few, so that all multiprocessors have some.
   Grid in_blocks(int64_t lanes, int64_t groups) const {

@@ -20,6 +20,7 @@
 //   What stands beside the loops is computed by every lane, and stored by one.
 // * Layout. The lanes of a group are neighbouring threads where inner loops read neighbouring elements.
 //   Where grid loops do, neighbouring threads belong to neighbouring groups (`Grid::spread`).
+// * Columns. Where many columns are added up, a thread takes several neighbouring ones (gpu_columns.h).
 //
 // May run when loops have their final bodies. A kernel with several outer loops becomes several kernels, because
 // only the end of a kernel lets all groups wait for each other. What cannot be shared is run by one thread.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caravan/schedule/fuse.h"
 #include "schedule/for_gpu.h"
 
 namespace caravan::schedule {
@@ -23,6 +24,76 @@ bool in_tiles(const loop::Module& module) {
 
 std::string last_kernel(const loop::Module& module) {
   return joined(lines_of(loop::to_string(module, module.kernels.back())));
+}
+
+// On a GPU of so few threads that 64 columns are enough for it.
+loop::Module in_columns(const Program& program) {
+  Gpu gpu;
+  gpu.multiprocessors = 1, gpu.threads_in_flight = 1024;
+  return mapped(program, gpu);
+}
+TEST(MapToGrid, AThreadAddsUpSeveralColumns) {
+  struct Row {
+    const char* name;
+    std::function<Program()> program;
+    const char* after;
+  };
+  const Row rows[] = {
+      {"four of f32", [] { return observe(einsum("i,j => j", leaf("a", "1024,64")).named("y")); }, R"(
+kernel y
+  local columns1:f32[4] in registers
+  local columns2:f32[4] in registers
+  groups of 32 threads, spread
+  for j < 16 grid:
+    for n < 4 written out:
+      r4:f32 = 0
+      columns1[n] = r4
+      r5:f32 = 0
+      columns2[n] = r5
+    for i < 1024 lanes:
+      for n < 4 written out:
+        r0:f32 = a[4*j + 64*i + n]
+        columns2[n] += r0
+    for n < 4 written out:
+      r6:f32 = columns2[n]
+      r3:f32 = sum across lanes of r6
+      columns1[n] += r3
+    for lane < 1 lanes:
+      for n < 4 written out:
+        r7:f32 = columns1[n]
+        y[4*j + n] = r7
+)"},
+  };
+  for (const Row& row : rows) EXPECT_EQ(last_kernel(in_columns(row.program())), trimmed(row.after)) << row.name;
+}
+// A row of 400 kB is read twice. 1024 groups would have 400 MB of them under way, and so a block of threads takes a
+// row.
+TEST(MapToGrid, RowsThatAreReadAgainFitIntoTheCache) {
+  auto program = [](const char* shape) {
+    const Tensor x = leaf("x", shape);
+    return observe(einsum("i,j; i => i,j", x, einsum("i,j => i", x)).named("y"));
+  };
+  auto lanes = [&](const char* shape, const Gpu& gpu) {
+    const Target target = gpu_target(gpu);
+    return map_to_grid(fuse_for_gpu(lowered_for_gpu(program(shape), target)), target).kernels.back().grid.lanes;
+  };
+  EXPECT_EQ(lanes("32768,100000", {}), 1024);
+  EXPECT_EQ(lanes("32768,1000", {}), 32);
+  Gpu gpu;
+  gpu.rows_in_cache = int64_t(1) << 40;
+  EXPECT_EQ(lanes("32768,100000", gpu), 32);
+}
+
+TEST(MapToGrid, AThreadTakesOneColumn) {
+  const std::vector<Refusal> rows = {
+      {"an odd number of them", [] { return observe(einsum("i,j => j", leaf("a", "1024,65")).named("y")); }},
+      {"rows begin at odd places", [] { return observe(einsum("i,1^j => j", leaf("a", "1024,65")).named("y")); }},
+      {"too few rows for the lanes", [] { return observe(einsum("i,j => j", leaf("a", "96,64")).named("y")); }},
+      {"too few columns for the GPU", [] { return observe(einsum("i,j => j", leaf("a", "1024,8")).named("y")); }},
+      {"a position is kept", [] { return observe(argmax("i,j => j", leaf("a", "1024,64")).named("y")); }},
+  };
+  for (const Refusal& row : rows)
+    EXPECT_FALSE(last_kernel(in_columns(row.program())).find("columns1") != std::string::npos) << row.reason;
 }
 
 TEST(MapToGrid, BeforeAndAfter) {
