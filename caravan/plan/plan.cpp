@@ -47,8 +47,10 @@
 #include "caravan/schedule/parallelize.h"
 #include "caravan/schedule/pick_terms.h"
 #include "caravan/schedule/place_in_block.h"
+#include "caravan/schedule/round_once.h"
 #include "caravan/schedule/share_scatters.h"
 #include "caravan/schedule/split_loops.h"
+#include "caravan/schedule/store_over.h"
 #include "caravan/schedule/tile_contractions.h"
 #include "caravan/schedule/tile_transposes.h"
 #include "caravan/schedule/transpose_rows.h"
@@ -177,6 +179,12 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"local_buffers", schedule::local_buffers, When::wished, On::cpu},
     // When sums have their epilogues, and before the rest is shared by threads.
     {"call_products", schedule::call_products, When::wished, On::cuda},
+    // After call_products, which makes kernels of what follows a product.
+    {"fuse", schedule::fuse_called, When::wished, On::cuda},
+    // After both, which make stores of their own.
+    {"round_once", schedule::round_once, When::wished, On::cuda},
+    // After call_products, whose factors and sums are tensors too.
+    {"store_over", schedule::store_over, When::wished, On::cuda},
     // Instead of all passes for vectors and threads of a processor.
     {"map_to_grid", schedule::map_to_grid, When::always, On::cuda},
     // After map_to_grid: it cuts the loops that threads share.

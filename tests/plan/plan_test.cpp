@@ -65,7 +65,8 @@ TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
       {"keep_loops", false},  {"expand_lanes", false},  {"place_collectives", false},
       {"copy_states", false}};
   for (const std::string& name : pass_names()) expected[name] = name == "inline_producers";
-  for (const char* name : {"call_products", "gather_scatters", "gpu_attention", "gpu_neighbours", "pick_terms"})
+  for (const char* name : {"call_products", "gather_scatters", "gpu_attention", "gpu_neighbours", "pick_terms",
+                           "round_once", "store_over"})
     expected.erase(name);  // for a GPU
   EXPECT_EQ(changed, expected);
   for (const LogEntry& entry : planned(to_ir(observe(leaf("a", "2") + 1)), {.off = pass_names()}).log)
