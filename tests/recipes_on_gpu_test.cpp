@@ -26,21 +26,27 @@ class OnGpu : public Command {
     EXPECT_EQ(o.code, 0) << joined(arguments) << '\n' << o.err;
     return o.code == 0 ? nlohmann::json::parse(o.out) : nlohmann::json();
   }
-  // The losses of a run, each with the largest difference that it may have.
-  static void expect_near(const nlohmann::json& ours, const nlohmann::json& theirs, const string& recipe) {
+  // The losses of a run, each with the largest difference that it may have. `relative`: of the loss.
+  static void expect_near(const nlohmann::json& ours, const nlohmann::json& theirs, const string& recipe,
+                          double relative) {
     ASSERT_EQ(ours["curve"].size(), theirs["curve"].size()) << recipe;
     for (size_t k = 0; k < ours["curve"].size(); ++k) {
       const double a = ours["curve"][k]["loss"], b = theirs["curve"][k]["loss"];
-      ASSERT_NEAR(a, b, std::max(1e-4 * std::abs(b), 1e-6)) << recipe << ", step " << ours["curve"][k]["step"];
+      ASSERT_NEAR(a, b, std::max(relative * std::abs(b), 1e-6)) << recipe << ", step " << ours["curve"][k]["step"];
     }
   }
 };
 
+// multiply-large trains with one example a step, of which the first predictions are 26 off, and its weights are
+// sensitive: if those after step 1 are changed at random by at most one unit in the last place, and the rest runs on
+// the processor as before, the loss of step 15 changes by up to 1e-3 (12 trials: 2e-5 to 9.6e-4, half of them
+// above 3.8e-4). Two ways to round cannot agree better than that.
 TEST_F(OnGpu, RecipesTrainAsOnTheProcessor) {
   for (const char* recipe :
        {"linear", "moons", "multiply-small", "multiply-large", "circle", "mnist-mlp", "mnist-conv", "mnist-autoencoder",
         "names-bigram", "names-mlp", "names-mlp-bn", "names-wavenet", "names-transformer", "shakespeare-gpt"})
-    expect_near(trained(recipe, 50, "cuda"), trained(recipe, 50, "cpu"), recipe);
+    expect_near(trained(recipe, 50, "cuda"), trained(recipe, 50, "cpu"), recipe,
+                recipe == string("multiply-large") ? 2e-3 : 1e-4);
 }
 
 TEST_F(OnGpu, FilesMoveBetweenTheDevices) {
