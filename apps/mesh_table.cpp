@@ -4,6 +4,9 @@
 
 #include <map>
 
+#include "caravan/mesh/mesh.h"
+#include "caravan/plan/cost.h"
+
 namespace caravan::app {
 
 namespace {
@@ -16,10 +19,10 @@ std::string mesh_text(const ir::Program& program) {
       out += fmt::format("{}{}={}", out.empty() ? "" : ", ", symbol.name.substr(5), symbol.range);
   return out;
 }
-std::string axis_of_mesh(const ir::Program& program, int64_t which) {
+MeshAxis axis_of_mesh(const ir::Program& program, int64_t which) {
   for (const ir::Symbol& symbol : program.symbols)
-    if (symbol.name.starts_with("mesh.") && which-- == 0) return symbol.name.substr(5);
-  return "";
+    if (symbol.name.starts_with("mesh.") && which-- == 0) return {symbol.name.substr(5), symbol.range};
+  return {};
 }
 
 }  // namespace
@@ -37,7 +40,7 @@ std::string mesh_table(const plan::Plan& plan) {
     out += fmt::format("  {:<40} {:<20} {}{}\n", b.name, to_string(b.shape), text,
                        std::holds_alternative<ir::StateLeaf>(b.kind) ? ", a state" : "");
   }
-  out += "\nWhat devices exchange in a step (bytes of each device):\n";
+  out += "\nWhat devices exchange in a step (bytes that each device sends):\n";
   const loop::Module& module = plan.scheduled;
   int64_t calls = 0, total = 0;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
@@ -50,20 +53,17 @@ std::string mesh_table(const plan::Plan& plan) {
       auto* wait = other ? std::get_if<loop::LibraryCall::Wait>(&other->function) : nullptr;
       if (wait && wait->kernel == k) break;
     }
-    int64_t sent = 0;
+    const MeshAxis axis = axis_of_mesh(program, collective->exchange.mesh_axis);
+    const auto sent = int64_t(plan::exchange_cost(module, *call, axis.size).sent);
     std::string names;
-    for (const ir::BufferId id : call->reads) {
-      const ir::Buffer& b = module.buffers[size_t(id)];
-      sent += b.shape.elements() * bytes(b.dtype);
-      names += (names.empty() ? "" : ", ") + b.name;
-    }
+    for (const ir::BufferId id : call->reads) names += (names.empty() ? "" : ", ") + module.buffers[size_t(id)].name;
     ++calls, total += sent;
-    out += fmt::format("  kernel {:<4} {} over {}: {} {}, {} bytes; {}\n    {}\n", k,
-                       ir::name(collective->exchange.kind), axis_of_mesh(program, collective->exchange.mesh_axis),
-                       call->reads.size(), call->reads.size() == 1 ? "value" : "values", sent,
-                       until == k + 1 ? "nothing else runs meanwhile"
-                                      : fmt::format("kernels {} to {} run meanwhile", k + 1, until - 1),
-                       names);
+    out +=
+        fmt::format("  kernel {:<4} {} over {}: {} {}, {} bytes; {}\n    {}\n", k, ir::name(collective->exchange.kind),
+                    axis.name, call->reads.size(), call->reads.size() == 1 ? "value" : "values", sent,
+                    until == k + 1 ? "nothing else runs meanwhile"
+                                   : fmt::format("kernels {} to {} run meanwhile", k + 1, until - 1),
+                    names);
   }
   return out + fmt::format("  {} {}, {} bytes\n", calls, calls == 1 ? "call" : "calls", total);
 }

@@ -6,13 +6,15 @@
 #include "caravan/backend/mesh_device.h"
 #include "caravan/backend/streams/streams.h"
 #include "caravan/mesh/shard.h"
+#include "caravan/ops/table.h"
 
 namespace caravan {
 
 Task placed_at_random(Task task, const Mesh& mesh, uint32_t seed, uint32_t one_in) {
   std::mt19937 random(seed);
   for (size_t b = 0; b < task.program.buffers.size(); ++b) {
-    const ir::Buffer& buffer = task.program.buffers[b];
+    ir::Buffer& buffer = task.program.buffers[b];
+    if (auto* state = std::get_if<ir::StateLeaf>(&buffer.kind)) state->of_optimizer = random() % 2 == 0;
     if (!std::holds_alternative<ir::Computed>(buffer.kind)) continue;
     const std::vector<int64_t> sizes = buffer.shape.sizes();
     for (size_t axis = 0; axis < sizes.size(); ++axis)
@@ -21,6 +23,17 @@ Task placed_at_random(Task task, const Mesh& mesh, uint32_t seed, uint32_t one_i
         task.program.placements.push_back({ir::BufferId(b), axis, over.name});
   }
   return task;
+}
+
+std::map<std::string, int> collectives_of(const Task& task, const Mesh& mesh) {
+  std::map<std::string, int> out;
+  for (const ir::Accumulation& a : mesh::shard(task.program, mesh, {}).accumulations) {
+    if (!a.collective) continue;
+    std::string kind(ir::name(a.collective->kind));
+    if (a.collective->kind != ir::Collective::Kind::all_gather) kind += " " + std::string(row(a.accumulator).name);
+    ++out[kind];
+  }
+  return out;
 }
 
 Outcome run_on_mesh(const Task& task, const Mesh& mesh, int times, const cc::DeviceOptions* compiled) {

@@ -164,6 +164,38 @@ TEST_P(RandomPrograms, AreTheSameOnSeveralDevices) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1, 1 + kPrograms, kTogether));
 
+// Many small programs, each on a mesh of its own: windows, gathers, reductions of every kind, divided states.
+TEST(RandomPlacements, ChangeNoValue) {
+  const Mesh meshes[] = {{{"a", 2}},           {{"a", 3}},
+                         {{"a", 2}, {"b", 2}}, {{"a", 3}, {"b", 2}},
+                         {{"a", 2, 4}},        {{"a", 2}, {"b", 3}, {"c", 2}},
+                         {{"a", 1, 3}},        {{"a", 1, 2}, {"b", 2}}};
+  std::map<std::string, int> collectives;
+  const uint32_t programs = kMore ? uint32_t(kPrograms) : 240;
+  for (uint32_t seed = 1; seed <= programs; ++seed) {
+    if (seed % 4 == 0 || seed % kTogether == 7) continue;  // not small
+    Mesh mesh = meshes[seed % std::size(meshes)];
+    if (seed % 3 != 0) mesh.optimizer_states = mesh.axes.back().name;
+    const Task task = task_of(Generator(seed, false).run()), placed = placed_at_random(task, mesh, seed, 2 + seed % 5);
+    const std::string what = "seed " + std::to_string(seed) + " on " + to_string(mesh);
+    Outcome one, many;
+    try {
+      for (const auto& [kind, count] : collectives_of(placed, mesh)) collectives[kind] += count;
+      one = run_on(*interp::make_device(0), task, kRuns), many = run_on_mesh(placed, mesh, kRuns);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << what << ": " << error.what();
+      continue;
+    }
+    for (size_t k = 0; k < one.observed.size(); ++k)
+      expect_near(many.observed[k], one.observed[k], kF64Tolerance, what + ", observed " + std::to_string(k));
+    for (const auto& [name, value] : one.states)
+      expect_near(many.states.at(name), value, kF64Tolerance, what + ", state " + name);
+  }
+  for (const char* kind : {"all_gather", "all_reduce add", "all_reduce max", "all_reduce min", "all_reduce mul",
+                           "reduce_scatter add", "reduce_scatter max"})
+    EXPECT_GT(collectives[kind], 0) << kind;
+}
+
 // Seven programs in f64 and seven in f32: each group has a large one and one that is shared by threads. The bits of -O3
 // are those of -O0: the tests above hold them together.
 class RandomProgramsWithout : public testing::TestWithParam<int>, protected WithCpu {};

@@ -9,13 +9,14 @@
 
 namespace caravan::backend {
 
-// A buffer of each device of a group; all of them get the combination of all.
+// A buffer of each device of a group; all of them get the combination of all, or each of them a slice of it.
 struct Reduced {
   const void* from = nullptr;
   void* to = nullptr;  // not the same memory
   int64_t elements = 0;
   DType dtype{};
   Accumulator accumulator{};
+  int64_t pieces = 1;  // of a slice: those of all devices take turns
 };
 // A buffer of each device of a group; all of them get all of these, of which the pieces take turns.
 struct Gathered {
@@ -38,7 +39,11 @@ class Communicator {
   // have the same ones.
   virtual void all_reduce(const std::vector<int>& group, std::span<const Reduced> parts) = 0;
   virtual void all_gather(const std::vector<int>& group, std::span<const Gathered> parts) = 0;
-  // All devices must give the same text, such as a digest of the program; BackendError names `what` if they do not.
+  // What all_reduce gives, bit for bit, but device d of the group gets slice d alone, its pieces one after the other.
+  // The number of elements is a multiple of the pieces of all devices.
+  virtual void reduce_scatter(const std::vector<int>& group, std::span<const Reduced> parts) = 0;
+  // All devices must give the same text, such as that of the program. If they do not, BackendError says which device
+  // has what, such as `another program`.
   virtual void agree(const std::string& what, const std::string& text) = 0;
   // Whether the device has nothing else to do until a call returns, which may run in another thread: then it asks for
   // messages without pauses.

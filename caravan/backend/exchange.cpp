@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "caravan/base/error.h"
+#include "caravan/plan/cost.h"
 
 namespace caravan::backend {
 
@@ -35,34 +36,31 @@ Exchange::~Exchange() {
 
 void Exchange::execute(const Job& job) {
   const LibraryCall& call = *job.call;
-  const auto& [exchange, numbers] = std::get<LibraryCall::Collective>(call.function);
+  const auto& [exchange, values] = std::get<LibraryCall::Collective>(call.function);
   const std::vector<int>& group = groups_.at(size_t(exchange.mesh_axis));
   const double start = now();
-  int64_t sent = 0;
   if (job.around.before) job.around.before();
-  auto buffer = [&](ir::BufferId id) -> const ir::Buffer& { return job.module->buffers[size_t(id)]; };
-  if (exchange.kind == ir::Collective::Kind::all_reduce) {
-    reduced_.clear();
-    for (size_t k = 0; k < call.reads.size(); ++k) {
-      const ir::Buffer& b = buffer(call.reads[k]);
-      reduced_.push_back({job.buffers[call.reads[k]], job.buffers[call.writes[k]], b.shape.elements(), b.dtype,
-                          Accumulator(numbers[k])});
-      sent += 2 * b.shape.elements() * bytes(b.dtype) * int64_t(group.size() - 1) / int64_t(group.size());
-    }
-    communicator_->all_reduce(group, reduced_);
-  } else {
-    gathered_.clear();
-    for (size_t k = 0; k < call.reads.size(); ++k) {
-      const ir::Buffer& b = buffer(call.reads[k]);
-      const int64_t pieces = std::max<int64_t>(1, numbers[k]), all = b.shape.elements() * bytes(b.dtype);
-      gathered_.push_back({job.buffers[call.reads[k]], job.buffers[call.writes[k]], pieces, all / pieces});
-      sent += all * int64_t(group.size() - 1);
-    }
-    communicator_->all_gather(group, gathered_);
+  using Kind = ir::Collective::Kind;
+  reduced_.clear(), gathered_.clear();
+  for (size_t k = 0; k < call.reads.size(); ++k) {
+    const ir::Buffer& b = job.module->buffers[size_t(call.reads[k])];
+    const void* from = job.buffers[call.reads[k]];
+    void* to = job.buffers[call.writes[k]];
+    const int64_t elements = b.shape.elements(), size = elements * bytes(b.dtype), pieces = values[k].pieces;
+    if (exchange.kind == Kind::all_gather)
+      gathered_.push_back({from, to, pieces, size / pieces});
+    else
+      reduced_.push_back({from, to, elements, b.dtype, values[k].accumulator, pieces});
+  }
+  switch (exchange.kind) {
+    case Kind::all_reduce: communicator_->all_reduce(group, reduced_); break;
+    case Kind::all_gather: communicator_->all_gather(group, gathered_); break;
+    case Kind::reduce_scatter: communicator_->reduce_scatter(group, reduced_); break;
   }
   if (job.around.after) job.around.after();
   const std::lock_guard lock(mutex_);
-  exchanged_.seconds += now() - start, exchanged_.bytes += sent;
+  exchanged_.seconds += now() - start;
+  exchanged_.bytes += int64_t(plan::exchange_cost(*job.module, call, int64_t(group.size())).sent);
 }
 
 void Exchange::work() {

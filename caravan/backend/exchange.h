@@ -29,7 +29,7 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Runs a kernel that is an all_reduce, an all_gather or a wait; `buffers` has their memory by number. A collective
+  // Runs a kernel that is a collective or a wait; `buffers` has their memory by number. A collective
   // that is waited for directly after it has begun is not given to the other thread. Throws what the communicator does.
   void run(const loop::Module& module, size_t kernel, void* const* buffers, const AroundExchange& around = {});
 

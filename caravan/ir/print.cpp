@@ -145,9 +145,6 @@ std::string text_of(const Program& program, bool readable) {
 
 }  // namespace
 
-std::string_view name(Collective::Kind kind) {
-  return kind == Collective::Kind::all_reduce ? "all_reduce" : "all_gather";
-}
 std::string to_string(const Program& program, const Accumulation& accumulation) {
   return text_of(program, accumulation, row(accumulation.accumulator).symbol);
 }

@@ -108,12 +108,13 @@ struct SumOrder {
 };
 
 // In a program that several devices of a mesh run together (caravan/mesh): the accumulation computes nothing. Its
-// operand has a value on each device, and the target gets all of them. The devices are those along one axis of the
-// mesh.
+// operand has a value on each device, and the target gets all of them, or a slice of all of them. The devices are those
+// along one axis of the mesh.
 struct Collective {
   enum class Kind : uint8_t {
-    all_reduce,  // target = the operands of all devices, combined by the accumulator
-    all_gather,  // the operand of device d is slice d of the target
+    all_reduce,      // target = the operands of all devices, combined by the accumulator
+    all_gather,      // the operand of device d is slice d of the target
+    reduce_scatter,  // target of device d = slice d of the operands of all devices, combined by the accumulator
   } kind{};
   int mesh_axis = 0;
   bool operator==(const Collective&) const = default;
@@ -176,6 +177,10 @@ struct Program {
 // One line for each accumulation, in the notation above. See print.cpp for examples.
 std::string to_string(const Program& program);
 std::string to_string(const Program& program, const Accumulation& accumulation);
+
+// Of a collective that gathers or scatters an axis: a slice of the whole consists of so many pieces, one for each
+// position of the axes before that one. In memory the pieces of all devices take turns. 1 for an all_reduce.
+int64_t pieces_of_slice(const Program& program, const Accumulation& accumulation);
 
 // Structural equality, without names, labels and source lines. Buffers are compared by their sizes and precision, and
 // by which operands are the same buffer. So two layers of the same form are equal.

@@ -238,13 +238,18 @@ struct LibraryCall {
     bool operator==(const Product&) const = default;
   };
   // Exchanges values with the devices along an axis of the mesh (ir::Collective): each of `writes` gets what all
-  // devices have in the corresponding one of `reads`. Only begins: the values are there after a Wait, and until then no
-  // other kernel touches these buffers.
+  // devices have in the corresponding one of `reads`, or a slice of it. Only begins: the values are there after a Wait,
+  // and until then no other kernel touches these buffers.
   struct Collective {
     ir::Collective exchange;
-    // For each buffer: the accumulator (all_reduce), or into how many pieces of equal size what is read is cut: the
-    // pieces of all devices take turns in the result (all_gather).
-    std::vector<int64_t> numbers;
+    struct Value {
+      Accumulator accumulator{};  // of an all_reduce or a reduce_scatter
+      // What a device has of the slices of all devices has so many pieces of equal size, which take turns with those of
+      // the other devices: in what is written by an all_gather, and in what is read by a reduce_scatter.
+      int64_t pieces = 1;
+      bool operator==(const Value&) const = default;
+    };
+    std::vector<Value> values;  // one for each buffer
     bool operator==(const Collective&) const = default;
   };
   struct Wait {         // ends a collective, with the same buffers

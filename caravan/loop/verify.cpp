@@ -61,7 +61,7 @@ class Verifier {
         call.function, [&](const LibraryCall::Copy& copy) { check(call, copy); },
         [&](const LibraryCall::Product& product) { check(call, product); },
         [&](const LibraryCall::Collective& c) {
-          hold(!call.reads.empty() && call.writes.size() == call.reads.size() && c.numbers.size() == call.reads.size(),
+          hold(!call.reads.empty() && call.writes.size() == call.reads.size() && c.values.size() == call.reads.size(),
                "a collective does not give as many buffers as it takes");
         },
         [&](const LibraryCall::Wait& wait) {

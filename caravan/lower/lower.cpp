@@ -412,15 +412,8 @@ class KernelLowering {
 namespace {
 
 LibraryCall call_of(const ir::Program& program, const Accumulation& a) {
-  const bool reduces = a.collective->kind == ir::Collective::Kind::all_reduce;
-  int64_t number = int64_t(a.accumulator);
-  if (!reduces) {  // the axes before the one that is gathered
-    number = 1;
-    const std::vector<int64_t> part = program.buffers[size_t(a.operands[0].buffer)].shape.sizes(),
-                               whole = program.buffers[size_t(a.target)].shape.sizes();
-    for (size_t axis = 0; part[axis] == whole[axis]; ++axis) number *= part[axis];
-  }
-  return {LibraryCall::Collective{*a.collective, {number}}, {a.target}, {a.operands[0].buffer}};
+  const LibraryCall::Collective::Value value{a.accumulator, ir::pieces_of_slice(program, a)};
+  return {LibraryCall::Collective{*a.collective, {value}}, {a.target}, {a.operands[0].buffer}};
 }
 
 // If collectives compute the buffer: what they read.

@@ -63,6 +63,7 @@ class Propagation {
       divide_states(mesh_.find(mesh_.optimizer_states));
       settle();
     }
+    for (size_t k = 0; k < program_.accumulations.size(); ++k) scatter(k);
     return std::move(out_);
   }
 
@@ -188,9 +189,11 @@ class Propagation {
       if (axis >= 0) divide(k, leading_iterator(program_, a, a.write[x], sizes[x]), axis);
     }
   }
-  // The axis of the mesh over which all readers divide this axis; -1 if there is none.
   int common_place(BufferId id, size_t x) const {
-    if (observed_[size_t(id)] || assigned_[size_t(id)] >= 0) return -1;
+    return observed_[size_t(id)] || assigned_[size_t(id)] >= 0 ? -1 : readers_place(id, x);
+  }
+  // The axis of the mesh over which all readers divide this axis; -1 if there is none.
+  int readers_place(BufferId id, size_t x) const {
     int out = -1;
     for (const auto& [k, o] : readers_[size_t(id)]) {
       const Accumulation& a = program_.accumulations[k];
@@ -200,6 +203,20 @@ class Propagation {
       out = axis;
     }
     return out;
+  }
+
+  // Divides the result of a sum over divided iterators, if each device needs only a part of it. No iterator changes.
+  void scatter(size_t k) {
+    const BufferId target = program_.accumulations[k].target;
+    Places& made = out_.buffers[size_t(target)];
+    for (const int axis : out_.iterators[k])
+      for (size_t x = 0; axis >= 0 && x < made.size() && std::find(made.begin(), made.end(), axis) == made.end(); ++x)
+        if (made[x] < 0 && is_needed_in_parts(target, x, axis)) made[x] = axis;
+  }
+  bool is_needed_in_parts(BufferId id, size_t x, int axis) const {
+    const int state = assigned_[size_t(id)];
+    if (state >= 0 && out_.buffers[size_t(state)][x] != axis) return false;
+    return !observed_[size_t(id)] && (readers_[size_t(id)].empty() ? state >= 0 : readers_place(id, x) == axis);
   }
 
   void follow_value(const ir::Assignment& a) {

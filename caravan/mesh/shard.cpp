@@ -80,8 +80,8 @@ class Sharder {
     const Places made = places_[size_t(a.target)];
     Accumulation out = a;
     std::vector<int> reduced;  // axes of the mesh
-    for (const int axis : split)
-      if (axis >= 0 && std::find(made.begin(), made.end(), axis) == made.end()) reduced.push_back(axis);
+    for (size_t k = 0; k < split.size(); ++k)
+      if (split[k] >= 0 && !is_written(a, int(k), split[k])) reduced.push_back(split[k]);
     std::vector<int> in_parts;  // of these, those of which a device has several parts
     std::copy_if(reduced.begin(), reduced.end(), std::back_inserter(in_parts),
                  [&](int axis) { return own_parts(axis) > 1; });
@@ -151,18 +151,23 @@ class Sharder {
     return false;
   }
 
-  // A sum over divided iterators: over each part, over the parts of a device, and over the devices of each axis.
+  // A sum over divided iterators: over each part, over the parts of a device, and over the devices of each axis. If the
+  // target is divided over such an axis, each device gets its slice of the sum.
   void add_sum(Accumulation out, const std::vector<int>& reduced, const std::vector<int>& in_parts) {
     const BufferId target = out.target;
     const Accumulation because = out;
     struct Step {
       int axis = 0;
-      bool here = false;  // adds the parts of this device
+      bool here = false;   // adds the parts of this device
+      int scattered = -1;  // the axis of the target that is divided by this step
     };
     std::vector<Step> steps;
     for (const int axis : reduced) {
       if (own_parts(axis) > 1) steps.push_back({axis, true});
-      if (mesh_.exchanges()) steps.push_back({axis, false});
+      const Places& made = places_[size_t(target)];
+      const auto scattered = std::find(made.begin(), made.end(), axis);
+      if (mesh_.exchanges())
+        steps.push_back({axis, false, scattered == made.end() ? -1 : int(scattered - made.begin())});
     }
     auto next = [&](size_t done) {  // the buffer after so many steps
       if (done == steps.size()) return target;
@@ -170,6 +175,12 @@ class Sharder {
       part.name = unique(part.name, ".part");
       Places places = places_[size_t(target)];
       Row parts;
+      for (size_t s = done; s < steps.size(); ++s)
+        if (const int x = steps[s].scattered; x >= 0) {
+          part.shape =
+              with_size(std::move(part.shape), size_t(x), part.shape.sizes()[size_t(x)] * devices(steps[s].axis));
+          places[size_t(x)] = -1;
+        }
       for (size_t s = done; s < steps.size(); ++s)
         if (steps[s].here) parts.push_back({own_parts(steps[s].axis)}), places.insert(places.begin(), -1);
       part.shape.batch.insert(part.shape.batch.begin(), parts.begin(), parts.end());
@@ -183,9 +194,12 @@ class Sharder {
     out_.accumulations.push_back(std::move(out));
     for (size_t s = 0; s < steps.size(); ++s) {
       const BufferId to = next(s + 1);
-      out_.accumulations.push_back(
-          steps[s].here ? parts_added(from, to, own_parts(steps[s].axis), because)
-                        : collective(from, to, ir::Collective::Kind::all_reduce, steps[s].axis, because));
+      const auto& [axis, here, x] = steps[s];
+      const auto before =
+          std::count_if(steps.begin() + ptrdiff_t(s), steps.end(), [](const Step& t) { return t.here; });
+      out_.accumulations.push_back(here    ? parts_added(from, to, own_parts(axis), because)
+                                   : x < 0 ? collective(from, to, ir::Collective::Kind::all_reduce, axis, because)
+                                           : scatter(from, to, size_t(before + x), axis, because));
       from = to;
     }
   }
@@ -296,6 +310,16 @@ class Sharder {
     Accumulation out = copy(from, to, because);
     out.collective = {kind, axis};
     if (kind == ir::Collective::Kind::all_reduce) out.accumulator = because.accumulator;
+    return out;
+  }
+
+  // to[i] = the sum of from[i + rank * size] over devices: axis x of `to` is divided.
+  Accumulation scatter(BufferId from, BufferId to, size_t x, int axis, const Accumulation& because) const {
+    Accumulation out = copy(to, to, because);
+    out.operands[0].buffer = from;
+    out.operands[0].map[x] = out.operands[0].map[x] + rank(axis) * out.extents[x];
+    out.collective = {ir::Collective::Kind::reduce_scatter, axis};
+    out.accumulator = because.accumulator;
     return out;
   }
 

@@ -12,8 +12,9 @@ namespace caravan::mesh {
 // * where the absolute value of a divided iterator matters (random bits, data that every device has, conditions), it is
 //   the iterator plus its extent times a symbol, `mesh.data`, the position of the device along that axis of the mesh.
 //   These symbols follow those of the program, one for each axis of the mesh;
-// * where a divided iterator is reduced, the accumulation writes a new buffer, and an all_reduce the old one. If a
-//   device has several parts (MeshAxis::parts), they are summed one by one and added up in between;
+// * where a divided iterator is reduced, the accumulation writes a new buffer, and an all_reduce the old one, or a
+//   reduce_scatter if each device needs a part of it. If a device has several parts (MeshAxis::parts), they are summed
+//   one by one and added up in between;
 // * the order of sums is chosen as in the whole program (Accumulation::chosen_by), where they are not divided;
 // * where an accumulation needs an axis that is divided otherwise, it reads an all_gather of it; so does who observes
 //   it;

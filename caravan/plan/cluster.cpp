@@ -4,16 +4,15 @@
 #include <bit>
 #include <map>
 
+#include "caravan/plan/cost.h"
+
 namespace caravan::plan {
 
 namespace {
 
-// The two halves of an all_reduce, and an all_gather: all devices together have `all` bytes, of which each gets, or
-// gives away, all but its own part.
-double seconds_of_half(int64_t all, int64_t devices, const Network& network) {
-  const double n = double(devices), moved = double(all) * (n - 1) / n / network.bandwidth;
-  const double messages = network.tree ? double(std::bit_width(uint64_t(devices - 1))) : n - 1;
-  return messages * network.latency + moved;
+// Of an all_gather or a reduce_scatter; an all_reduce has a round of each.
+double messages_of_round(int64_t devices, const Network& network) {
+  return network.tree ? double(std::bit_width(uint64_t(devices - 1))) : double(devices - 1);
 }
 
 }  // namespace
@@ -35,16 +34,11 @@ ClusterStep step_on_cluster(const Plan& plan, const std::vector<double>& kernel_
       now += kernel_seconds[k], out.computing += kernel_seconds[k];
       continue;
     }
-    ClusterExchange exchange{.kernel = k};
-    for (const ir::BufferId id : call->reads) {
-      const ir::Buffer& b = module.buffers[size_t(id)];
-      exchange.bytes += b.shape.elements() * bytes(b.dtype);
-    }
     const int64_t n = devices.at(size_t(collective->exchange.mesh_axis));
-    const bool reduces = collective->exchange.kind == ir::Collective::Kind::all_reduce;
-    const int64_t all = reduces ? exchange.bytes : exchange.bytes * n, halves = reduces ? 2 : 1;
-    exchange.seconds = double(halves) * seconds_of_half(all, n, network);
-    exchange.sent = halves * (all / n * (n - 1));
+    const ExchangeCost cost = exchange_cost(module, *call, n);
+    ClusterExchange exchange{.kernel = k, .bytes = cost.bytes, .sent = int64_t(cost.sent)};
+    const double rounds = collective->exchange.kind == ir::Collective::Kind::all_reduce ? 2 : 1;
+    exchange.seconds = rounds * messages_of_round(n, network) * network.latency + cost.sent / network.bandwidth;
     exchange.begins = std::max(now, network_is_free);
     network_is_free = ends[k] = exchange.begins + exchange.seconds;
     out.exchanging += exchange.seconds, out.sent += exchange.sent;

@@ -7,7 +7,7 @@
 //   kernel before it has ended, and the collective before it. A `wait` ends when its collective has ended.
 // * A message of S bytes takes latency + S / bandwidth. A device sends and receives at the same time, one message at a
 //   time, and messages of different devices do not disturb each other.
-// * An all_reduce of S bytes on n devices is a reduce-scatter and an all-gather. As a ring each of them has n - 1
+// * An all_reduce of S bytes on n devices is a reduce_scatter and an all_gather. As a ring each of them has n - 1
 //   messages of S/n bytes; as a tree, log2(n) messages, rounded up, of (n - 1)/n * S bytes together. An all_gather of S
 //   bytes of each device has n - 1 messages of S bytes, or log2(n) messages of (n - 1) * S bytes together.
 #pragma once

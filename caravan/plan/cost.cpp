@@ -111,6 +111,21 @@ KernelCost cost(const loop::Module& module, const loop::Kernel& kernel) {
   return out;
 }
 
+ExchangeCost exchange_cost(const loop::Module& module, const loop::LibraryCall& call, int64_t devices) {
+  ExchangeCost out;
+  for (const ir::BufferId id : call.reads) {
+    const ir::Buffer& b = module.buffers[size_t(id)];
+    out.bytes += b.shape.elements() * bytes(b.dtype);
+  }
+  const double all = double(out.bytes), others = double(devices - 1), n = double(devices);
+  switch (std::get<loop::LibraryCall::Collective>(call.function).exchange.kind) {
+    case ir::Collective::Kind::all_reduce: out.sent = 2 * all * others / n; break;
+    case ir::Collective::Kind::all_gather: out.sent = all * others; break;
+    case ir::Collective::Kind::reduce_scatter: out.sent = all * others / n; break;
+  }
+  return out;
+}
+
 int64_t operations(const ir::Program& program) {
   int64_t out = 0;
   for (const ir::Accumulation& a : program.accumulations) {

@@ -122,7 +122,7 @@ class Placer {
       std::vector<BufferId> writes, reads;
       for (const size_t c : members) {
         writes.push_back(calls_[c].writes[0]), reads.push_back(calls_[c].reads[0]);
-        together.numbers.push_back(collective(calls_[c]).numbers[0]);
+        together.values.push_back(collective(calls_[c]).values[0]);
         states_[c] = {Stage::begun, out_.kernels.size()};
       }
       add({std::move(together), std::move(writes), std::move(reads)}, "");

@@ -8,6 +8,7 @@
 
 #include "caravan/backend/streams/streams.h"
 #include "caravan/loop/walk.h"
+#include "caravan/plan/cost.h"
 #include "caravan/plan/plan.h"
 #include "caravan/target/target.h"
 #include "caravan/tensor/graph.h"
@@ -207,6 +208,57 @@ TEST(Mesh, StatesOfOptimisersMayBeDivided) {
   EXPECT_EQ(to_string(ctx.read("w1.adam.mean").shape()), "2->8");
 }
 
+// How many values the collectives of a plan exchange, by kind.
+std::map<std::string, size_t> exchanged_values(const plan::Plan& plan) {
+  std::map<std::string, size_t> out;
+  for (const loop::Kernel& kernel : plan.scheduled.kernels)
+    if (const loop::LibraryCall* call = loop::library_call(kernel))
+      if (auto* collective = std::get_if<loop::LibraryCall::Collective>(&call->function))
+        out[std::string(ir::name(collective->exchange.kind))] += call->reads.size();
+  return out;
+}
+
+// A device that updates a part of a weight gets that part of its gradient, and the new weights are gathered: together
+// the bytes of an all-reduce.
+TEST(Mesh, GradientsThatAreNeededInPartsAreScattered) {
+  const Example e = mlp();
+  Context ctx(on({}));
+  const auto plan = [&](const Mesh& mesh) { return ctx.plan(e.program, host(1), mesh); };
+  const auto whole = plan({{"data", 4}}), parts = plan(divided_states(Mesh{{"data", 4}}));
+  EXPECT_EQ(exchanged_values(*whole), (std::map<std::string, size_t>{{"all_reduce", 4}}));  // and the loss
+  EXPECT_EQ(exchanged_values(*parts),
+            (std::map<std::string, size_t>{{"all_reduce", 1}, {"reduce_scatter", 3}, {"all_gather", 3}}));
+  const auto sent = [](const plan::Plan& p) {
+    double out = 0;
+    for (const loop::Kernel& kernel : p.scheduled.kernels)
+      if (const loop::LibraryCall* call = loop::library_call(kernel);
+          call && std::holds_alternative<loop::LibraryCall::Collective>(call->function))
+        out += plan::exchange_cost(p.scheduled, *call, 4).sent;
+    return out;
+  };
+  EXPECT_EQ(sent(*parts), sent(*whole));
+  // The norm of a gradient needs all of it.
+  const Tensor x = place(uniform("x", {.batch = {8}, .output = {4}, .step = 0}), "data");
+  const Program clipped =
+      train_step(mean(square(param("w", {.output = {4}})(x))), adam({.lr = 0.1}), clip_by_global_norm(0.01));
+  const Mesh mesh = divided_states(Mesh{{"data", 2}});
+  EXPECT_EQ(exchanged_values(*ctx.plan(clipped, host(1), mesh)).count("reduce_scatter"), 0u);
+  for (const char* device : {"interp", "cpu"}) expect_same(clipped, mesh, device);
+}
+
+// A weight divided by its outputs, one by its inputs, and one by its outputs again: between the last two, each device
+// needs a part of the sum over all devices.
+TEST(Mesh, ASumThatIsDividedAgainIsScattered) {
+  Tensor w1 = param("w1", {.output = {8}}), w2 = param("w2", {.output = {6}}), w3 = param("w3", {.output = {3}});
+  w1 = place(w1, "model", RowKind::output), w3 = place(w3, "model", RowKind::input);
+  const Tensor x = uniform("x", {.batch = {4}, .output = {5}, .step = 0});
+  const Program program = train_step(mean(square(w3(tanh(w2(tanh(w1(x))))))), adam({.lr = 0.1}));
+  for (const Mesh& mesh : {Mesh{{"model", 2}}, Mesh{{"data", 2}, {"model", 2}}}) {
+    EXPECT_GT(exchanged_values(*Context(on({})).plan(program, host(1), mesh))["reduce_scatter"], 0u);
+    for (const char* device : {"interp", "cpu"}) expect_same(program, mesh, device, 5);
+  }
+}
+
 // A program without `place`: batches that an index cuts out of data are divided.
 TEST(Mesh, APolicyDividesBatches) {
   const Index batch("batch", 4);
@@ -327,6 +379,37 @@ TEST(Mesh, AFailureOnOneDeviceEndsTheRun) {
   communicators[0]->stop("the disk is full");
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(ended, 2);
+}
+
+// Each device gets its slice of what an all-reduce gives, bit for bit; a slice may have several pieces.
+TEST(Mesh, AReduceScatterIsAPartOfAnAllReduce) {
+  for (const int devices : {1, 2, 3, 5})
+    for (const int pieces : {1, 4})
+      for (const DType dtype : {DType::f32, DType::f16, DType::i64})
+        for (const Accumulator accumulator : {Accumulator::add, Accumulator::max}) {
+          const int count = 7, elements = devices * pieces * count;
+          const auto communicators = streams::make_communicators(devices);
+          std::vector<int> group;
+          for (int rank = 0; rank < devices; ++rank) group.push_back(rank);
+          std::vector<std::thread> threads;
+          std::atomic<int> wrong{0};
+          for (int rank = 0; rank < devices; ++rank)
+            threads.emplace_back([&, rank] {
+              std::vector<double> values;
+              for (int k = 0; k < elements; ++k) values.push_back(std::round(std::sin(k * devices + rank) * 1e3) / 8);
+              const auto size = [](int n) { return parse_shape(std::to_string(n) + "|"); };
+              const Array own(size(elements), values, dtype);
+              Array all(size(elements), dtype), part(size(pieces * count), dtype);
+              const backend::Reduced to_all{own.data(), all.mutable_data(), elements, dtype, accumulator},
+                  to_parts{own.data(), part.mutable_data(), elements, dtype, accumulator, pieces};
+              communicators[size_t(rank)]->all_reduce(group, {&to_all, 1});
+              communicators[size_t(rank)]->reduce_scatter(group, {&to_parts, 1});
+              for (int k = 0; k < pieces * count; ++k)
+                wrong += part.at(k) != all.at((k / count * devices + rank) * count + k % count);
+            });
+          for (std::thread& t : threads) t.join();
+          EXPECT_EQ(wrong, 0) << devices << " devices, " << pieces << " pieces, " << name(dtype);
+        }
 }
 
 TEST(Mesh, IsWrittenAndReadAsText) {

@@ -48,16 +48,14 @@ Array exchanged(const Program& program, const Accumulation& a, const Array& own,
   Array out(target.shape, own.dtype());
   backend::Communicator& communicator = exchange.communicator();
   const std::vector<int> group = exchange.mesh().along(a.collective->mesh_axis, communicator.rank());
-  if (a.collective->kind == ir::Collective::Kind::all_reduce) {
-    const backend::Reduced part{own.data(), out.mutable_data(), own.size(), own.dtype(), a.accumulator};
-    communicator.all_reduce(group, {&part, 1});
-    return out;
+  const int64_t pieces = ir::pieces_of_slice(program, a);
+  const backend::Reduced reduced{own.data(), out.mutable_data(), own.size(), own.dtype(), a.accumulator, pieces};
+  const backend::Gathered gathered{own.data(), out.mutable_data(), pieces, own.size() / pieces * bytes(own.dtype())};
+  switch (a.collective->kind) {
+    case ir::Collective::Kind::all_reduce: communicator.all_reduce(group, {&reduced, 1}); break;
+    case ir::Collective::Kind::all_gather: communicator.all_gather(group, {&gathered, 1}); break;
+    case ir::Collective::Kind::reduce_scatter: communicator.reduce_scatter(group, {&reduced, 1}); break;
   }
-  const std::vector<int64_t> sizes = own.shape().sizes(), whole = target.shape.sizes();
-  int64_t pieces = 1;
-  for (size_t axis = 0; sizes[axis] == whole[axis]; ++axis) pieces *= sizes[axis];
-  const backend::Gathered part{own.data(), out.mutable_data(), pieces, own.size() / pieces * bytes(own.dtype())};
-  communicator.all_gather(group, {&part, 1});
   return out;
 }
 

@@ -91,17 +91,21 @@ class Heartbeat {
   std::thread thread_;
 };
 
-// Which elements of an all-reduce each process combines. The small shares of a process are packed into one message;
-// large ones are messages of their own, which need not be copied.
+// Which elements of an all-reduce or a reduce-scatter each process combines. The small shares of a process, and those
+// with several pieces, are packed into one message; large ones are messages of their own, which need not be copied.
 struct Shares {
   std::span<const backend::Reduced> parts;
   int64_t processes = 1;
-  bool whole = false;  // there are few elements, and each process combines all of them
+  bool whole = false;   // there are few elements, and each process combines all of them
+  bool slices = false;  // the shares are slices, which may have several pieces
 
   int64_t first(size_t k, size_t r) const { return whole ? 0 : parts[k].elements * int64_t(r) / processes; }
   int64_t last(size_t k, size_t r) const { return whole ? parts[k].elements : first(k, r + 1); }
   size_t bytes(size_t k, size_t r) const { return size_t((last(k, r) - first(k, r)) * caravan::bytes(parts[k].dtype)); }
-  bool alone(size_t k, size_t r) const { return bytes(k, r) >= kAlone || (parts.size() == 1 && bytes(k, r) > 0); }
+  int64_t pieces(size_t k) const { return slices ? parts[k].pieces : 1; }
+  bool alone(size_t k, size_t r) const {
+    return pieces(k) == 1 && (bytes(k, r) >= kAlone || (parts.size() == 1 && bytes(k, r) > 0));
+  }
   size_t packed(size_t r) const { return sum(r, parts.size(), false); }
   size_t bytes(size_t r) const { return packed(r) + sum(r, parts.size(), true); }
   // Where the share of a part begins in the memory of what process r receives: what is packed comes first.
@@ -110,6 +114,13 @@ struct Shares {
   auto at(Memory* memory, size_t k, size_t r) const {
     using Byte = std::conditional_t<std::is_const_v<Memory>, const char, char>;
     return static_cast<Byte*>(memory) + first(k, r) * caravan::bytes(parts[k].dtype);
+  }
+  void pack(size_t k, size_t r, char* to) const {
+    if (bytes(k, r) == 0) return;
+    const size_t size = bytes(k, r) / size_t(pieces(k));
+    const char* from = pieces(k) == 1 ? at(parts[k].from, k, r) : static_cast<const char*>(parts[k].from) + r * size;
+    for (int64_t piece = 0; piece < pieces(k); ++piece, from += size_t(processes) * size, to += size)
+      std::memcpy(to, from, size);
   }
 
  private:
@@ -151,35 +162,8 @@ class Processes : public backend::Communicator {
     int64_t total = 0;
     for (const backend::Reduced& p : parts) total += p.elements * bytes(p.dtype);
     const Shares shares{parts, int64_t(all), total <= kSmall};
-    sent_.resize(all), received_.resize(all);
-    begin();
-    for (size_t r = 0; r < all; ++r) {
-      if (r == own) continue;
-      received_[r].resize(shares.bytes(own));
-      receive(received_[r].data(), shares.packed(own), group[r]);
-      for (size_t k = 0; k < parts.size(); ++k)
-        if (shares.alone(k, own)) receive(received_[r].data() + shares.offset(k, own), shares.bytes(k, own), group[r]);
-    }
-    for (size_t r = 0; r < all; ++r) {
-      if (r == own) continue;
-      sent_[r].resize(shares.packed(r));
-      for (size_t k = 0; k < parts.size(); ++k)
-        if (!shares.alone(k, r) && shares.bytes(k, r) > 0)
-          std::memcpy(sent_[r].data() + shares.offset(k, r), shares.at(parts[k].from, k, r), shares.bytes(k, r));
-      send(sent_[r].data(), shares.packed(r), group[r]);
-      for (size_t k = 0; k < parts.size(); ++k)
-        if (shares.alone(k, r)) send(shares.at(parts[k].from, k, r), shares.bytes(k, r), group[r]);
-    }
-    wait();
-    std::vector<const void*> rows(all);
-    for (size_t k = 0; k < parts.size(); ++k) {
-      const backend::Reduced& p = parts[k];
-      for (size_t r = 0; r < all; ++r)
-        rows[r] = r == own ? shares.at(p.from, k, own) : received_[r].data() + shares.offset(k, own);
-      if (shares.bytes(k, own) > 0)
-        backend::combine(rows, shares.at(p.to, k, own), 0, shares.last(k, own) - shares.first(k, own), p.dtype,
-                         p.accumulator);
-    }
+    exchange_shares(group, shares);
+    for (size_t k = 0; k < parts.size(); ++k) combine(shares, k, own, shares.at(parts[k].to, k, own));
     if (shares.whole) return;
 
     begin();  // the combined parts to all
@@ -245,6 +229,12 @@ class Processes : public backend::Communicator {
     }
   }
 
+  void reduce_scatter(const std::vector<int>& group, std::span<const backend::Reduced> parts) override {
+    const Shares shares{parts, int64_t(group.size()), false, true};
+    exchange_shares(group, shares);
+    for (size_t k = 0; k < parts.size(); ++k) combine(shares, k, position(group), static_cast<char*>(parts[k].to));
+  }
+
   void agree(const std::string& what, const std::string& text) override {
     const std::string own = backend::digest(text);
     std::string all(own.size() * size_t(launch_.processes), ' ');
@@ -270,6 +260,42 @@ class Processes : public backend::Communicator {
   size_t position(const std::vector<int>& group) const {
     return size_t(std::find(group.begin(), group.end(), launch_.rank) - group.begin());
   }
+  // Each process gets the values of all others that it combines, in received_.
+  void exchange_shares(const std::vector<int>& group, const Shares& shares) {
+    const size_t all = group.size(), own = position(group), parts = shares.parts.size();
+    sent_.resize(all), received_.resize(all);
+    begin();
+    for (size_t r = 0; r < all; ++r) {
+      if (r == own) continue;
+      received_[r].resize(shares.bytes(own));
+      receive(received_[r].data(), shares.packed(own), group[r]);
+      for (size_t k = 0; k < parts; ++k)
+        if (shares.alone(k, own)) receive(received_[r].data() + shares.offset(k, own), shares.bytes(k, own), group[r]);
+    }
+    for (size_t r = 0; r < all; ++r) {
+      sent_[r].resize(shares.packed(r));
+      for (size_t k = 0; k < parts; ++k)
+        if (!shares.alone(k, r) && (r != own || shares.pieces(k) > 1))
+          shares.pack(k, r, sent_[r].data() + shares.offset(k, r));
+      if (r == own) continue;
+      send(sent_[r].data(), shares.packed(r), group[r]);
+      for (size_t k = 0; k < parts; ++k)
+        if (shares.alone(k, r)) send(shares.at(shares.parts[k].from, k, r), shares.bytes(k, r), group[r]);
+    }
+    wait();
+  }
+  // out = the combination of this process's share of a part.
+  void combine(const Shares& shares, size_t k, size_t own, char* out) {
+    const backend::Reduced& p = shares.parts[k];
+    if (shares.bytes(k, own) == 0) return;
+    rows_.clear();
+    for (size_t r = 0; r < size_t(shares.processes); ++r)
+      rows_.push_back(r != own                ? received_[r].data() + shares.offset(k, own)
+                      : shares.pieces(k) == 1 ? shares.at(p.from, k, own)
+                                              : sent_[own].data() + shares.offset(k, own));
+    backend::combine(rows_, out, 0, shares.last(k, own) - shares.first(k, own), p.dtype, p.accumulator);
+  }
+
   void begin() { requests_.clear(); }
   void receive(char* to, size_t bytes, int from) {
     if (bytes > 0) mpi_.irecv(to, checked(bytes), mpi_.byte, from, kValues, mpi_.world, &requests_.emplace_back());
@@ -298,6 +324,7 @@ class Processes : public backend::Communicator {
   const Library& mpi_;
   std::unique_ptr<Heartbeat> heartbeat_;
   std::vector<Bytes> sent_, received_;  // by process; kept, so that a step allocates little
+  std::vector<const void*> rows_;       // of one combination
   std::vector<Library::Request> requests_;
   std::atomic<bool> urgent_{false};
 };

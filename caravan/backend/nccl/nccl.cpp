@@ -78,8 +78,11 @@ class Rank : public backend::Communicator {
         }
       }
     });
-    for (size_t k = 0; k < parts.size(); ++k)
-      combine(parts[k], rows_.address() + Address(offsets[k]), first(parts[k], own), first(parts[k], own + 1), all);
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const backend::Reduced& p = parts[k];
+      combine(p, rows_.address() + Address(offsets[k]), address(p.to) + Address(first(p, own) * bytes(p.dtype)),
+              first(p, own + 1) - first(p, own), all);
+    }
     exchange([&](auto&& send, auto&& receive) {
       for (const backend::Reduced& p : parts)
         for (int64_t r = 0; r < all; ++r) {
@@ -105,6 +108,30 @@ class Rank : public backend::Communicator {
             receive(address(p.to) + Address((piece * int64_t(group.size()) + int64_t(r)) * p.bytes), p.bytes, group[r]);
           }
     });
+    gpu_->wait();
+    shared_->check_running();
+  }
+
+  void reduce_scatter(const std::vector<int>& group, std::span<const backend::Reduced> parts) override {
+    begin();
+    const int64_t all = int64_t(group.size());
+    std::vector<int64_t> offsets;  // of the rows of each part
+    int64_t needed = 0;
+    for (const backend::Reduced& p : parts) offsets.push_back(needed), needed += aligned(p.elements * bytes(p.dtype));
+    reserve(needed);
+    exchange([&](auto&& send, auto&& receive) {
+      for (size_t k = 0; k < parts.size(); ++k) {
+        const backend::Reduced& p = parts[k];
+        const int64_t row = p.elements * bytes(p.dtype) / all, piece = row / p.pieces;
+        for (int64_t i = 0; i < p.pieces; ++i)
+          for (int64_t r = 0; r < all; ++r) {
+            send(address(p.from) + Address((i * all + r) * piece), piece, group[size_t(r)]);
+            receive(rows_.address() + Address(offsets[k] + r * row + i * piece), piece, group[size_t(r)]);
+          }
+      }
+    });
+    for (size_t k = 0; k < parts.size(); ++k)
+      combine(parts[k], rows_.address() + Address(offsets[k]), address(parts[k].to), parts[k].elements / all, all);
     gpu_->wait();
     shared_->check_running();
   }
@@ -154,10 +181,9 @@ class Rank : public backend::Communicator {
     check(nccl.group_end(), kFailed);
   }
 
-  void combine(const backend::Reduced& part, Address rows, int64_t first, int64_t last, int64_t all) {
-    int64_t count = last - first;
+  // out = the combination of all rows, of `count` elements each.
+  void combine(const backend::Reduced& part, Address rows, Address out, int64_t count, int64_t all) {
     if (count == 0) return;
-    Address out = address(part.to) + Address(first * bytes(part.dtype));
     void* arguments[] = {&rows, &out, &count, &all};
     constexpr unsigned kThreads = 256, kMostBlocks = 1024;
     const unsigned blocks = unsigned(std::min<int64_t>(kMostBlocks, (count + kThreads - 1) / kThreads));

@@ -109,6 +109,25 @@ class Stream : public backend::Communicator {
     shared_->arrive(m);
   }
 
+  void reduce_scatter(const std::vector<int>& group, std::span<const backend::Reduced> parts) override {
+    Meeting& m = shared_->meeting(group);
+    const int64_t own = int64_t(position(group)), all = int64_t(group.size());
+    m.reduced[size_t(own)] = parts;
+    shared_->arrive(m);
+    std::vector<const void*> rows(group.size());
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const backend::Reduced& part = parts[k];
+      const int64_t count = part.elements / (part.pieces * all), width = bytes(part.dtype);
+      for (int64_t piece = 0; piece < part.pieces; ++piece) {
+        for (size_t r = 0; r < group.size(); ++r)
+          rows[r] = static_cast<const char*>(m.reduced[r][k].from) + (piece * all + own) * count * width;
+        backend::combine(rows, static_cast<char*>(part.to) + piece * count * width, 0, count, part.dtype,
+                         part.accumulator);
+      }
+    }
+    shared_->arrive(m);
+  }
+
   void agree(const std::string&, const std::string&) override {}  // all workers have the same plan
   void stop(const std::string& why) override { shared_->stop(why); }
 
