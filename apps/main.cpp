@@ -30,7 +30,8 @@ int run(int argc, char** argv) {
 
 int failed(ExitCode code, const std::exception& error) {
   std::cout.flush();
-  std::cerr << "caravan: " << caravan::printable_lines(error.what()) << '\n';  // it may quote a file or a program
+  // It may quote a file or a program. One write, so that lines of several processes do not mix.
+  std::cerr << "caravan: " + caravan::printable_lines(error.what()) + "\n";
   return code;
 }
 

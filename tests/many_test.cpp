@@ -123,7 +123,13 @@ TEST_F(Many, OptimiserStatesAreDividedWithoutChangingABit) {
   good(train("names-mlp-bn", with(how, {"--devices", "2", "--split-states", "--save", folder_ + "/split"})));
   EXPECT_EQ(content(folder_ + "/whole"), content(folder_ + "/split"));
   const string out = good({"inspect", "names-mlp-bn", "--stage", "plan", "--devices", "2", "--split-states"}).out;
+  EXPECT_CONTAINS(out, "reduce_scatter over data");
   EXPECT_CONTAINS(out, "all_gather over data");
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const Outcome o =
+      run_program(under_mpi(2, train("names-mlp-bn", with(how, {"--split-states", "--save", folder_ + "/processes"}))));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(content(folder_ + "/whole"), content(folder_ + "/processes"));
 }
 
 TEST_F(Many, APlanForDevicesThatAreNotHere) {
@@ -148,6 +154,10 @@ TEST_F(Many, ABatchThatCannotBeDividedIsRefused) {
   EXPECT_CONTAINS(o.err, "batch axis 1 has size 10, which is not a multiple of 3 (the mesh is data=3)");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "cpu:0,interp"}).err, "devices of one kind");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "0"}).err, "a run needs one at least");
+  EXPECT_CONTAINS(run({"train", "moons", "--devices", "cpu:0,cpu:x"}).err,
+                  "after the colon of `cpu:x` stands a number");
+  EXPECT_CONTAINS(run_program({"/usr/bin/env", "PMI_SIZE=4", CARAVAN_COMMAND, "train", "moons"}).err,
+                  "one of 4 processes that another MPI than Open MPI has started");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "2", "--parts", "6"}).err,
                   "the axis `data` of the mesh data=2/6 has 2 devices and 6 parts");
 }
@@ -186,13 +196,40 @@ TEST_F(Many, ProcessesComputeTheBitsOfWorkers) {
 
 TEST_F(Many, ProcessesThatDisagreeSaySo) {
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
-  Arguments both = under_mpi(1, train("moons", {"--batch", "20", "--steps", "40"}));
-  both.push_back(":");
-  for (const string& word : Arguments{"-n", "1", CARAVAN_COMMAND}) both.push_back(word);
-  for (const string& word : train("moons", {"--batch", "40", "--steps", "40"})) both.push_back(word);
-  const Outcome o = run_program(both);
-  EXPECT_NE(o.code, 0);
-  EXPECT_CONTAINS(o.err, "process 1 has another program than process 0");
+  // What the second process says, if both have other arguments.
+  const auto disagree = [&](const Arguments& first, const Arguments& second) {
+    Arguments both = under_mpi(1, first);
+    both.push_back(":");
+    for (const string& word : Arguments{"-n", "1", CARAVAN_COMMAND}) both.push_back(word);
+    for (const string& word : second) both.push_back(word);
+    const Outcome o = run_program(both);
+    EXPECT_NE(o.code, 0);
+    return o.err;
+  };
+  const auto moons = [&](const Arguments& more) { return train("moons", with({"--batch", "20"}, more)); };
+  for (const char* option : {"--steps", "--seed", "--lr"})
+    EXPECT_CONTAINS(disagree(moons({option, "1"}), moons({option, "2"})),
+                    "process 1 has another command than process 0; all of them must be started with the same");
+  EXPECT_CONTAINS(disagree(moons({"--split-states"}), moons({})), "process 1 has another mesh than process 0");
+  EXPECT_CONTAINS(disagree(moons({}), {"train", "moons", "--batch", "20", "--device", "interp"}),
+                  "process 1 has another kind of device than process 0");
+  std::filesystem::create_directories(folder_ + "/data");
+  string other = content(data_ + "/names.txt");
+  other[0] = 'b';  // as many letters
+  std::ofstream(folder_ + "/data/names.txt") << other;
+  const Arguments names = {"train", "names-bigram", "--debug-kernels", "--steps", "4", "--batch", "4", "--data"};
+  EXPECT_CONTAINS(disagree(with(names, {data_}), with(names, {folder_ + "/data"})),
+                  "process 1 has other data than process 0");
+}
+// What only the first process writes may take it a while.
+TEST_F(Many, TheFirstProcessReportsInPeace) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const Outcome o = run_program(under_mpi(
+      2, train("names-mlp", {"--steps", "4", "--batch", "4", "--split-states", "--plot", folder_ + "/plots"})));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(exists(folder_ + "/plots/embedding.svg"));
+  EXPECT_CONTAINS(run_program(under_mpi(2, train("moons", {"--trace", folder_ + "/trace"}))).err,
+                  "--trace runs a step in one process");
 }
 
 // Kills one process of two, several times: the other ends soon, and what was saved is whole.

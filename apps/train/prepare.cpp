@@ -9,6 +9,7 @@
 #include "apps/stages.h"
 #include "apps/train/ranks.h"
 #include "caravan/backend/cuda/device.h"
+#include "caravan/backend/kernel_cache.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
 #include "caravan/runtime/devices.h"
@@ -129,6 +130,18 @@ void load(const ModelFile& file, Context& ctx) {
     throw ConfigError(fmt::format("{} cannot be continued: {}.", file.path, problem));
 }
 
+// Throws BackendError if the processes of a run were not started with the same command, or go on from other files.
+void check_ranks(const TrainOptions& options, const Start& start, const Schedule& s, int64_t until) {
+  agree("another version of caravan", version());
+  agree("another command", fmt::format("{} {} {} {} {} {} {} {} {} {}", options.recipe, s.steps, until, s.report,
+                                       s.batch, s.lr, s.optimizer, s.seed, options.check_numbers, start.history.step));
+  std::string states;
+  if (start.file)
+    for (const auto& [name, state] : start.file->states.list)
+      states += name + backend::digest({reinterpret_cast<const char*>(state.elements.data()), state.elements.size()});
+  agree("another file to resume", states);
+}
+
 }  // namespace
 
 Prepared prepare(const TrainOptions& options, const Settings& settings) {
@@ -137,6 +150,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   const RecipeRow& row = find_recipe(options.recipe);
   Recipe recipe = recipe_of(row, start);
   const int64_t until = last_step(options, start, recipe.schedule);
+  check_ranks(options, start, recipe.schedule, until);
   ContextOptions wanted = context_options(options, settings, start);
   wanted.compiling = compile_notice(options.quiet);
   const auto begun = std::chrono::steady_clock::now();
@@ -144,6 +158,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   Routine step = ctx.compile(recipe.program, {});
   const double compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   if (start.file) load(*start.file, ctx);
+  ctx.collect_states();  // so that the first process can save them
   return {options,           settings, row,  std::move(start), std::move(recipe), until,
           std::move(wanted), ctx,      step, compile_seconds};
 }

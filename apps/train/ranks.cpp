@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <iostream>
 #include <streambuf>
 
@@ -11,13 +12,13 @@
 
 namespace caravan::app {
 
+int processes() { return mpi::launch().processes; }
 int this_rank() { return mpi::launch().rank; }
 
 bool any_rank(bool says_so) {
-  const int processes = mpi::launch().processes;
-  if (processes == 1) return says_so;
+  if (processes() == 1) return says_so;
   std::vector<int> group;
-  for (int r = 0; r < processes; ++r) group.push_back(r);
+  for (int r = 0; r < processes(); ++r) group.push_back(r);
   const uint8_t own = says_so;
   uint8_t all = 0;
   const backend::Reduced part{&own, &all, 1, DType::u8, Accumulator::max};
@@ -25,11 +26,16 @@ bool any_rank(bool says_so) {
   return all != 0;
 }
 
+void wait_for_ranks() { any_rank(false); }
+void agree(const std::string& what, const std::string& text) {
+  if (processes() > 1) mpi::communicator()->agree(what, text);
+}
+
 namespace {
 
 // How many devices `--devices` names. A list gives their kind to `device`, and GPUs by number to `names`.
 int64_t device_count(const std::string& devices, std::string& device, std::vector<std::string>& names) {
-  if (devices.empty()) return mpi::launch().processes;
+  if (devices.empty()) return processes();
   int count = 0;
   const char* end = devices.data() + devices.size();
   if (const auto [stop, error] = std::from_chars(devices.data(), end, count); error == std::errc() && stop == end) {
@@ -45,6 +51,10 @@ int64_t device_count(const std::string& devices, std::string& device, std::vecto
       throw ConfigError(fmt::format(
           "--devices `{}` is neither a number nor a list of devices of one kind, such as cpu:0,cpu:1.", devices));
     kind = its_kind;
+    if (const size_t colon = one.find(':');
+        colon != one.npos && (colon + 1 == one.size() || one.find_first_not_of("0123456789", colon + 1) != one.npos))
+      throw ConfigError(
+          fmt::format("--devices `{}`: after the colon of `{}` stands a number, as in {}:0.", devices, one, kind));
     if (kind == "cuda") names.push_back(one);
     from = comma + 1;
   }
@@ -55,6 +65,12 @@ int64_t device_count(const std::string& devices, std::string& device, std::vecto
 }  // namespace
 
 Mesh mesh_of(const MeshWishes& wishes, std::string& device) {
+  const char* others = std::getenv("PMI_SIZE");
+  if (wishes.devices.empty() && processes() == 1 && others && std::atoi(others) > 1)
+    throw ConfigError(
+        fmt::format("this is one of {} processes that another MPI than Open MPI has started, and they cannot find each "
+                    "other; use the mpirun of Open MPI, or name the devices of each process with --devices.",
+                    others));
   std::vector<std::string> names;
   const int64_t count = device_count(wishes.devices, device, names);
   if (count == 1 && !names.empty()) device = names[0];

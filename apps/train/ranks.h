@@ -8,9 +8,14 @@
 
 namespace caravan::app {
 
+int processes();  // that mpirun has started
 int this_rank();
 // Whether one of the processes says so; all of them must ask.
 bool any_rank(bool says_so);
+
+void wait_for_ranks();  // returns when all processes are here: the first may still write what others know nothing of
+// Throws BackendError if the processes of a run do not give the same text; `what` is what differs: "another command".
+void agree(const std::string& what, const std::string& text);
 
 // The mesh of `--devices`: "4" or "cpu:0,cpu:1", along the axis "data" that recipes place their batches on. Without it,
 // the processes that mpirun has started. `device` becomes what the list names. Throws ConfigError.

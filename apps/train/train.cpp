@@ -3,11 +3,14 @@
 #include "apps/interruption.h"
 #include "apps/train/ranks.h"
 #include "apps/train/report.h"
+#include "caravan/base/error.h"
 
 namespace caravan::app {
 
 int train_command(const TrainOptions& asked, const Settings& settings) {
   TrainOptions options = asked;
+  if (!options.trace.empty() && processes() > 1)
+    throw ConfigError("--trace runs a step in one process; use it with --devices instead of mpirun.");
   if (this_rank() != 0) {  // the first process reports and writes
     options.quiet = true, options.json = false;
     options.plot.clear(), options.dump.clear(), options.trace.clear(), options.save.clear();
@@ -22,6 +25,7 @@ int train_command(const TrainOptions& asked, const Settings& settings) {
   const Evaluation evaluation = prepared.recipe.evaluate(ctx);
   Ended ended = run(prepared, evaluation, keeper);
   const int code = report(prepared, evaluation, outputs, std::move(ended), keeper);
+  wait_for_ranks();
   return code == kDone && Interruption::signal() == SIGPIPE ? Interruption::exit_code() : code;
 }
 

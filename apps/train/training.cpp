@@ -68,7 +68,7 @@ Training::End Training::run(int64_t until) {
     if (history.step % per_epoch == 0) end_epoch();
     if (history.step % schedule.report == 0 || history.step == schedule.steps) end_report();
     if (stops_ && history.step < until) return End::interrupted;
-    if (save && seconds_since(saved) > save_every) save(), saved = Clock::now();
+    if (any_rank(save && seconds_since(saved) > save_every)) save(), saved = Clock::now();
   }
   return until < schedule.steps ? End::until : End::finished;
 }

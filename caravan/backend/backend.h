@@ -75,6 +75,9 @@ class Device {
   // States by name. If a program declares a state, a value that is written to it must have the declared size.
   virtual bool has(const std::string& state) const = 0;
   virtual Array read(const std::string& state) const = 0;  // a copy of a state that it has
+  // Of a mesh whose devices are processes: reading a state that is divided over them takes all of them. After this
+  // call, which all of them make, each can read all states alone until a program assigns or someone writes one.
+  virtual void collect_states() {}
   // Keeps the value in precision `dtype`.
   virtual void write(const std::string& state, const Array& value, DType dtype) = 0;
   virtual std::vector<std::string> names() const = 0;  // of all states that it has

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <thread>
 
+#include "caravan/backend/kernel_cache.h"
 #include "caravan/base/error.h"
+#include "caravan/ir/identity.h"
 #include "caravan/mesh/shard.h"
 
 namespace caravan::backend {
@@ -82,6 +84,9 @@ struct MeshShared {
   std::vector<Worker> workers;
   Mesh mesh;
   std::unique_ptr<Team> team;
+  std::map<std::string, Array> collected;  // by state: Device::collect_states
+
+  bool has_processes() const { return int64_t(workers.size()) < mesh.devices(); }  // one for each device
 
   // Runs it on all workers. If one fails, the others stop too, and its failure is thrown.
   void on_all(const std::function<void(size_t)>& what) {
@@ -104,15 +109,18 @@ struct MeshShared {
 
 class MeshExecutable : public Executable {
  public:
-  MeshExecutable(std::shared_ptr<MeshShared> shared, std::vector<std::unique_ptr<Executable>> executables)
-      : shared_(std::move(shared)), executables_(std::move(executables)), symbols_(executables_.size()) {}
+  MeshExecutable(std::shared_ptr<MeshShared> shared, std::vector<std::unique_ptr<Executable>> executables, bool assigns)
+      : shared_(std::move(shared)),
+        executables_(std::move(executables)),
+        symbols_(executables_.size()),
+        assigns_(assigns) {}
 
   void run(const std::vector<int64_t>& symbols) override {
-    for (size_t k = 0; k < symbols_.size(); ++k) with_rank(k, symbols);
+    begin(symbols);
     shared_->on_all([&](size_t k) { executables_[k]->run(symbols_[k]); });
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
-    for (size_t k = 0; k < symbols_.size(); ++k) with_rank(k, symbols);
+    begin(symbols);
     shared_->on_all([&](size_t k) {
       for (int64_t s = 0; s < steps; ++s) executables_[k]->run(symbols_[k]), advance(symbols_[k], ranges);
     });
@@ -120,7 +128,7 @@ class MeshExecutable : public Executable {
   }
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
                                                const std::vector<int64_t>& ranges) override {
-    for (size_t k = 0; k < symbols_.size(); ++k) with_rank(k, symbols);
+    begin(symbols);
     std::optional<std::vector<double>> out;
     shared_->on_all([&](size_t k) {
       for (int64_t s = 0; s < steps; ++s) {
@@ -146,6 +154,10 @@ class MeshExecutable : public Executable {
   }
 
  private:
+  void begin(const std::vector<int64_t>& symbols) {
+    if (assigns_) shared_->collected.clear();
+    for (size_t k = 0; k < symbols_.size(); ++k) with_rank(k, symbols);
+  }
   // The symbols of the program, followed by where the device is in the mesh.
   void with_rank(size_t worker, const std::vector<int64_t>& symbols) {
     symbols_[worker] = symbols;
@@ -160,7 +172,28 @@ class MeshExecutable : public Executable {
   std::shared_ptr<MeshShared> shared_;
   std::vector<std::unique_ptr<Executable>> executables_;
   std::vector<std::vector<int64_t>> symbols_;  // by worker
+  bool assigns_;                               // states
 };
+
+// What devices must agree about before they run a plan: the program, and the order of what they exchange, which may
+// depend on the version of the compiler.
+std::string text_of(const plan::Plan& plan) {
+  std::string out = ir::identity(plan.program);
+  for (const loop::Kernel& kernel : plan.scheduled.kernels)
+    if (const loop::LibraryCall* call = loop::library_call(kernel))
+      if (auto* collective = std::get_if<loop::LibraryCall::Collective>(&call->function)) {
+        out += std::string(ir::name(collective->exchange.kind)) + std::to_string(collective->exchange.mesh_axis);
+        for (const ir::BufferId id : call->reads) out += " " + plan.scheduled.buffers[size_t(id)].name;
+      }
+  return out;
+}
+std::string digest_of_data(const ir::Program& program) {
+  std::string out;
+  for (const ir::Buffer& b : program.buffers)
+    if (auto* leaf = std::get_if<ir::DataLeaf>(&b.kind))
+      out += digest({static_cast<const char*>(leaf->array.data()), size_t(leaf->array.size() * bytes(b.dtype))});
+  return out;
+}
 
 class MeshDevice : public Device {
  public:
@@ -187,8 +220,12 @@ class MeshDevice : public Device {
 
   std::unique_ptr<Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     const auto& all = plan->program.accumulations;
-    if (std::any_of(all.begin(), all.end(), [](const ir::Accumulation& a) { return a.collective.has_value(); }))
-      shared_->workers[0].exchange->communicator().agree("program", ir::to_string(plan->program));
+    if (shared_->has_processes() &&
+        std::any_of(all.begin(), all.end(), [](const ir::Accumulation& a) { return a.collective.has_value(); })) {
+      Communicator& communicator = shared_->workers[0].exchange->communicator();
+      communicator.agree("another program", text_of(*plan));
+      communicator.agree("other data", digest_of_data(plan->program));
+    }
     for (const auto& [state, places] : mesh::state_places(plan->program, shared_->mesh)) {
       if (const auto at = places_.find(state); at != places_.end() && at->second == places) continue;
       if (has(state)) {
@@ -200,17 +237,25 @@ class MeshDevice : public Device {
     }
     std::vector<std::unique_ptr<Executable>> executables;
     for (const Worker& worker : shared_->workers) executables.push_back(worker.device->prepare(plan));
-    return std::make_unique<MeshExecutable>(shared_, std::move(executables));
+    return std::make_unique<MeshExecutable>(shared_, std::move(executables), !plan->program.assignments.empty());
   }
 
   bool has(const std::string& state) const override { return first().has(state); }
   Array read(const std::string& state) const override {
     const auto at = places_.find(state);
     if (at == places_.end() || is_whole(at->second)) return first().read(state);
-    return shared_->workers.size() == 1 ? read_from_processes(state, at->second) : read_part(state, at->second, {}, 0);
+    if (const auto found = shared_->collected.find(state); found != shared_->collected.end()) return found->second;
+    return shared_->has_processes() ? read_from_processes(state, at->second) : read_part(state, at->second, {}, 0);
+  }
+  void collect_states() override {
+    if (!shared_->has_processes()) return;
+    for (const auto& [state, places] : places_)
+      if (!is_whole(places) && has(state) && !shared_->collected.count(state))
+        shared_->collected.emplace(state, read_from_processes(state, places));
   }
   void write(const std::string& state, const Array& value, DType dtype) override {
     const auto at = places_.find(state);
+    shared_->collected.erase(state);
     for (size_t w = 0; w < shared_->workers.size(); ++w) {
       Array part = value;
       for (size_t x = 0; at != places_.end() && x < at->second.size(); ++x)

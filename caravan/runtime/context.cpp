@@ -246,6 +246,10 @@ Shape Context::shape(const Tensor& tensor, Source where) {
   return impl_->infer(observe(tensor)).shape(tensor);
 }
 
+void Context::collect_states() {
+  const Impl::Use use(*impl_);
+  impl_->device->collect_states();
+}
 Exchanged Context::take_exchanged() {
   const Impl::Use use(*impl_);
   return impl_->device->take_exchanged();

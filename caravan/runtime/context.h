@@ -226,6 +226,10 @@ class Context {
   // on when they are gone. `threads` run a step of it.
   Context reader(int threads = 1) const;
 
+  // If a mesh divides states over processes, reading one takes all processes. After this call, which all of them must
+  // make, each can read all states alone until the next step that assigns them. Otherwise it does nothing.
+  void collect_states();
+
   // What a device of its mesh has exchanged since the last call of this function.
   Exchanged take_exchanged();
 

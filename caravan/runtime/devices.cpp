@@ -224,6 +224,9 @@ std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options) {
       if (device.kind != "cuda")
         throw ConfigError("the engine `nccl` is for GPUs; `" + name + "` is none. Use the device `cuda`.");
       ordinals.push_back(device.ordinal.value_or(0));
+      if (std::count(ordinals.begin(), ordinals.end(), ordinals.back()) > 1)
+        throw ConfigError("the engine `nccl` needs a GPU of its own for each device of the mesh; `" + name +
+                          "` is there twice. The engine `streams` can share it.");
     }
     if (cuda::facts().count == 0) throw ConfigError("the engine `nccl` cannot be used: " + cuda::facts().note + ".");
     if (processes)
@@ -241,6 +244,12 @@ std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options) {
     auto exchange = std::make_shared<backend::Exchange>(std::move(communicators[k]), mesh);
     workers.push_back({make_one(one, exchange), exchange});
     one.compiling = nullptr;  // the others find what the first has compiled
+  }
+  if (processes) {
+    backend::Communicator& all = workers[0].exchange->communicator();
+    all.agree("another mesh", to_string(mesh) + mesh.batches + " " + mesh.optimizer_states);
+    all.agree("another kind of device", workers[0].device->name());
+    all.agree("another seed", std::to_string(options.seed));
   }
   return backend::make_mesh_device(std::move(workers));
 }

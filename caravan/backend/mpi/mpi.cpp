@@ -244,7 +244,7 @@ class Processes : public backend::Communicator {
     all_gather(group, {&part, 1});
     for (int r = 1; r < launch_.processes; ++r)
       if (all.compare(size_t(r) * own.size(), own.size(), all, 0, own.size()) != 0)
-        throw BackendError("process " + std::to_string(r) + " has another " + what +
+        throw BackendError("process " + std::to_string(r) + " has " + what +
                            " than process 0; all of them must be started with the same command and data.");
   }
 
