@@ -5,6 +5,7 @@
 #include "caravan/base/error.h"
 #include "caravan/codegen/kernel_printer.h"
 #include "caravan/codegen/prelude.h"
+#include "caravan/codegen/words.h"
 
 namespace caravan::codegen {
 

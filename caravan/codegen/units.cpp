@@ -12,6 +12,7 @@
 #include "caravan/codegen/kernel_printer.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/step.h"
+#include "caravan/codegen/words.h"
 
 namespace caravan::codegen {
 
