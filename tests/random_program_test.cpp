@@ -176,7 +176,7 @@ TEST(RandomPlacements, ChangeNoValue) {
     if (seed % 4 == 0 || seed % kTogether == 7) continue;  // not small
     Mesh mesh = meshes[seed % std::size(meshes)];
     if (seed % 3 != 0) mesh.optimizer_states = mesh.axes.back().name;
-    const Task task = task_of(Generator(seed, false).run()), placed = placed_at_random(task, mesh, seed, 2 + seed % 5);
+    const Task task = task_of(random_program(seed, false)), placed = placed_at_random(task, mesh, seed, 2 + seed % 5);
     const std::string what = "seed " + std::to_string(seed) + " on " + to_string(mesh);
     Outcome one, many;
     try {
