@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
@@ -28,6 +31,26 @@ TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
     FAIL();
   } catch (const ConfigError& e) {
     EXPECT_NE(std::string(e.what()).find("there is no pass `unroll`; there are: "), std::string::npos) << e.what();
+  }
+}
+
+TEST(Pipeline, EveryPassHasARowOfTheDesignAndAFileOfTests) {
+  auto content = [](const char* path) {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string design = content("docs/design.md");
+  std::istringstream source(content("caravan/plan/plan.cpp"));
+  std::set<std::string> passes;
+  for (std::string line; std::getline(source, line);)  // {"name", optimize::name, ..},
+    if (line.starts_with("    {\"")) passes.insert(line.substr(6, line.find('"', 6) - 6));
+  EXPECT_GT(passes.size(), 30u);
+  for (const std::string& pass : passes) {
+    EXPECT_NE(design.find("`" + pass + "`"), design.npos) << pass;
+    auto is_in = [&](const char* folder) {
+      return std::filesystem::exists(std::string("tests/") + folder + "/" + pass + "_test.cpp");
+    };
+    EXPECT_TRUE(is_in("optimize") || is_in("schedule") || is_in("plan")) << pass;
   }
 }
 
