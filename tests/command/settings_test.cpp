@@ -124,7 +124,8 @@ TEST_F(Command, WrongSettingsNameTheirSource) {
       {"[" + repeated("a.", 25'000) + "a]\n", "line 1: it has more than 32 dots"},
       {repeated("# a remark\n", 6'000), "caravan.toml has 66000 bytes, and at most 65536 are read"},
       {"seed = " + repeated("[", 10'000), "caravan.toml, line 1"},
-      {"compiler = \"./cc\"\n", "there is no setting `compiler`; there are device, threads, log, data, seed."},
+      {"compiler = \"./cc\"\n",
+       "there is no setting `compiler`; there are device, threads, quick_start, log, data, seed."},
   };
   for (const auto& [file, phrase] : rows) {
     std::ofstream(folder_ + "/caravan.toml") << file;

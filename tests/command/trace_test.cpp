@@ -53,6 +53,7 @@ TEST_F(Command, TheTraceTellsAProgramFromNotationToValues) {
   EXPECT_FALSE(has("fuse")) << "it is off";
   EXPECT_GT(trace.at("passes").front().at("accumulations").get<int>(), 10);
   EXPECT_EQ(trace.at("passes").back().at("kernels"), trace.at("kernels").size());
+  EXPECT_TRUE(trace.at("compiled").at("from_cache").is_boolean());
 
   const Outcome kernels = run({"inspect", "moons", "--stage", "kernels", "--pass-off", "fuse"});
   EXPECT_EQ(kernels.last_line().substr(0, kernels.last_line().find("  ")),
