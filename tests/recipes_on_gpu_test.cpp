@@ -49,6 +49,17 @@ TEST_F(OnGpu, RecipesTrainAsOnTheProcessor) {
                 recipe == string("multiply-large") ? 2e-3 : 1e-4);
 }
 
+// Only a large model has products that the library computes, tensors that are stored over others, and sums of columns.
+// A processor would take too long, and so it is compared with the same model in tiles.
+TEST_F(OnGpu, ALargeModelTrainsWithTheLibraryAsWithout) {
+  const Arguments large = {"--size", "large", "--lr", "1e-3"};
+  Arguments in_tiles = large;
+  for (const char* pass : {"call_products", "store_over", "round_once"})
+    in_tiles.push_back("--pass-off"), in_tiles.push_back(pass);
+  expect_near(trained("shakespeare-gpt", 30, "cuda", large), trained("shakespeare-gpt", 30, "cuda", in_tiles),
+              "shakespeare-gpt --size large", 1e-3);
+}
+
 TEST_F(OnGpu, FilesMoveBetweenTheDevices) {
   for (const auto& [first, second] : {std::pair("cuda", "cpu"), std::pair("cpu", "cuda")}) {
     const string file = folder_ + "/" + first + ".safetensors";

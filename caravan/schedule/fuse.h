@@ -36,9 +36,5 @@ loop::Module fuse(const loop::Module& module);  // for a processor
 // The same for a GPU, which has no vector loops: of the refusals above, those for vectors do not hold. Rows that lanes
 // share are still not merged into loops whose neighbouring iterations are neighbours in memory.
 loop::Module fuse_for_gpu(const loop::Module& module);
-// The same after call_products: what follows a product that a library computes has become a kernel of its own, which
-// can be merged with those that read its result, such as a residual sum with the norm after it. Programs without such
-// products stay as they are.
-loop::Module fuse_called(const loop::Module& module);
 
 }  // namespace caravan::schedule

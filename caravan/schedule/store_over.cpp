@@ -124,8 +124,7 @@ class Overwriter {
     for (const For* loop : place.loops) {
       Block body = loop->body;
       rename(body, {nullptr, nullptr, [&](BufferId id) { return id == made ? old : id; }});
-      if (independent(loop->variable, loop->extent, loop->body) && !independent(loop->variable, loop->extent, body))
-        return false;
+      if (!independent(loop->variable, loop->extent, body)) return false;
     }
     for (size_t later = k; later <= used_[size_t(made)].last; ++later) rename_buffer(out_.kernels[later], made, old);
     used_[size_t(old)].last = used_[size_t(made)].last;
