@@ -11,6 +11,7 @@
 #include "caravan/optimize/copy_leaves.h"
 #include "caravan/optimize/delay_updates.h"
 #include "caravan/optimize/free_early.h"
+#include "caravan/optimize/gather_operands.h"
 #include "caravan/optimize/inline_producers.h"
 #include "caravan/optimize/join_parts.h"
 #include "caravan/optimize/merge_equal.h"
@@ -101,6 +102,8 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"remove_unused", optimize::remove_unused, When::always},
     // Before the order of sums is chosen.
     {"solve_writes", optimize::solve_writes},
+    // Likewise: it makes contractions.
+    {"gather_operands", optimize::gather_operands, When::always, On::processors},
     // Likewise: it chooses the direction of sums.
     {"run_forwards", optimize::run_forwards, When::always},
     // Chooses the order of sums before any optimisation, so that none changes a bit.
