@@ -124,21 +124,6 @@ class MathPrelude : public ::testing::Test {
 };
 std::vector<Build> MathPrelude::builds_;
 
-TEST_F(MathPrelude, EveryHeaderOfThePreludeCompilesByItself) {
-  int headers = 0;
-  for (const auto& file : std::filesystem::directory_iterator("caravan/codegen/prelude")) {
-    if (file.path().extension() != ".h") continue;  // CUDA C++: cuda_text_test compiles it
-    for (const char* flags : {"", " -march=native"}) {
-      const std::string command = "printf '#include \"" + file.path().string() +
-                                  "\"\\nint used;\\n' | cc -x c -I. -std=c99 -pedantic -Wall " +
-                                  "-Wextra -Wno-unused-function -Werror -fsyntax-only -" + flags;
-      EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    }
-    ++headers;
-  }
-  EXPECT_GE(headers, 5);
-}
-
 // Points that reach every exponent (by bits) and fill the useful range (uniformly).
 template <class T>
 std::vector<T> points(const Row& row, uint64_t seed, size_t count) {
