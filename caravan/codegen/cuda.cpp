@@ -165,7 +165,7 @@ class Functions {
   Printed print(size_t k) {
     const Kernel& kernel = module_.kernels[k];
     CARAVAN_CHECK(kernel.grid.lanes > 0, "`" + kernel.name + "` is not mapped to threads");
-    const Cuda dialect(module_, kernel);
+    const Cuda dialect(kernel);
     CudaPrinter printer(module_, kernel, dialect, KernelPrinter::Names::own);
     CudaPrinter numbered(module_, kernel, dialect, KernelPrinter::Names::numbered);
     auto [at, fresh] = known_.emplace(numbered.head("") + numbered.body(), texts_.size());

@@ -16,45 +16,6 @@ using namespace loop;
 
 namespace {
 
-// The largest absolute value that a term can have; the largest number if it contains values that are not known.
-int64_t bound(const Term& term, const std::map<Variable, int64_t>& extents, const Module& module) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  int64_t out = std::abs(term.constant);
-  for (const Term::Part& part : term.parts) {
-    int64_t most = 0;
-    if (part.kind == Term::Part::Kind::load) continue;  // an index in range; the sum is bounded by the buffer's size
-    if (part.kind == Term::Part::Kind::symbol)
-      most = module.symbols[size_t(part.which)].range;
-    else if (auto at = extents.find(part.which); at != extents.end())
-      most = at->second;
-    if (__builtin_mul_overflow(most, std::abs(part.coefficient), &most) || __builtin_add_overflow(out, most, &out))
-      return kMost;
-  }
-  return out;
-}
-
-// Do all indices of the kernel fit into 32 bits?
-bool is_narrow(const Module& module, const Kernel& kernel) {
-  constexpr int64_t kMost = 1 << 30;
-  bool out = grid_iterations(kernel) < kMost;
-  const std::map<Variable, int64_t> extents = extents_of(statements(kernel));
-  auto fits = [&](const Term& term) { out = out && bound(term, extents, module) < kMost; };
-  for_each_access(kernel, [&](const Access& a) {
-    out = out && module.buffers[size_t(a.buffer)].shape.elements() < kMost;
-    fits(*a.offset);
-  });
-  for_each_statement(statements(kernel), [&](const Statement& s) {
-    if (auto* define = std::get_if<Define>(&s)) {
-      if (auto* index = std::get_if<IndexValue>(&define->value)) fits(index->term);
-      if (auto* random = std::get_if<RandomValue>(&define->value)) fits(random->element);
-    }
-    if (auto* guard = std::get_if<If>(&s)) std::for_each(guard->where.begin(), guard->where.end(), fits);
-    if (auto* first = std::get_if<CombineFirst>(&s)) fits(first->term);
-    if (auto* loop = std::get_if<For>(&s)) out = out && loop->extent < kMost && loop->chunk < kMost;
-  });
-  return out;
-}
-
 // Functions of CUDA that are at most two units in the last place off in f32, with the special values of C99. They use
 // the hardware's own exponential and logarithm, and take a third of the instructions of those in prelude/math.h.
 constexpr std::string_view kOfCuda[] = {"exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf"};
@@ -65,8 +26,7 @@ static std::string lanes_of(const Grid& grid) {
 
 }  // namespace
 
-Cuda::Cuda(const Module& module, const Kernel& kernel)
-    : grid_(kernel.grid), index_(is_narrow(module, kernel) ? "int" : "int64_t") {
+Cuda::Cuda(const Kernel& kernel) : grid_(kernel.grid), index_(kernel.grid.narrow ? "int" : "int64_t") {
   for_each_with_path(statements(kernel), [&](const Statement& s, const Path& path) {
     auto* loop = std::get_if<For>(&s);
     const bool inner = loop && std::any_of(path.begin(), path.end(), [&](const Statement* around) {
@@ -105,9 +65,7 @@ std::string Cuda::local(const Local& local, const std::string& name) const {
 }
 std::vector<std::string> Cuda::before_loop(const For& loop) const {
   if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full) return {"#pragma unroll"};
-  // Several elements of a lane are on their way from memory at the same time.
-  if (loop.kind == LoopKind::lanes && outermost_.count(&loop) && loop.extent * loop.chunk > grid_.lanes)
-    return {"#pragma unroll 4"};
+  if (loop.unroll == Unroll::some) return {"#pragma unroll " + std::to_string(loop.at_once)};
   return {};
 }
 std::string Cuda::loop(const For& loop, const std::string& variable) const {

@@ -10,10 +10,10 @@
 namespace caravan::codegen {
 
 // A kernel is a function that is told the number of its block and how many blocks there are. Indices are 32 bits wide
-// where all of them fit.
+// where all of them fit (Grid::narrow).
 class Cuda : public Dialect {
  public:
-  Cuda(const loop::Module& module, const loop::Kernel& kernel);
+  explicit Cuda(const loop::Kernel& kernel);
 
   const std::string& index_type() const { return index_; }
   std::string free_name(const std::string& identifier) const override;

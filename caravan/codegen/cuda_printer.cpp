@@ -145,12 +145,14 @@ Block CudaPrinter::needed(const Block& definitions, std::set<Register> wanted) {
   return out;
 }
 void CudaPrinter::print_factor(const Nest& nest, Register factor, const char* parameters,
-                               const std::vector<const For*>& one, const char* one_name, bool copied) {
+                               const std::vector<const For*>& one, const char* one_name,
+                               const Contraction::Factor& how) {
+  const bool copied = how.copied > 0;
   const std::string type = dialect_.element_type(this->type(nest.combine->to));
   line("[&](" + std::string(parameters) + (copied ? ", bool& caravan_there) -> const void* {" : ") -> " + type + " {"));
   ++depth_;
   print_digits(nest.batch, "caravan_at"), print_digits(one, one_name), print_digits(nest.terms, "caravan_term");
-  const std::string guard = nest.guard && guards(nest, factor) ? condition(*nest.guard) : "";
+  const std::string guard = how.guarded ? condition(*nest.guard) : "";
   Block definitions = needed(nest.before, {factor});
   if (copied) {
     const Load load = std::get<Load>(std::get<Define>(definitions.back()).value);
@@ -166,13 +168,6 @@ void CudaPrinter::print_factor(const Nest& nest, Register factor, const char* pa
   }
   --depth_;
   line("},");
-}
-// Does the guard belong to this factor? If it names no column, it belongs to the first one.
-bool CudaPrinter::guards(const Nest& nest, Register factor) {
-  bool of_columns = false;
-  for (const Term& term : nest.guard->where)
-    for (const For* f : nest.columns) of_columns = of_columns || coefficient(term, f->variable) != 0;
-  return of_columns == (factor == nest.combine->factor);
 }
 void CudaPrinter::print_product(const For& outermost) {
   Nest nest;
@@ -195,9 +190,9 @@ void CudaPrinter::print_product(const For& outermost) {
   line("caravan_block, caravan_blocks, " + number(c.batch) + ", " + number(c.rows) + ", " + number(c.columns) + ", " +
        number(c.terms) + ",");
   print_factor(nest, nest.combine->value, "int caravan_at, int caravan_row, int caravan_term", nest.rows, "caravan_row",
-               c.left.copied > 0);
+               c.left);
   print_factor(nest, nest.combine->factor, "int caravan_at, int caravan_term, int caravan_column", nest.columns,
-               "caravan_column", c.right.copied > 0);
+               "caravan_column", c.right);
   auto print_point = [&] {
     print_digits(nest.batch, "caravan_at"), print_digits(nest.rows, "caravan_row");
     print_digits(nest.columns, "caravan_column");
@@ -225,33 +220,15 @@ void CudaPrinter::print_product(const For& outermost) {
   line("});");
   --depth_;
 }
-// Takes from `after` the definitions that load an element of its own for each sum, which nothing before them stores.
+// Takes from `after` the definitions that are loaded early.
 std::vector<Define> CudaPrinter::take_brought(Nest& nest) {
-  auto own = [&](const Term& offset) {
-    bool out = false;
-    for (const Term::Part& part : offset.parts) {
-      if (part.kind == Term::Part::Kind::load) return false;
-      for (const std::vector<const For*>* loops : {&nest.rows, &nest.columns})
-        for (const For* f : *loops) out = out || (part.kind == Term::Part::Kind::iterator && part.which == f->variable);
-    }
-    return out;
-  };
   std::vector<Define> out;
-  std::set<ir::BufferId> written;
-  Block rest;
-  for (Statement& s : nest.after) {
+  std::erase_if(nest.after, [&](const Statement& s) {
     auto* define = std::get_if<Define>(&s);
     auto* load = define ? std::get_if<Load>(&define->value) : nullptr;
-    if (load && !load->buffer.is_local() && own(load->offset) && !written.count(load->buffer)) {
-      out.push_back(*define);
-      continue;
-    }
-    for_each_access(s, [&](const Access& a) {
-      if (a.write) written.insert(a.buffer);
-    });
-    rest.push_back(std::move(s));
-  }
-  nest.after = std::move(rest);
+    if (load && load->early) out.push_back(*define);
+    return load && load->early;
+  });
   return out;
 }
 

@@ -38,12 +38,12 @@ class CudaPrinter : public KernelPrinter {
   void print_scatter(const loop::For& rows);
   void print_attention(const loop::Attention& a);
   void print_factor(const Nest& nest, loop::Register factor, const char* parameters,
-                    const std::vector<const loop::For*>& one, const char* one_name, bool copied);
+                    const std::vector<const loop::For*>& one, const char* one_name,
+                    const loop::Contraction::Factor& how);
   void print_digits(const std::vector<const loop::For*>& loops, const std::string& number);
   static void take(const loop::Block& block, Nest& out);
   static std::vector<loop::Define> take_brought(Nest& nest);
   static loop::Block needed(const loop::Block& definitions, std::set<loop::Register> wanted);
-  static bool guards(const Nest& nest, loop::Register factor);
 
   const std::string index_;  // the type of indices
   // Neighbours that the current loop has in registers.

@@ -50,6 +50,7 @@ std::string_view total_name(Accumulator accumulator);  // a name for the accumul
 enum class Unroll : uint8_t {
   free,   // the compiler decides
   full,   // unrolled completely
+  some,   // For::at_once iterations, whose loads are then on their way at the same time
   lanes,  // not before the compiler's vectoriser has tried to compute all iterations as vectors
   never,  // not unrolled, because GCC would miscompile the sum in it (schedule/keep_loops.h)
 };
@@ -103,6 +104,8 @@ struct Load {  // element `offset` of a buffer or a local
   Term offset;
   // Its value stays in a register. Else a C compiler may load it anew for every instruction that reads it.
   bool once = false;
+  // On a GPU, after a product: loaded while the sum is computed, before the values of other sums are stored.
+  bool early = false;
   bool operator==(const Load&) const = default;
 };
 struct IndexValue {  // an index as a number
@@ -210,6 +213,7 @@ struct For {
   int64_t lanes = 0;
   std::vector<int64_t> blocks{};
   Unroll unroll = Unroll::free;
+  int at_once = 0;     // if it is Unroll::some
   bool group = false;  // its statements were kernels of their own, and each is scheduled for itself (group_kernels.h)
 };
 struct If {
@@ -320,8 +324,9 @@ struct Contraction {
   int64_t slices = 1;             // how many blocks of threads share the terms of a tile
   int64_t shared_bytes = 0;       // shared memory of a block
   struct Factor {
-    bool along = false;  // are neighbours in memory those along the terms? If not, along the rows (columns)
-    int copied = 0;      // bytes that are copied to shared memory together; 0: every element is computed
+    bool along = false;    // are neighbours in memory those along the terms? If not, along the rows (columns)
+    int copied = 0;        // bytes that are copied to shared memory together; 0: every element is computed
+    bool guarded = false;  // where the guard of the product does not hold, this factor is 0
     bool operator==(const Factor&) const = default;
   };
   Factor left{}, right{};
@@ -334,8 +339,9 @@ struct Grid {
   int lanes = 0;  // threads of a group; 0: the kernel is not for a GPU
   // Neighbouring threads take neighbouring iterations of the grid loops. If not, they are lanes of one group.
   bool spread = false;
-  int threads = 0;   // of a block: a multiple of `lanes`
-  int resident = 0;  // blocks that a multiprocessor should have registers for; 0: the compiler of the GPU decides
+  int threads = 0;      // of a block: a multiple of `lanes`
+  bool narrow = false;  // do all indices of the kernel fit into 32 bits?
+  int resident = 0;     // blocks that a multiprocessor should have registers for; 0: the compiler of the GPU decides
   // Kernels of one stage do not depend on each other and may run at the same time; stages run one after the other
   // (schedule/order_stages.h).
   int stage = -1;

@@ -140,7 +140,9 @@ class Dump : public Printer {
   static std::string symbol(Accumulator accumulator) { return " " + std::string(row(accumulator).symbol) + " "; }
 
   std::string text(const Constant& v) const { return ir::number_text(v.value); }
-  std::string text(const Load& v) const { return (v.once ? "once " : "") + element(v.buffer, v.offset); }
+  std::string text(const Load& v) const {
+    return (v.once ? "once " : v.early ? "early " : "") + element(v.buffer, v.offset);
+  }
   std::string text(const IndexValue& v) const { return "index " + index(v.term).text; }
   std::string text(const RandomValue& v) const {
     return "random " + element(v.leaf, v.element) + " at step " + reg(v.step);
@@ -180,10 +182,11 @@ class Dump : public Printer {
     for (int64_t size : s.blocks) out += (out.empty() ? " in blocks of " : ", ") + std::to_string(size);
     return out;
   }
-  static std::string hint(Unroll unroll) {
-    switch (unroll) {
+  static std::string hint(const For& s) {
+    switch (s.unroll) {
       case Unroll::free: return "";
       case Unroll::full: return " written out";
+      case Unroll::some: return " " + std::to_string(s.at_once) + " at once";
       case Unroll::lanes: return " as vectors";
       case Unroll::never: return " kept";
     }
@@ -193,7 +196,7 @@ class Dump : public Printer {
     line("for " + variable_name(s.variable) + " < " + std::to_string(s.extent) +
          (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
          (s.kind == LoopKind::parallel && s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
-         (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + hint(s.unroll) + ":");
+         (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + hint(s) + ":");
     print_inside(s.body);
   }
   void print(const If& s) override {

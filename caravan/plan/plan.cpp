@@ -55,6 +55,7 @@
 #include "caravan/schedule/tile_contractions.h"
 #include "caravan/schedule/tile_transposes.h"
 #include "caravan/schedule/transpose_rows.h"
+#include "caravan/schedule/unroll_lanes.h"
 #include "caravan/schedule/update_in_place.h"
 #include "caravan/schedule/vectorize.h"
 
@@ -190,6 +191,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"map_to_grid", schedule::map_to_grid, When::always, On::cuda},
     // After map_to_grid: it cuts the loops that threads share.
     {"gpu_neighbours", schedule::gpu_neighbours, When::wished, On::cuda},
+    // When loops that lanes share have their final sizes.
+    {"unroll_lanes", schedule::unroll_lanes, When::always, On::cuda},
     // When kernels are final.
     {"place_collectives", place_collectives, When::always},
     // Late: no pass before it need know about library calls.

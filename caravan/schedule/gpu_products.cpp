@@ -154,6 +154,35 @@ Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
   return best;
 }
 
+bool guards_columns(const ProductNest& nest) {
+  return std::any_of(nest.guards.begin(), nest.guards.end(), [&](const Term& guard) {
+    return std::any_of(nest.columns.begin(), nest.columns.end(),
+                       [&](const For& f) { return coefficient(guard, f.variable) != 0; });
+  });
+}
+
+// What follows a sum: marks the loads of an element of its own for each sum, which nothing before them stores.
+void mark_early(ProductNest& nest) {
+  auto is_own = [&](const Term& offset) {
+    bool out = false;
+    for (const Term::Part& part : offset.parts) {
+      if (part.kind == Term::Part::Kind::load) return false;
+      for (const std::vector<For>* loops : {&nest.rows, &nest.columns})
+        for (const For& f : *loops) out = out || (part.kind == Term::Part::Kind::iterator && part.which == f.variable);
+    }
+    return out;
+  };
+  std::set<ir::BufferId> written;
+  for (Statement& s : nest.after) {
+    auto* define = std::get_if<Define>(&s);
+    auto* load = define ? std::get_if<Load>(&define->value) : nullptr;
+    if (load && !load->buffer.is_local() && is_own(load->offset) && !written.count(load->buffer)) load->early = true;
+    for_each_access(s, [&](const Access& a) {
+      if (a.write) written.insert(a.buffer);
+    });
+  }
+}
+
 }  // namespace
 
 bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>& outer, const Target& target) {
@@ -175,6 +204,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
   shape.units = units;
   shape.left = come(nest.left, nest.rows, nest, definitions, module, element);
   shape.right = come(nest.right, nest.columns, nest, definitions, module, element);
+  if (!nest.guards.empty()) (guards_columns(nest) ? shape.right : shape.left).guarded = true;
   shape = tiled(shape, element, dtype, gpu);
   // Few sums of many terms: the lanes of groups share the terms of each.
   if (shape.batch * shape.rows * shape.columns < gpu.least_sums && shape.terms >= gpu.many_terms) return false;
@@ -200,6 +230,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
     return block;
   };
   append(inner, wrap(nest.terms, LoopKind::terms, std::move(point)));
+  mark_early(nest);
   append(inner, std::move(nest.after));
   if (nest.batch.empty()) nest.batch.push_back({add_variable(kernel, "once"), 1, LoopKind::serial, {}});
   Block loops = wrap(nest.batch, LoopKind::grid,

@@ -10,6 +10,7 @@
 #include "caravan/schedule/gpu_columns.h"
 #include "caravan/schedule/gpu_products.h"
 #include "caravan/schedule/gpu_scatters.h"
+#include "caravan/schedule/narrow_indices.h"
 #include "caravan/schedule/outer_loops.h"
 
 namespace caravan::schedule {
@@ -325,6 +326,7 @@ Module map_to_grid(const Module& module, const Target& target) {
   }
   for (Kernel& kernel : out.kernels)
     if (has_statements(kernel)) Mapper(out, kernel, target).run();
+  for (Kernel& kernel : out.kernels) kernel.grid.narrow = has_narrow_indices(out, kernel, target.gpu.most_narrow);
   return out;
 }
 

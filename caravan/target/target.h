@@ -180,6 +180,10 @@ struct Gpu {
   // Bytes that a thread loads or stores at a time, and most elements (schedule/gpu_neighbours.h). If the lanes of a
   // group do not all have the same number of such pieces, they have at least `least_pieces`.
   int64_t access_bytes = 16, most_neighbours = 8, least_pieces = 4;
+  // Iterations of a loop over the elements of a lane whose loads are on their way at the same time, as measured
+  // (schedule/unroll_lanes.h). Indices below `most_narrow` have 32 bits, with room for sums of two.
+  int lane_loads = 4;
+  int64_t most_narrow = int64_t(1) << 30;
   // In operations. `auto` takes a GPU for a program that has at least as many: then a step takes about 50 microseconds
   // on one core of a processor and on a GPU alike.
   int64_t least_work = 5'000'000;
