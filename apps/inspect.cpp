@@ -42,12 +42,13 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   // Looking at stages and values needs no compiler and no GPU: the interpreter shows the plan for a device.
   std::string device = "interp";
   const Mesh mesh = mesh_of(options.mesh, device);
-  ContextOptions wanted{.seed = settings.seed(),
-                        .device = "interp",
-                        .threads = int(settings.threads()),
-                        .mesh = mesh,
-                        .memory_limit = options.memory_limit,
-                        .passes_off = options.passes_off};
+  ContextOptions wanted;
+  wanted.seed = settings.seed();
+  wanted.device = "interp";
+  wanted.threads = int(settings.threads());
+  wanted.mesh = mesh;
+  wanted.memory_limit = options.memory_limit;
+  wanted.passes_off = options.passes_off;
   const bool automatic = settings.device() == "auto" && stage != "c";
   if (stage == "cuda" || settings.device().starts_with("cuda"))
     wanted.plans_for = settings.device().starts_with("cuda") ? settings.device() : "cuda";
