@@ -35,10 +35,7 @@ void round_once(const Module& module, Kernel& kernel) {
 }  // namespace
 
 Module round_once(const Module& module) {
-  Module out = module;
-  for (Kernel& kernel : out.kernels)
-    if (has_statements(kernel)) round_once(module, kernel);
-  return out;
+  return with_changed_kernels(module, [&](Kernel& kernel) { round_once(module, kernel); });
 }
 
 }  // namespace caravan::schedule

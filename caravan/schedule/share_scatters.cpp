@@ -12,9 +12,6 @@ using namespace loop;
 
 namespace {
 
-// Vectors in a block of columns: with fewer, the index is loaded too often, with more there are too few blocks.
-constexpr int64_t kVectorsInBlock = 2;
-
 // A nest of loops, with definitions and guards between them, around one addition into memory.
 struct Scatter {
   std::vector<For*> loops;  // outermost first
@@ -91,7 +88,7 @@ std::optional<For> shared(Kernel& kernel, const For& nest, const Module& module,
   const DType dtype = module.buffers[size_t(scatter.addition->buffer)].dtype;
   for (size_t k = scatter.loops.size(); k-- > 1;) {
     const For& columns = *scatter.loops[k];
-    const int64_t size = block_of(columns.extent, kVectorsInBlock * target.lanes(dtype));
+    const int64_t size = block_of(columns.extent, target.tuning.scatter_vectors * target.lanes(dtype));
     if (size == 0 || coefficient(scatter.addition->offset, columns.variable) == 0) continue;
     Kernel tried = kernel;
     For out = in_blocks(tried, nest, k, size);

@@ -39,6 +39,9 @@ struct Tuning {
   // In scalar operations. A loop of less than `parallel_work` runs on one thread. A chunk, which a thread takes at a
   // time, has at least `chunk_work`: handing a chunk to a thread costs a few hundred operations.
   int64_t parallel_work = 100'000, chunk_work = 25'000;
+  // Fewest vectors in a block of columns that a thread adds into a table (schedule/share_scatters.h): with fewer, the
+  // index is loaded too often, with more there are too few blocks. An estimate.
+  int64_t scatter_vectors = 2;
   int64_t nest_work = 400;  // a loop inside of a parallel one becomes parallel too if an iteration has so much
   int64_t most_chunks = 64;
   int64_t alignment = kCacheLine;  // bytes, of every buffer: a cache line
