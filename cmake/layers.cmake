@@ -21,16 +21,16 @@ endmacro()
 
 # A release compiles these layers, whose own code touches every element or every step, at -O2 and all others at -O1: what takes
 # time in a program are its kernels, which the system's C compiler optimises. -O3 for everything takes a third longer to build, and
-# GCC 12 gives pages of false warnings about what it inlined.
+# GCC 12 gives pages of false warnings about what it inlined. At -O1 GCC calls even std::string::size(), unless told to inline.
 set(CARAVAN_HOT_LAYERS base ops array data backend backend/interp backend/cc runtime)
 
 # caravan_own_target(TARGET [LAYER]): flags of our own targets, which are not the flags of those who link to them.
 function(caravan_own_target target)
-  set(level -O1)
+  set(level -O1 -finline-small-functions)
   if("${ARGN}" IN_LIST CARAVAN_HOT_LAYERS)
     set(level -O2)
   endif()
-  target_compile_options(${target} PRIVATE ${CARAVAN_WARNINGS} $<$<CONFIG:Release>:${level}>)
+  target_compile_options(${target} PRIVATE ${CARAVAN_WARNINGS} "$<$<CONFIG:Release>:${level}>")
   if("${ARGN}" STREQUAL backend/interp AND CARAVAN_QUICK_BUILD)  # most tests wait for the interpreter
     target_compile_options(${target} PRIVATE -O2)
   endif()

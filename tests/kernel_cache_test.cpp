@@ -16,8 +16,8 @@
 #include <fstream>
 #include <set>
 
-#include "caravan/backend/cc/compile.h"
 #include "caravan/base/scratch.h"
+#include "cc/answer.h"
 #include "contains.h"
 #include "equal_pids.h"
 #include "programs.h"
@@ -29,14 +29,7 @@ namespace fs = std::filesystem;
 using backend::KernelCache;
 using std::string;
 
-const char* const kSource = "int answer(void) { return 42; }\n";
 const char* const kOther = "int answer(void) { return 7; }\n";
-int answer(const cc::Compiled& compiled) { return reinterpret_cast<int (*)()>(compiled.library->symbol("answer"))(); }
-cc::CompilerOptions in_folder(const string& folder, const string& compiler = "cc") {
-  cc::CompilerOptions options;
-  options.cache = folder, options.compiler = compiler;
-  return options;
-}
 
 // What `work` says in a process of its own, or how that ended. One that hangs is ended. The test itself compiles
 // nothing, so that each process asks for the compiler's version and looks after the cache as a new one does.
@@ -54,7 +47,7 @@ string said_by_child(const std::function<string()>& work) {
     } catch (const std::exception& error) {
       text = string("error: ") + error.what();
     }
-    _exit(write(ends[1], text.data(), text.size()) == ssize_t(text.size()) ? 0 : 1);
+    _exit(::write(ends[1], text.data(), text.size()) == ssize_t(text.size()) ? 0 : 1);
   }
   close(ends[1]);
   string out;
@@ -90,9 +83,9 @@ string content(const string& path) {
   std::ifstream in(path, std::ios::binary);
   return string(std::istreambuf_iterator<char>(in), {});
 }
-void write(const string& path, const string& text) { std::ofstream(path, std::ios::binary) << text; }
+void write_file(const string& path, const string& text) { std::ofstream(path, std::ios::binary) << text; }
 void script(const string& path, const string& lines) {
-  write(path, "#!/bin/sh\n" + lines + "\n");
+  write_file(path, "#!/bin/sh\n" + lines + "\n");
   fs::permissions(path, fs::perms(0755));
 }
 void age(const string& path, time_t seconds) {
@@ -156,10 +149,10 @@ TEST(KernelCache, CodeThatAnotherCouldHavePutThereIsNotLoaded) {
     const string cache = folder.path + "/" + std::to_string(row_number++) + "/kernels";
     EXPECT_EQ(compiled_in_child(kSource, in_folder(cache)), "42 made");
     const string entry = entry_in(cache), code = folder.path + "/code";
-    write(code + ".c", "#include <stdio.h>\n__attribute__((constructor)) void run(void) { fclose(fopen(\"" + mark +
+    write_file(code + ".c", "#include <stdio.h>\n__attribute__((constructor)) void run(void) { fclose(fopen(\"" + mark +
                            "\", \"w\")); }\nint answer(void) { return 13; }\n");
     ASSERT_EQ(std::system(("cc -shared -fPIC -o " + code + ".so " + code + ".c").c_str()), 0);
-    write(entry, backend::sealed(content(code + ".so"), key_of(entry)));
+    write_file(entry, backend::sealed(content(code + ".so"), key_of(entry)));
     row.plant(cache, entry);
     const std::set<string> before = names_in(cache);
     fs::remove(mark);
@@ -212,7 +205,7 @@ TEST(KernelCache, WhatIsNoEntryIsMadeAgainAndNeverWaitedFor) {
        }},
       {"a dangling link", [](const string& entry) { fs::create_symlink("nowhere", entry); }},
       {"a folder", [](const string& entry) { fs::create_directory(entry); }, false},
-      {"the code without its seal", [](const string& entry) { write(entry, "\177ELF"); }},
+      {"the code without its seal", [](const string& entry) { write_file(entry, "\177ELF"); }},
   };
   for (const Row& row : rows) {
     const TemporaryFolder folder;
@@ -409,7 +402,7 @@ TEST(KernelCache, WhatKilledProcessesLeftIsRemoved) {
   const pid_t killed = fork();
   if (killed == 0) {
     auto* left = new ScratchFolder(folder, backend::kBuildPrefix);
-    write(left->path() + "/half.c", "half");
+    write_file(left->path() + "/half.c", "half");
     kill(getpid(), SIGKILL);
   }
   int status = 0;
@@ -417,10 +410,10 @@ TEST(KernelCache, WhatKilledProcessesLeftIsRemoved) {
   const std::set<string> old = {key + ".123.0.c", key + ".123.0.log", key + ".9.1.so",
                                 "version.77",     key + ".c",         key + ".0123456789abcdef.part"};
   const std::set<string> others = {"digits.safetensors", "interrupted", key.substr(1) + ".c"};
-  for (const string& name : old) write(in + name, ""), age(in + name, 100'000);
-  for (const string& name : others) write(in + name, ""), age(in + name, 100'000);
+  for (const string& name : old) write_file(in + name, ""), age(in + name, 100'000);
+  for (const string& name : others) write_file(in + name, ""), age(in + name, 100'000);
   const string young = string(32, 'b') + ".c";  // refused by the compiler, and kept to be looked at
-  write(in + young, "");
+  write_file(in + young, "");
   EXPECT_EQ(compiled_in_child(kSource, in_folder(folder)), "42 made");
   std::set<string> left = names_in(folder);
   for (const string& name : old) EXPECT_FALSE(left.count(name)) << name;
@@ -442,8 +435,8 @@ TEST(KernelCache, WhatWasNotUsedForTheLongestTimeGoesWhereThereIsALimit) {
   auto fill = [&] {
     time_t old = 5000;
     for (const char c : {'a', 'b', 'c', 'd'}) {
-      write(entry(c) + ".so", backend::sealed(string(400'000, c), string(32, c))), age(entry(c) + ".so", old -= 1000);
-      write(entry(c) + ".0.c", string(1000, c)), age(entry(c) + ".0.c", 9000);
+      write_file(entry(c) + ".so", backend::sealed(string(400'000, c), string(32, c))), age(entry(c) + ".so", old -= 1000);
+      write_file(entry(c) + ".0.c", string(1000, c)), age(entry(c) + ".0.c", 9000);
     }
   };
   auto compile_with_limit = [&](const char* source, const char* limit) {

@@ -9,7 +9,7 @@
 
 namespace caravan {
 
-Tensor leaf(const std::string& name, const std::string& shape) { return param(name, Array(parse_shape(shape))); }
+Tensor parameter(const std::string& name, const std::string& shape) { return param(name, Array(parse_shape(shape))); }
 
 std::string trimmed(const std::string& text) {
   const size_t from = text.find_first_not_of('\n');

@@ -11,7 +11,7 @@
 
 namespace caravan {
 
-Tensor leaf(const std::string& name, const std::string& shape);
+Tensor parameter(const std::string& name, const std::string& shape);
 std::string trimmed(const std::string& text);  // raw strings begin with a line break
 
 // As passes over accumulations meet a program, and as passes over loops do: a kernel for each accumulation.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Encodes texts as GPT-2 and llama2.c do, slowly and plainly: where the encodings of tests/tokenizer_test.cpp are from.
+"""Encodes texts as GPT-2 and llama2.c do, slowly and plainly: where the encodings of tests/data/tokenizer_test.cpp are from.
 
     tokenizer_reference.py gpt2 FOLDER < text     # a folder with encoder.json and vocab.bpe; needs `pip install regex`
     tokenizer_reference.py llama tokenizer.bin < text

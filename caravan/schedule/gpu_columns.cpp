@@ -77,8 +77,8 @@ class Taker {
   // Those that more than one part needs become arrays.
   void find_arrays(const std::vector<std::pair<bool, Block>>& parts) {
     std::map<Register, std::set<const void*>> where;
-    for (const auto& [own, part] : parts)
-      for (const Statement& s : part) {
+    for (const auto& part : parts)
+      for (const Statement& s : part.second) {
         auto note = [&](Register r) {
           if (different_.count(r)) where[r].insert(&part);
         };

@@ -30,7 +30,7 @@ TEST(SumOrder, MustRefuse) {
       {"one lane", {2, 1, {}}},
       {"a number of lanes along nothing", {-1, 8, {}}},
   };
-  const Program program = to_ir(observe(einsum("i,j,k => i", leaf("a", "4,100,640"))));
+  const Program program = to_ir(observe(einsum("i,j,k => i", parameter("a", "4,100,640"))));
   for (const Row& row : rows) {
     Program p = program;
     p.accumulations.back().order = row.order;
@@ -45,7 +45,7 @@ TEST(SumOrder, MustRefuse) {
         << "another order is another sum";
     EXPECT_NE(hash(p, p.accumulations.back()), hash(program, program.accumulations.back()));
   }
-  Program largest = to_ir(observe(einmax("i,j => i", leaf("a", "4,640"))));
+  Program largest = to_ir(observe(einmax("i,j => i", parameter("a", "4,640"))));
   largest.accumulations.back().order.blocks = {{1, 64}};
   EXPECT_THROW(verify(largest), InternalError) << "a maximum";
 }

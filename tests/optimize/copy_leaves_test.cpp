@@ -15,13 +15,13 @@ TEST(CopyLeaves, GivesEveryRootABufferOfItsOwn) {
     const char* after;
   };
   const Row rows[] = {
-      {"a state that another gets", [] { return assign(leaf("a", "3"), leaf("b", "3")); }, R"(
+      {"a state that another gets", [] { return assign(parameter("a", "3"), parameter("b", "3")); }, R"(
 copy of b 2[i0] += b[i0]   for i0 < 3
 a := copy of b 2
 )"},
       {"a swap",
        [] {
-         Tensor a = leaf("a", "3"), b = leaf("b", "3");
+         Tensor a = parameter("a", "3"), b = parameter("b", "3");
          return assign(a, b) & assign(b, a);
        },
        R"(
@@ -34,12 +34,12 @@ b := copy of a 3
 copy of 2 1 += 2
 )"},
       {"another precision than the state's",
-       [] { return assign(leaf("a", "2"), cast(leaf("b", "2"), DType::f64).named("wide")); }, R"(
+       [] { return assign(parameter("a", "2"), cast(parameter("b", "2"), DType::f64).named("wide")); }, R"(
 wide[o0] += f64(b[o0])   for o0 < 2
 copy of wide 3[i0] += f32(wide[i0])   for i0 < 2
 a := copy of wide 3
 )"},
-      {"a computed value is left alone", [] { return observe((leaf("a", "2") + 1).named("y")); }, R"(
+      {"a computed value is left alone", [] { return observe((parameter("a", "2") + 1).named("y")); }, R"(
 y[o0] += a[o0] + 1   for o0 < 2
 )"},
   };

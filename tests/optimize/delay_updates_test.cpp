@@ -23,14 +23,14 @@ TEST(DelayUpdates, BeforeAndAfter) {
   const Row rows[] = {
       {"an update comes after the last reader of the old value",
        [] {
-         Tensor w = leaf("w", "3");
+         Tensor w = parameter("w", "3");
          return assign(w, exp(w).named("new")) & observe(sin(w).named("old"));
        },
        {"new", "old"},
        {"old", "new"}},
       {"the gradient comes directly before its update, behind the reader of the weight",
        [] {
-         Tensor w = leaf("w", "3->3"), x = leaf("x", "2|3"), dy = leaf("dy", "2|3");
+         Tensor w = parameter("w", "3->3"), x = parameter("x", "2|3"), dy = parameter("dy", "2|3");
          Tensor dw = einsum("b|o; b|i => i->o", dy, x).named("dw"), dx = einsum("b|o; i->o => b|i", dy, w).named("dx");
          return assign(w, (w - dw).named("new")) & observe(dx);
        },
@@ -48,7 +48,7 @@ TEST(DelayUpdates, BeforeAndAfter) {
        {"bits", "next"}},
       {"a computed step comes before the random bits that it keys",
        [] {
-         Tensor a = leaf("a", ""), step = cast(a * 2, DType::i64).named("step");
+         Tensor a = parameter("a", ""), step = cast(a * 2, DType::i64).named("step");
          return observe(cast(random_bits("s", {.output = {2}, .step = step}), DType::f32).named("bits")) &
                 assign(a, exp(a).named("next"));
        },
@@ -56,14 +56,15 @@ TEST(DelayUpdates, BeforeAndAfter) {
        {"mul", "next", "step", "bits"}},
       {"a reader that needs the new value stays behind it",
        [] {
-         Tensor w = leaf("w", "3"), next = exp(w).named("new");
+         Tensor w = parameter("w", "3"), next = exp(w).named("new");
          return assign(w, next) & observe((next * w).named("both"));
        },
        {"new", "both"},
        {"new", "both"}},
       {"one true conflict holds up nothing else: v waits for its reader, which is found behind u's circle",
        [] {
-         Tensor u = leaf("u", "3"), v = leaf("v", "3"), next = exp(u).named("new u"), both = (next * u).named("both");
+         Tensor u = parameter("u", "3"), v = parameter("v", "3"), next = exp(u).named("new u"),
+                both = (next * u).named("both");
          return assign(v, exp(v).named("new v")) & assign(u, next) & observe(both) &
                 observe((sin(v) + both).named("old v"));
        },
@@ -86,10 +87,10 @@ TEST(DelayUpdates, MustRefuse) {
   const Row rows[] = {
       {"the reader of the old value needs the new one too",
        [] {
-         Tensor w = leaf("w", "3"), next = exp(w).named("new");
+         Tensor w = parameter("w", "3"), next = exp(w).named("new");
          return assign(w, next) & observe((next * w).named("both"));
        }},
-      {"nothing is assigned", [] { return observe(exp(leaf("w", "3"))) & observe(sin(leaf("v", "3"))); }},
+      {"nothing is assigned", [] { return observe(exp(parameter("w", "3"))) & observe(sin(parameter("v", "3"))); }},
   };
   for (const Row& row : rows) {
     const ir::Program before = prepared(row.program());

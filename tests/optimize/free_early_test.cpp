@@ -23,14 +23,14 @@ TEST(FreeEarly, BeforeAndAfter) {
   const Row rows[] = {
       {"a sum that is the last reader of a large tensor",
        [] {
-         Tensor a = exp(leaf("x", "500000")).named("a"), b = sin(a).named("b"), c = cos(b).named("c");
+         Tensor a = exp(parameter("x", "500000")).named("a"), b = sin(a).named("b"), c = cos(b).named("c");
          return observe(sum(c).named("late")) & observe(sum(a).named("early"));
        },
        {"a", "b", "c", "late", "early"},
        {"a", "b", "early", "c", "late"}},
       {"a gradient with the update that it is needed for",
        [] {
-         Tensor w = leaf("w", "30->30"), x = exp(leaf("data", "9000|30")).named("x"), y = sin(x).named("y"),
+         Tensor w = parameter("w", "30->30"), x = exp(parameter("data", "9000|30")).named("x"), y = sin(x).named("y"),
                 z = cos(y).named("z");
          Tensor dw = einsum("b|i; b|o => i->o", x, y).named("dw");
          return observe(sum(z).named("loss")) & assign(w, (w - dw).named("new"));
@@ -39,7 +39,7 @@ TEST(FreeEarly, BeforeAndAfter) {
        {"x", "y", "dw", "new", "z", "loss"}},
       {"not before a reader of the old value of a state",
        [] {
-         Tensor w = leaf("w", "500000"), a = exp(leaf("x", "500000")).named("a"), b = sin(a).named("b");
+         Tensor w = parameter("w", "500000"), a = exp(parameter("x", "500000")).named("a"), b = sin(a).named("b");
          Tensor c = (cos(b) * w).named("c"), d = tan(c).named("d"), e = exp(c).named("e");
          return assign(w, (w - a).named("new")) & observe(sum(d * e).named("late"));
        },
@@ -63,19 +63,19 @@ TEST(FreeEarly, MustRefuse) {
   const Row rows[] = {
       {"the peak would be the same",
        [] {
-         Tensor a = exp(leaf("x", "500000")).named("a"), b = sin(a).named("b");
+         Tensor a = exp(parameter("x", "500000")).named("a"), b = sin(a).named("b");
          return observe(sum(b).named("late")) & observe(sum(a).named("early"));
        },
        {"a", "b", "late", "early"}},
       {"the program is small",
        [] {
-         Tensor a = exp(leaf("x", "5000")).named("a"), b = sin(a).named("b"), c = cos(b).named("c");
+         Tensor a = exp(parameter("x", "5000")).named("a"), b = sin(a).named("b"), c = cos(b).named("c");
          return observe(sum(c).named("late")) & observe(sum(a).named("early"));
        },
        {"a", "b", "c", "late", "early"}},
       {"what is observed is never free",
        [] {
-         Tensor a = exp(leaf("x", "500000")).named("a"), b = sin(a).named("b"), c = cos(b).named("c");
+         Tensor a = exp(parameter("x", "500000")).named("a"), b = sin(a).named("b"), c = cos(b).named("c");
          return observe(a) & observe(sum(c).named("late")) & observe(sum(a).named("early"));
        },
        {"a", "b", "c", "late", "early"}},

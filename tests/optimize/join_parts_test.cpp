@@ -15,7 +15,7 @@ TEST(JoinParts, BeforeAndAfter) {
   const std::vector<Rewrite> rows = {
       {"a stack",
        [] {
-         return observe(stack({exp(leaf("a", "3")).named("x"), leaf("b", "3")}).named("y"));
+         return observe(stack({exp(parameter("a", "3")).named("x"), parameter("b", "3")}).named("y"));
        },
        R"(
 x[o0] += exp(a[o0])   for o0 < 3
@@ -28,7 +28,8 @@ x[o0] += exp(a[o0])   for o0 < 3
 y[part0, o0] += x[o0] + 0   for o0 < 3, part0 < 1
 y[part1 + 1, o0] += b[o0] + 0   for o0 < 3, part1 < 1
 )"},
-      {"a concatenation", [] { return observe(concat("i; j => i^j", leaf("a", "2"), leaf("b", "3")).named("y")); }, R"(
+      {"a concatenation",
+       [] { return observe(concat("i; j => i^j", parameter("a", "2"), parameter("b", "3")).named("y")); }, R"(
 concat[i] += a[i]   for i < 2
 concat.1[j + 2] += b[j]   for j < 3
 y[o0] += concat[o0] + concat.1[o0]   for o0 < 5
@@ -39,7 +40,7 @@ y[j + 2] += b[j] + 0   for j < 3
 )"},
       {"sums, which begin with 0",
        [] {
-         return observe(stack({einsum("ij => i", leaf("a", "3,2")).named("x"), leaf("b", "3")}).named("y"));
+         return observe(stack({einsum("ij => i", parameter("a", "3,2")).named("x"), parameter("b", "3")}).named("y"));
        },
        R"(
 x[i] += a[i, j]   for i < 3, j < 2
@@ -54,7 +55,7 @@ y[part1 + 1, o0] += b[o0] + 0   for o0 < 3, part1 < 1
 )"},
       {"the gradient of slices, one of which is not used, beside another use",
        [] {
-         Tensor x = leaf("x", "3,2"), c = leaf("c", "2");
+         Tensor x = parameter("x", "3,2"), c = parameter("c", "2");
          auto row = [&](int k) { return einsum(spec(std::to_string(k) + ", j => j"), x); };
          return observe(grad(dot(row(0), c) + dot(row(2), exp(c)) + sum(square(x)), x).named("dx"));
        },
@@ -97,27 +98,27 @@ TEST(JoinParts, MustRefuse) {
   const std::vector<Refusal> hand_rows = {
       {"a part that something else reads",
        [] {
-         Tensor a = einsum("i => i^3", leaf("a", "2")), b = einsum("i => 2^i", leaf("b", "3"));
+         Tensor a = einsum("i => i^3", parameter("a", "2")), b = einsum("i => 2^i", parameter("b", "3"));
          return observe({a, a + b});
        }},
       {"two whole tensors, and the parts apart from each other: another order of sums",
        [] {
-         Tensor a = einsum("i => i^3", leaf("a", "2")), b = einsum("i => 2^i", leaf("b", "3")), x = leaf("x", "5"),
-                y = leaf("y", "5");
+         Tensor a = einsum("i => i^3", parameter("a", "2")), b = einsum("i => 2^i", parameter("b", "3")),
+                x = parameter("x", "5"), y = parameter("y", "5");
          return observe(grad(dot(a, x) + dot(y, y) + dot(b, x) + dot(x, y), x));
        }},
       {"ranges that overlap",
        [] {
-         Tensor x = leaf("x", "4"), c = leaf("c", "3");
+         Tensor x = parameter("x", "4"), c = parameter("c", "3");
          return observe(grad(dot(einsum("o^1 => o", x), c) + dot(einsum("1^o => o", x), c), x));
        }},
-      {"whole tensors", [] { return observe(leaf("a", "3") + leaf("b", "3")); }},
+      {"whole tensors", [] { return observe(parameter("a", "3") + parameter("b", "3")); }},
       {"a product of parts",
-       [] { return observe(einsum("i => i^3", leaf("a", "2")) * einsum("i => 2^i", leaf("b", "3"))); }},
+       [] { return observe(einsum("i => i^3", parameter("a", "2")) * einsum("i => 2^i", parameter("b", "3"))); }},
       {"narrow sums, which may be rounded to -0",
        [] {
-         return observe(einsum("i, j => i^3", cast(leaf("a", "2,4"), DType::f16)) +
-                        einsum("i => 2^i", cast(leaf("b", "3"), DType::f16)));
+         return observe(einsum("i, j => i^3", cast(parameter("a", "2,4"), DType::f16)) +
+                        einsum("i => 2^i", cast(parameter("b", "3"), DType::f16)));
        }},
   };
   expect_refused(join_parts, hand_rows);
@@ -125,7 +126,7 @@ TEST(JoinParts, MustRefuse) {
 
 // For a GPU every sum may fuse products with additions, also one that has no products.
 TEST(JoinParts, JoinsSumsThatMayBeFused) {
-  const Program program = observe(stack({leaf("a", "3"), leaf("b", "3")}).named("y"));
+  const Program program = observe(stack({parameter("a", "3"), parameter("b", "3")}).named("y"));
   const ir::Program joined = join_parts(split_sums(prepared(program), gpu_target()));
   EXPECT_EQ(joined.accumulations.size(), 2u) << to_string(joined);
 }

@@ -12,7 +12,7 @@ TEST(MergeEqual, BeforeAndAfter) {
   const std::vector<Rewrite> rows = {
       {"the same twice",
        [] {
-         Tensor a = leaf("a", "3"), x = exp(a), y = exp(a);
+         Tensor a = parameter("a", "3"), x = exp(a), y = exp(a);
          return observe((x + y).named("z"));
        },
        R"(
@@ -26,7 +26,7 @@ z[o0] += exp[o0] + exp[o0]   for o0 < 3
 )"},
       {"what is equal once its operands are",
        [] {
-         Tensor a = leaf("a", "3");
+         Tensor a = parameter("a", "3");
          return observe({sin(exp(a)).named("x"), sin(exp(a)).named("y")});
        },
        R"(
@@ -47,26 +47,26 @@ TEST(MergeEqual, MustRefuse) {
   const std::vector<Refusal> hand_rows = {
       {"other operands",
        [] {
-         return observe({exp(leaf("a", "3")), exp(leaf("b", "3"))});
+         return observe({exp(parameter("a", "3")), exp(parameter("b", "3"))});
        }},
       {"operands in another place",
        [] {
-         Tensor a = leaf("a", "3"), b = leaf("b", "3");
+         Tensor a = parameter("a", "3"), b = parameter("b", "3");
          return observe({a - b, b - a});
        }},
       {"another accumulator",
        [] {
-         Tensor a = leaf("a", "3,2");
+         Tensor a = parameter("a", "3,2");
          return observe({einmax("ij=>i", a), einmin("ij=>i", a)});
        }},
       {"another precision of the result",
        [] {
-         Tensor a = leaf("a", "3");
+         Tensor a = parameter("a", "3");
          return observe({cast(a, DType::f64), cast(a, DType::f16)});
        }},
       {"an observed result whose rows differ",
        [] {
-         Tensor a = leaf("a", "3,2");
+         Tensor a = parameter("a", "3,2");
          return observe({einsum("ij=>ji", a), einsum("ij=>j|i", a)});
        }},
   };

@@ -44,7 +44,7 @@ TEST(Rematerialise, BeforeAndAfter) {
   const Row rows[] = {
       {"an elementwise function",
        [] {
-         Tensor a = exp(leaf("x", "1000")).named("a"), t = chain(a);
+         Tensor a = exp(parameter("x", "1000")).named("a"), t = chain(a);
          return observe(sum(a * t).named("end"));
        },
        {"a", "b", "c", "t", "mul", "end"},
@@ -53,7 +53,7 @@ TEST(Rematerialise, BeforeAndAfter) {
        {"mul"}},
       {"what is needed for it and not there any more, too",
        [] {
-         Tensor a = exp(leaf("x", "1000")).named("a"), d = tanh(a).named("d"), t = chain(d);
+         Tensor a = exp(parameter("x", "1000")).named("a"), d = tanh(a).named("d"), t = chain(d);
          return observe(sum(d * t).named("end"));
        },
        {"a", "d", "b", "c", "t", "mul", "end"},
@@ -62,7 +62,8 @@ TEST(Rematerialise, BeforeAndAfter) {
        {"mul"}},
       {"but what is small is kept",
        [] {
-         Tensor x = leaf("x", "10|100"), m = einsum("b|i => b|", x).named("m"), a = (x - m).named("a"), t = chain(a);
+         Tensor x = parameter("x", "10|100"), m = einsum("b|i => b|", x).named("m"), a = (x - m).named("a"),
+                t = chain(a);
          return observe(sum(a * t).named("end"));
        },
        {"m", "a", "b", "c", "t", "mul", "end"},
@@ -71,7 +72,7 @@ TEST(Rematerialise, BeforeAndAfter) {
        {"mul"}},
       {"the cheaper one of two",
        [] {
-         Tensor x = leaf("x", "100|10"), w = leaf("w", "10->10");
+         Tensor x = parameter("x", "100|10"), w = parameter("w", "10->10");
          Tensor p = w(x).named("p"), a = exp(x).named("a"), t = chain(p + a);
          return observe(sum(p * t + a).named("end"));
        },
@@ -100,26 +101,26 @@ TEST(Rematerialise, MustRefuse) {
   const Row rows[] = {
       {"it fits",
        [] {
-         Tensor a = exp(leaf("x", "1000")).named("a"), t = chain(a);
+         Tensor a = exp(parameter("x", "1000")).named("a"), t = chain(a);
          return observe(sum(a * t).named("end"));
        },
        {"a", "b", "c", "t", "mul", "end"},
        12'000},
       {"it is observed, and so kept to the end",
        [] {
-         Tensor a = exp(leaf("x", "1000")).named("a"), t = chain(a);
+         Tensor a = exp(parameter("x", "1000")).named("a"), t = chain(a);
          return observe(sum(a * t).named("end")) & observe(a);
        },
        {"a", "b", "c", "t", "mul", "end"}},
       {"all are needed at the peak",
        [] {
-         Tensor a = exp(leaf("x", "1000")).named("a"), b = sin(a).named("b");
+         Tensor a = exp(parameter("x", "1000")).named("a"), b = sin(a).named("b");
          return observe(sum(a * b).named("end"));
        },
        {"a", "b", "mul", "end"}},
       {"it reads the old value of a state that has a new one by then",
        [] {
-         Tensor w = leaf("w", "1000"), a = exp(w).named("a"), t = chain(a), next = (w + 1).named("next");
+         Tensor w = parameter("w", "1000"), a = exp(w).named("a"), t = chain(a), next = (w + 1).named("next");
          return assign(w, next) & observe(sum(a * t).named("end"));
        },
        {"a", "b", "c", "t", "next", "mul", "end"}},

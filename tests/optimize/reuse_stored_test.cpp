@@ -13,7 +13,7 @@ TEST(ReuseStored, BeforeAndAfter) {
   const std::vector<Rewrite> rows = {
       {"the gradient of tanh reads its value",
        [] {
-         Tensor a = leaf("a", "3,4"), t = tanh(a).named("t");
+         Tensor a = parameter("a", "3,4"), t = tanh(a).named("t");
          return observe({t, grad(einsum("i, j =>", t), a).named("d")});
        },
        R"(
@@ -26,7 +26,7 @@ d[o0, o1] += f32(1) * (1 - square(t[o0, o1]))   for o0 < 3, o1 < 4
 )"},
       {"axes in another order",
        [] {
-         Tensor a = leaf("a", "3,4");
+         Tensor a = parameter("a", "3,4");
          return observe({exp(a).named("e"), (einsum("i, j => j, i", exp(a)) + 1).named("y")});
        },
        R"(
@@ -58,21 +58,21 @@ TEST(ReuseStored, MustRefuse) {
   const std::vector<Refusal> hand_rows = {
       {"arithmetic, which takes no longer than a load",
        [] {
-         Tensor a = leaf("a", "3"), b = leaf("b", "3");
+         Tensor a = parameter("a", "3"), b = parameter("b", "3");
          return observe({(a * b).named("p"), exp(a * b).named("y")});
        }},
       {"other operands",
        [] {
-         return observe({exp(leaf("a", "3")), 1 + exp(leaf("b", "3"))});
+         return observe({exp(parameter("a", "3")), 1 + exp(parameter("b", "3"))});
        }},
       {"other elements",
        [] {
-         Tensor a = leaf("a", "4,4");
+         Tensor a = parameter("a", "4,4");
          return observe({exp(einsum("i, i => i", a)).named("d"), (1 + exp(a)).named("y")});
        }},
       {"a stored value that is rounded",
        [] {
-         Tensor a = leaf("a", "3");
+         Tensor a = parameter("a", "3");
          return observe({cast(exp(a), DType::bf16).named("e"), (1 + exp(a)).named("y")});
        }},
   };

@@ -18,10 +18,10 @@ ir::Program shared(const Tensor& sum) {
 
 TEST(ShareBlocks, BeforeAndAfter) {
   const std::vector<std::pair<Tensor, std::vector<std::string>>> rows = {
-      {einsum("b,c => c", leaf("a", "2048,128")),
+      {einsum("b,c => c", parameter("a", "2048,128")),
        {"part of einsum 2[b_block, c] += a[b + 64*b_block, c]   for c < 128, b < 64, b_block < 32   #",
         "einsum[c] += part of einsum 2[b_block, c]   for b_block < 32, c < 128   #"}},
-      {einsum("b,h,c => c", leaf("a", "64,200,24")),  // in blocks of one b, and these in blocks of 32
+      {einsum("b,h,c => c", parameter("a", "64,200,24")),  // in blocks of one b, and these in blocks of 32
        {"part of einsum 2[b_block, c] += a[b + b_block, h, c]   for c < 24, b < 1, h < 200, b_block < 64   #",
         "einsum[c] += part of einsum 2[b_block, c]   for b_block < 64, c < 24   # b,h,c => c, "
         "share_blocks_test.cpp:24, "
@@ -38,12 +38,13 @@ TEST(ShareBlocks, BeforeAndAfter) {
 
 TEST(ShareBlocks, MustRefuse) {
   const std::vector<std::pair<const char*, Tensor>> rows = {
-      {"short sums", einsum("b,c => c", leaf("a", "200,128"))},
-      {"as many sums as threads can share", einsum("b,c => c", leaf("a", "2048,1024"))},
-      {"a sum with lanes", einsum("b,c => ", leaf("a", "2048,1024"))},
-      {"a contraction", einsum("b,i; b,j => i,j", leaf("a", "2048,16"), leaf("b", "2048,16"))},
-      {"a maximum", einmax("b,c => c", leaf("a", "2048,128"))},
-      {"narrow floats, which would round in between", einsum("b,c => c", cast(leaf("a", "2048,128"), DType::bf16))},
+      {"short sums", einsum("b,c => c", parameter("a", "200,128"))},
+      {"as many sums as threads can share", einsum("b,c => c", parameter("a", "2048,1024"))},
+      {"a sum with lanes", einsum("b,c => ", parameter("a", "2048,1024"))},
+      {"a contraction", einsum("b,i; b,j => i,j", parameter("a", "2048,16"), parameter("b", "2048,16"))},
+      {"a maximum", einmax("b,c => c", parameter("a", "2048,128"))},
+      {"narrow floats, which would round in between",
+       einsum("b,c => c", cast(parameter("a", "2048,128"), DType::bf16))},
   };
   for (const auto& [reason, sum] : rows)
     for (const ir::Accumulation& a : shared(sum).accumulations)

@@ -15,7 +15,8 @@ namespace {
 
 // One expression over a (f32), b (f32), n (i32), c (bool) and h (f16), of 2 elements each.
 struct Leaves {
-  Tensor a = leaf("a", "2"), b = leaf("b", "2"), n = state("n", {.output = {2}, .init = zeros(), .dtype = DType::i32});
+  Tensor a = parameter("a", "2"), b = parameter("b", "2"),
+         n = state("n", {.output = {2}, .init = zeros(), .dtype = DType::i32});
   Tensor c = state("c", {.output = {2}, .init = zeros(), .dtype = DType::boolean}),
          h = state("h", {.output = {2}, .init = zeros(), .dtype = DType::f16});
 };

@@ -19,8 +19,8 @@ namespace {
 
 // The gradient of a window by what it reads, the cotangent being d.
 Program window_gradient(const char* text, const char* x_shape, const char* w_shape, const char* d_shape) {
-  Tensor x = leaf("x", x_shape), d = leaf("d", d_shape);
-  return observe(grad(dot(d, einsum(spec(text), x, leaf("w", w_shape)).named("y")), x).named("dx"));
+  Tensor x = parameter("x", x_shape), d = parameter("d", d_shape);
+  return observe(grad(dot(d, einsum(spec(text), x, parameter("w", w_shape)).named("y")), x).named("dx"));
 }
 
 TEST(SolveWrites, BeforeAndAfter) {
@@ -68,7 +68,7 @@ dx[h + p, 2*w + q - 1, c] += d y[h, w] * w[p, q, c]   for h < 3, w < 3, p < 2, q
 dx[h_q, 2*w_q + q_j - 1, c] += d y[h_q - p, w_q - q_m] * w[p, 2*q_m + q_j, c]   for p < 2, q_m < 2, h_q < 4, w_q < 4, c < 2, q_j < 2 where 2*w_q + q_j - 1 >= 0 and h_q - p >= 0 and p - h_q + 2 >= 0 and w_q - q_m >= 0 and q_m - w_q + 2 >= 0 and 2 - 2*q_m - q_j >= 0 and 6 - 2*w_q - q_j >= 0
 )"},
       {"a transposed convolution",
-       [] { return observe(einsum("o; k => 2*o+k", leaf("x", "4"), leaf("w", "3")).named("y")); }, R"(
+       [] { return observe(einsum("o; k => 2*o+k", parameter("x", "4"), parameter("w", "3")).named("y")); }, R"(
 y[2*o + k] += x[o] * w[k]   for o < 4, k < 3
 )",
        R"(
@@ -76,8 +76,8 @@ y[2*o_q + k_j] += x[o_q - k_m] * w[2*k_m + k_j]   for k_m < 2, o_q < 5, k_j < 2 
 )"},
       {"overlapping max pooling: the position is the old one",
        [] {
-         Tensor x = leaf("x", "7");
-         return observe(grad(dot(leaf("d", "3"), einmax("2*o+k => o", x, {{"k", 3}}).named("y")), x).named("dx"));
+         Tensor x = parameter("x", "7");
+         return observe(grad(dot(parameter("d", "3"), einmax("2*o+k => o", x, {{"k", 3}}).named("y")), x).named("dx"));
        },
        R"(
 dx[2*o + k] += where(position == argmax[o], d y[o], 0)   for o < 3, k < 3
@@ -108,16 +108,17 @@ dx[o_q + 30] += d y[o_q - k] * w[k]   for k < 3, o_q < 10 where o_q - k >= 0 and
 
 TEST(SolveWrites, MustRefuse) {
   const std::vector<Refusal> rows = {
-      {"what is injective: a product", [] { return observe(einsum("ij;jk=>ik", leaf("a", "3,4"), leaf("b", "4,2"))); }},
+      {"what is injective: a product",
+       [] { return observe(einsum("ij;jk=>ik", parameter("a", "3,4"), parameter("b", "4,2"))); }},
       {"what is injective: windows that overlap nowhere",
-       [] { return observe(einsum("o; k => 3*o+k", leaf("x", "4"), leaf("w", "3"))); }},
+       [] { return observe(einsum("o; k => 3*o+k", parameter("x", "4"), parameter("w", "3"))); }},
       {"an index tensor in the write map",
        [] {
-         return observe(scatter_add(leaf("x", "3,2"), tensor(Array::vector({1, 0, 1}, DType::i32)), 4));
+         return observe(scatter_add(parameter("x", "3,2"), tensor(Array::vector({1, 0, 1}, DType::i32)), 4));
        }},
       {"an argmax, which keeps the first winner in the order of its iterators",
        [] {
-         return observe(argmax("o => o+k", leaf("x", "4"), {{"k", 3}}));
+         return observe(argmax("o => o+k", parameter("x", "4"), {{"k", 3}}));
        }},
   };
   expect_refused(solve_writes, rows);

@@ -17,20 +17,20 @@ TEST(SplitSums, Choice) {
   };
   const Row rows[] = {
       {"a product with the weights of a linear map: neighbours are inputs",
-       [] { return leaf("w", "64->48")(leaf("x", "4|64")); }, "k0"},
+       [] { return parameter("w", "64->48")(parameter("x", "4|64")); }, "k0"},
       {"the gradient by its input: neighbours are written side by side",
-       [] { return einsum("o,i; b,o => b,i", leaf("w", "48,64"), leaf("x", "4,48")); }, ""},
-      {"the gradient by the weights", [] { return einsum("b,o; b,i => o,i", leaf("d", "40,48"), leaf("x", "40,64")); },
-       ""},
-      {"a sum of everything", [] { return einsum("i,j => ", leaf("a", "4,64")); }, "j"},
-      {"a sum over columns: every second element", [] { return einsum("i,j => j", leaf("a", "64,4")); }, ""},
-      {"too short to be worth it", [] { return einsum("i,j => ", leaf("a", "64,31")); }, ""},
-      {"a long maximum", [] { return einmax("i,j => i", leaf("a", "4,64")); }, "j"},
-      {"a product of elements has no order", [] { return einprod("i,j => i", leaf("a", "4,64")); }, ""},
-      {"integers", [] { return einsum("i,j => i", cast(leaf("a", "4,64"), DType::i32)); }, ""},
+       [] { return einsum("o,i; b,o => b,i", parameter("w", "48,64"), parameter("x", "4,48")); }, ""},
+      {"the gradient by the weights",
+       [] { return einsum("b,o; b,i => o,i", parameter("d", "40,48"), parameter("x", "40,64")); }, ""},
+      {"a sum of everything", [] { return einsum("i,j => ", parameter("a", "4,64")); }, "j"},
+      {"a sum over columns: every second element", [] { return einsum("i,j => j", parameter("a", "64,4")); }, ""},
+      {"too short to be worth it", [] { return einsum("i,j => ", parameter("a", "64,31")); }, ""},
+      {"a long maximum", [] { return einmax("i,j => i", parameter("a", "4,64")); }, "j"},
+      {"a product of elements has no order", [] { return einprod("i,j => i", parameter("a", "4,64")); }, ""},
+      {"integers", [] { return einsum("i,j => i", cast(parameter("a", "4,64"), DType::i32)); }, ""},
       {"written through an index tensor",
        [] {
-         return scatter_add(leaf("v", "64|64"),
+         return scatter_add(parameter("v", "64|64"),
                             tensor(Array(parse_shape("64|"), std::vector<double>(64, 1), DType::i32)), 3);
        },
        ""},
@@ -51,27 +51,28 @@ TEST(SplitSums, StatesBlocks) {
     const char* order;
   };
   const Row rows[] = {
-      {"a chain of 256 is short enough", [] { return einsum("b,c => c", leaf("x", "256,64")); }, ""},
-      {"one of 257 is not", [] { return einsum("b,c => c", leaf("x", "257,64")); }, "summed in blocks of 64 b"},
-      {"blocks that leave nothing over", [] { return einsum("b,c => c", leaf("x", "1000,64")); },
+      {"a chain of 256 is short enough", [] { return einsum("b,c => c", parameter("x", "256,64")); }, ""},
+      {"one of 257 is not", [] { return einsum("b,c => c", parameter("x", "257,64")); }, "summed in blocks of 64 b"},
+      {"blocks that leave nothing over", [] { return einsum("b,c => c", parameter("x", "1000,64")); },
        "summed in blocks of 50 b"},
-      {"blocks of blocks", [] { return einsum("b,c => c", leaf("x", "100000,64")); },
+      {"blocks of blocks", [] { return einsum("b,c => c", parameter("x", "100000,64")); },
        "summed in blocks of 50 b, 1250 b, 25000 b"},
-      {"lanes are eight chains", [] { return einsum("i => ", leaf("x", "2048")); }, ""},
-      {"each of which has blocks", [] { return einsum("i => ", leaf("x", "2056")); },
+      {"lanes are eight chains", [] { return einsum("i => ", parameter("x", "2048")); }, ""},
+      {"each of which has blocks", [] { return einsum("i => ", parameter("x", "2056")); },
        "summed in 8 lanes of i, blocks of 512 i"},
-      {"a million", [] { return einsum("i => ", leaf("x", "1000000")); },
+      {"a million", [] { return einsum("i => ", parameter("x", "1000000")); },
        "summed in 8 lanes of i, blocks of 400 i, 10000 i, 250000 i"},
-      {"several iterators are one chain", [] { return einsum("b,h,w,c => c", leaf("x", "8,28,28,32")); },
+      {"several iterators are one chain", [] { return einsum("b,h,w,c => c", parameter("x", "8,28,28,32")); },
        "summed in blocks of 2 h, 2 b"},
-      {"each row is a block", [] { return einsum("b,h,c => c", leaf("x", "10,100,32")); }, "summed in blocks of 1 b"},
-      {"lanes with something left over are added for each row", [] { return einsum("i,j => ", leaf("x", "100,33")); },
-       "summed in 8 lanes of j, blocks of 5 i"},
-      {"a maximum", [] { return einmax("b,c => c", leaf("x", "1000,64")); }, ""},
-      {"integers", [] { return einsum("b,c => c", cast(leaf("x", "1000,64"), DType::i32)); }, ""},
+      {"each row is a block", [] { return einsum("b,h,c => c", parameter("x", "10,100,32")); },
+       "summed in blocks of 1 b"},
+      {"lanes with something left over are added for each row",
+       [] { return einsum("i,j => ", parameter("x", "100,33")); }, "summed in 8 lanes of j, blocks of 5 i"},
+      {"a maximum", [] { return einmax("b,c => c", parameter("x", "1000,64")); }, ""},
+      {"integers", [] { return einsum("b,c => c", cast(parameter("x", "1000,64"), DType::i32)); }, ""},
       {"written through an index tensor",
        [] {
-         return scatter_add(leaf("v", "1000|8"),
+         return scatter_add(parameter("v", "1000|8"),
                             tensor(Array(parse_shape("1000|"), std::vector<double>(1000, 1), DType::i32)), 3);
        },
        ""},
@@ -87,7 +88,7 @@ TEST(SplitSums, StatesBlocks) {
 
 TEST(SplitSums, MustRefuseWhatIsNotASumOverAReducedIterator) {
   for (int split : {0, 2, 7, -2}) {  // i is written; there are two iterators
-    ir::Program p = to_ir(observe(einsum("i,j => i", leaf("a", "4,64"))));
+    ir::Program p = to_ir(observe(einsum("i,j => i", parameter("a", "4,64"))));
     p.accumulations.back().order.lanes = split, p.accumulations.back().order.width = 8;
     EXPECT_THROW(ir::verify(p), InternalError) << split;
   }

@@ -21,7 +21,7 @@ std::string lines(const ir::Program& program) {
 }
 
 TEST(StoreNarrow, ReadersWidenOrReadItAsItIs) {
-  const Tensor a = leaf("a", "3,4"), b = leaf("b", "4,5"), g = rounded(exp(a)).named("g");
+  const Tensor a = parameter("a", "3,4"), b = parameter("b", "4,5"), g = rounded(exp(a)).named("g");
   const ir::Program before = inline_producers(
       prepared(observe({einsum("i, j => j", g).named("s"),
                         einsum("i, j; j, k => i, k", cast(g, DType::bf16), cast(b, DType::bf16)).named("y")})));
@@ -38,15 +38,15 @@ y[i, k] += g[i, j] * cast bf16.2[j, k]   for i < 3, k < 5, j < 4
 
 TEST(StoreNarrow, MustRefuse) {
   const std::vector<Refusal> hand_rows = {
-      {"what is observed", [] { return observe(rounded(exp(leaf("a", "3"))).named("g")); }},
+      {"what is observed", [] { return observe(rounded(exp(parameter("a", "3"))).named("g")); }},
       {"what is assigned",
        [] {
-         Tensor w = leaf("w", "3");
+         Tensor w = parameter("w", "3");
          return assign(w, rounded(exp(w)));
        }},
       {"a sum that is rounded where it is read",
        [] {
-         Tensor s = einsum("i, j => i", leaf("a", "3,4"));
+         Tensor s = einsum("i, j => i", parameter("a", "3,4"));
          return observe({rounded(s * 2).named("p"), rounded(s * 3).named("q")});
        }},
   };

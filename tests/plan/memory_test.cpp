@@ -11,7 +11,7 @@ namespace caravan::plan {
 namespace {
 
 TEST(MemoryPlan, BuffersThatAreNeededTogetherDoNotOverlap) {
-  Tensor x = leaf("x", "7"), w = leaf("w", "7->7");
+  Tensor x = parameter("x", "7"), w = parameter("w", "7->7");
   Tensor h = x;
   for (int k = 0; k < 6; ++k) h = sin(w(h));
   const Plan made = make_plan(to_ir(train_step(sum(h), sgd({.lr = 0.1}))), host(), {.off = {"fuse"}});
@@ -43,7 +43,7 @@ TEST(MemoryPlan, BuffersThatAreNeededTogetherDoNotOverlap) {
 // What is computed again is not moved to where it was computed first: fusion would otherwise do so, because both read
 // the same elements.
 TEST(MemoryPlan, MeetsALimit) {
-  Tensor x = leaf("x", "64|16"), w = leaf("w", "16->16");
+  Tensor x = parameter("x", "64|16"), w = parameter("w", "16->16");
   Tensor h = x;
   for (int k = 0; k < 6; ++k) h = tanh(einsum("b|i; i->o => b|o", h, w));
   const ir::Program program = to_ir(train_step(sum(h), sgd({.lr = 0.1})));
@@ -57,7 +57,7 @@ TEST(MemoryPlan, MeetsALimit) {
 // On a GPU the kernels of a stage run at the same time: what one of them reads for the last time may not be
 // overwritten by another.
 TEST(MemoryPlan, BuffersOfOneStageDoNotOverlap) {
-  const Tensor p = exp(leaf("a", "64")).named("p"), q = sin(leaf("b", "64")).named("q");
+  const Tensor p = exp(parameter("a", "64")).named("p"), q = sin(parameter("b", "64")).named("q");
   const Tensor of_p = sum(p).named("of_p"), r = cos(q).named("r"), of_r = sum(r).named("of_r");
   Target target = gpu_target();
   target.gpu.few_blocks = 0;                                                             // nothing is delayed

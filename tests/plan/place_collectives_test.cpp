@@ -33,7 +33,7 @@ std::string listed(const loop::Module& module) {
 }
 // The sum over the examples, of which each device has half.
 Tensor over_batch(const std::string& name, int64_t elements) {
-  const Tensor x = place(leaf(name, "8|" + std::to_string(elements)), "data");
+  const Tensor x = place(parameter(name, "8|" + std::to_string(elements)), "data");
   return einsum("b | o => o", x).named("sum of " + name);
 }
 
@@ -46,7 +46,7 @@ struct Row {
 TEST(PlaceCollectives, Order) {
   const Row rows[] = {
       {"a call begins when what it sends is there, and others run before the wait",
-       [] { return observe((over_batch("x", 65536) * 2).named("y")) & observe(exp(leaf("a", "4")).named("z")); },
+       [] { return observe((over_batch("x", 65536) * 2).named("y")) & observe(exp(parameter("a", "4")).named("z")); },
        R"(
 x.1
 sum of x.part
@@ -56,7 +56,7 @@ wait for [sum of x.part]
 y
 )"},
       {"a small one begins when it is needed",
-       [] { return observe((over_batch("x", 16) * 2).named("y")) & observe(exp(leaf("a", "4")).named("z")); },
+       [] { return observe((over_batch("x", 16) * 2).named("y")) & observe(exp(parameter("a", "4")).named("z")); },
        R"(
 x.1
 sum of x.part
@@ -89,7 +89,7 @@ z
 }
 
 TEST(PlaceCollectives, AProgramOfOneDeviceIsLeftAlone) {
-  const loop::Module module = lowered(observe(exp(leaf("a", "4"))) & observe(sum(leaf("b", "8"))));
+  const loop::Module module = lowered(observe(exp(parameter("a", "4"))) & observe(sum(parameter("b", "8"))));
   EXPECT_EQ(place_collectives(module).kernels, module.kernels);
 }
 

@@ -27,7 +27,7 @@ TEST(Pipeline, NamesWhatCanBeSwitchedOffAndRefusesOtherNames) {
         "forward_stores", "hoist", "merge_values", "update_in_place", "parallelize"})
     EXPECT_NE(std::find(all.begin(), all.end(), name), all.end()) << name;
   try {
-    planned(to_ir(observe(leaf("a", "2") + 1)), {.off = {"unroll"}});
+    planned(to_ir(observe(parameter("a", "2") + 1)), {.off = {"unroll"}});
     FAIL();
   } catch (const ConfigError& e) {
     EXPECT_NE(std::string(e.what()).find("there is no pass `unroll`; there are: "), std::string::npos) << e.what();
@@ -56,8 +56,8 @@ TEST(Pipeline, EveryPassHasARowOfTheDesignAndAFileOfTests) {
 
 TEST(Pipeline, NoFunctionOfTheTextCallsMoreThanItsShareOfKernels) {
   for (int kernels : {200, 256, 257, 1000}) {
-    Tensor x = leaf("x", ""), y = x;
-    for (int k = 0; k < kernels; ++k) y = sum(tanh(y) * leaf("w" + std::to_string(k), "2"));
+    Tensor x = parameter("x", ""), y = x;
+    for (int k = 0; k < kernels; ++k) y = sum(tanh(y) * parameter("w" + std::to_string(k), "2"));
     const loop::Module module = planned(to_ir(observe(y))).scheduled;
     const std::string text = codegen::to_c(module);
     size_t longest = 0, now = 0, functions = 0;
@@ -80,7 +80,7 @@ TEST(Pipeline, NoFunctionOfTheTextCallsMoreThanItsShareOfKernels) {
 
 TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
   std::map<std::string, bool> changed;
-  for (const LogEntry& entry : planned(to_ir(observe(exp(sin(leaf("a", "2")))))).log)
+  for (const LogEntry& entry : planned(to_ir(observe(exp(sin(parameter("a", "2")))))).log)
     changed[entry.pass] = changed[entry.pass] || entry.changed;
   std::map<std::string, bool> expected = {
       {"copy_leaves", false},       {"remove_unused", false}, {"run_forwards", false},
@@ -92,12 +92,12 @@ TEST(Pipeline, LogsEveryPassAndWhetherItChangedAnything) {
                            "round_once", "store_over"})
     expected.erase(name);  // for a GPU
   EXPECT_EQ(changed, expected);
-  for (const LogEntry& entry : planned(to_ir(observe(leaf("a", "2") + 1)), {.off = pass_names()}).log)
+  for (const LogEntry& entry : planned(to_ir(observe(parameter("a", "2") + 1)), {.off = pass_names()}).log)
     EXPECT_EQ(entry.changed, entry.pass == "lower") << entry.pass;
 }
 
 TEST(Pipeline, EveryPassCanBeLeftOutAlone) {
-  Tensor w = leaf("w", "3->2"), x = leaf("x", "4|3");
+  Tensor w = parameter("w", "3->2"), x = parameter("x", "4|3");
   const ir::Program p = to_ir(train_step(sum(square(relu(w(x)))), sgd({.lr = 0.1, .momentum = 0.9})));
   for (const std::string& name : pass_names()) {
     const Plan result = planned(p, {.off = {name}});

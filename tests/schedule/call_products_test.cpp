@@ -36,7 +36,7 @@ Tensor narrow(const std::string& name, const std::string& shape, DType dtype = D
   return param(name, Array(parse_shape(shape), dtype));
 }
 Program product(const Tensor& x, const Tensor& w) { return observe(einsum("i,k; k,o => i,o", x, w).named("y")); }
-Program plain() { return product(leaf("x", "256,64"), leaf("w", "64,384")); }
+Program plain() { return product(parameter("x", "256,64"), parameter("w", "64,384")); }
 
 TEST(CallProducts, BeforeAndAfter) {
   struct Row {
@@ -50,38 +50,49 @@ kernel y
   y[384*row + column] = library product of x[64*row + term] and w[column + 384*term] for row < 256, column < 384, term < 64
 )"},
       {"both factors transposed",
-       [] { return observe(einsum("k,i; o,k => i,o", leaf("x", "64,256"), leaf("w", "384,64")).named("y")); }, R"(
+       [] { return observe(einsum("k,i; o,k => i,o", parameter("x", "64,256"), parameter("w", "384,64")).named("y")); },
+       R"(
 kernel y
   y[384*row + column] = library product of x[row + 256*term] and w[64*column + term] for row < 256, column < 384, term < 64
 )"},
       {"several loops over rows and terms that walk through memory like one",
        [] {
-         return observe(einsum("a,b,k,l; k,l,o => a,b,o", leaf("x", "8,32,4,16"), leaf("w", "4,16,384")).named("y"));
+         return observe(
+             einsum("a,b,k,l; k,l,o => a,b,o", parameter("x", "8,32,4,16"), parameter("w", "4,16,384")).named("y"));
        },
        R"(
 kernel y
   y[384*row + column] = library product of x[64*row + term] and w[column + 384*term] for row < 256, column < 384, term < 64
 )"},
       {"a batch",
-       [] { return observe(einsum("b,i,k; b,k,o => b,i,o", leaf("x", "4,96,64"), leaf("w", "4,64,96")).named("y")); },
+       [] {
+         return observe(
+             einsum("b,i,k; b,k,o => b,i,o", parameter("x", "4,96,64"), parameter("w", "4,64,96")).named("y"));
+       },
        R"(
 kernel y
   y[9216*batch + 96*row + column] = library product of x[6144*batch + 64*row + term] and w[6144*batch + column + 96*term] for batch < 4, row < 96, column < 96, term < 64
 )"},
       {"heads beside each other in memory are a batch",
-       [] { return observe(einsum("s,h,d; t,h,d => h,s,t", leaf("q", "96,4,32"), leaf("k", "96,4,32")).named("y")); },
+       [] {
+         return observe(
+             einsum("s,h,d; t,h,d => h,s,t", parameter("q", "96,4,32"), parameter("k", "96,4,32")).named("y"));
+       },
        R"(
 kernel y
   y[9216*batch + 96*row + column] = library product of q[32*batch + 128*row + term] and k[32*batch + 128*column + term] for batch < 4, row < 96, column < 96, term < 32
 )"},
       {"rows in two parts are a batch",
-       [] { return observe(einsum("a,b,k; k,o => a,o,b", leaf("x", "8,32,64"), leaf("w", "64,96")).named("y")); }, R"(
+       [] {
+         return observe(einsum("a,b,k; k,o => a,o,b", parameter("x", "8,32,64"), parameter("w", "64,96")).named("y"));
+       },
+       R"(
 kernel y
   y[3072*batch + 32*row + column] = library product of w[row + 96*term] and x[2048*batch + 64*column + term] for batch < 8, row < 96, column < 32, term < 64
 )"},
       {"what follows a sum that is stored reads it again",
        [] {
-         const Tensor y = einsum("i,k; k,o => i,o", leaf("x", "256,64"), leaf("w", "64,384")).named("y");
+         const Tensor y = einsum("i,k; k,o => i,o", parameter("x", "256,64"), parameter("w", "64,384")).named("y");
          return observe({y, tanh(y).named("z")});
        },
        R"(
@@ -96,8 +107,8 @@ kernel z
 )"},
       {"sums that are not stored get a buffer",
        [] {
-         const Tensor y = einsum("i,k; k,o => i,o", leaf("x", "256,64"), leaf("w", "64,384")).named("y");
-         return observe((y + leaf("b", "256,384")).named("z"));
+         const Tensor y = einsum("i,k; k,o => i,o", parameter("x", "256,64"), parameter("w", "64,384")).named("y");
+         return observe((y + parameter("b", "256,384")).named("z"));
        },
        R"(
 kernel y
@@ -125,7 +136,7 @@ kernel y
 
 TEST(CallProducts, SumsThatAreOnlyUsedRoundedAreRoundedByTheLibrary) {
   const Tensor y = einsum("i,k; k,o => i,o", narrow("x", "256,64"), narrow("w", "64,384")).named("y"),
-               z = (cast(y, DType::f32) + leaf("b", "384")).named("z");
+               z = (cast(y, DType::f32) + parameter("b", "384")).named("z");
   EXPECT_EQ(loops(called(observe(z))), trimmed(R"(
 kernel y
   y sums 6[384*row + column] = library product of x[64*row + term] and w[column + 384*term] for row < 256, column < 384, term < 64
@@ -204,19 +215,20 @@ TEST(CallProducts, Refusals) {
     const char* reason;
     std::function<Program()> program;
   } rows[] = {
-      {"it is small", [] { return product(leaf("x", "8,8"), leaf("w", "8,8")); }},
-      {"precisions differ", [] { return product(leaf("x", "256,64"), narrow("w", "64,384")); }},
+      {"it is small", [] { return product(parameter("x", "8,8"), parameter("w", "8,8")); }},
+      {"precisions differ", [] { return product(parameter("x", "256,64"), narrow("w", "64,384")); }},
       {"factors are f64", [] { return product(narrow("x", "256,64", DType::f64), narrow("w", "64,384", DType::f64)); }},
       {"it is padded",
        [] {
-         return observe(einsum("b,i<1+k,c; k,c,o => b,i,o", leaf("x", "4,40,16"), leaf("w", "3,16,32")).named("y"));
+         return observe(
+             einsum("b,i<1+k,c; k,c,o => b,i,o", parameter("x", "4,40,16"), parameter("w", "3,16,32")).named("y"));
        }},
       {"rows overlap in memory",
-       [] { return observe(einsum("i+k; k,o => i,o", leaf("x", "319"), leaf("w", "64,384")).named("y")); }},
+       [] { return observe(einsum("i+k; k,o => i,o", parameter("x", "319"), parameter("w", "64,384")).named("y")); }},
       {"batches have two strides",
        [] {
-         return observe(
-             einsum("b,s,h,d; b,t,h,d => b,s,h,t", leaf("q", "4,96,4,32"), leaf("k", "4,96,4,32")).named("y"));
+         return observe(einsum("b,s,h,d; b,t,h,d => b,s,h,t", parameter("q", "4,96,4,32"), parameter("k", "4,96,4,32"))
+                            .named("y"));
        }},
   };
   for (const auto& row : rows) EXPECT_FALSE(calls(called(row.program()))) << row.reason;
@@ -229,7 +241,7 @@ TEST(CallProducts, Refusals) {
   EXPECT_FALSE(calls(called(plain(), large)));
   EXPECT_TRUE(calls(called(plain(), costly))) << "no byte is moved in addition";
   const Program followed =
-      observe(tanh(einsum("i,k; k,o => i,o", leaf("x", "256,64"), leaf("w", "64,384"))).named("z"));
+      observe(tanh(einsum("i,k; k,o => i,o", parameter("x", "256,64"), parameter("w", "64,384"))).named("z"));
   EXPECT_FALSE(calls(called(followed, costly))) << "the sums would have to be stored and read";
   EXPECT_TRUE(calls(called(followed)));
 }
@@ -237,8 +249,8 @@ TEST(CallProducts, Refusals) {
 TEST(CallProducts, TheBuiltInNumbersCallForLargeProductsAlone) {
   Gpu gpu;
   gpu.library_products = true;
-  EXPECT_FALSE(calls(called(product(leaf("x", "1024,1024"), leaf("w", "1024,1024")), gpu)));
-  EXPECT_TRUE(calls(called(product(leaf("x", "2048,2048"), leaf("w", "2048,2048")), gpu)));
+  EXPECT_FALSE(calls(called(product(parameter("x", "1024,1024"), parameter("w", "1024,1024")), gpu)));
+  EXPECT_TRUE(calls(called(product(parameter("x", "2048,2048"), parameter("w", "2048,2048")), gpu)));
   EXPECT_TRUE(calls(called(product(narrow("x", "2048,2048"), narrow("w", "2048,2048")), gpu)));
 }
 

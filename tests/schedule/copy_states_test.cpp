@@ -11,7 +11,7 @@ namespace caravan::schedule {
 namespace {
 
 Program swapped() {
-  Tensor a = leaf("a", "3"), b = leaf("b", "3");
+  Tensor a = parameter("a", "3"), b = parameter("b", "3");
   return assign(a, b) & assign(b, a);
 }
 

@@ -18,6 +18,8 @@ inline Tensor indices(int64_t count) {
   return tensor(Array(parse_shape(std::to_string(count) + "|"), values, DType::i32));
 }
 // The gradient of a table of 28 rows.
-inline Program table_gradient() { return observe(scatter_add(leaf("g", "1024|64"), indices(1024), 28).named("y")); }
+inline Program table_gradient() {
+  return observe(scatter_add(parameter("g", "1024|64"), indices(1024), 28).named("y"));
+}
 
 }  // namespace caravan::schedule

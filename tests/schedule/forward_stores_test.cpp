@@ -13,7 +13,7 @@ namespace {
 TEST(ForwardStores, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
       {"a stored register is not loaded again, and then nobody reads the buffer",
-       [] { return observe(relu(einsum("ij=>i", leaf("a", "3,4"))).named("y")); },
+       [] { return observe(relu(einsum("ij=>i", parameter("a", "3,4"))).named("y")); },
        {fuse},
        R"(
 kernel einsum
@@ -27,7 +27,7 @@ kernel einsum
 )"},
       {"an observed buffer is still stored",
        [] {
-         Tensor e = exp(leaf("a", "3")).named("e");
+         Tensor e = exp(parameter("a", "3")).named("e");
          return observe({e, sin(e).named("y")});
        },
        {fuse},
@@ -57,7 +57,7 @@ kernel y
     y[o0] = r4
 )"},
       {"a register that is rounded already",
-       [] { return observe(cast(cast(leaf("a", "3"), DType::f16), DType::f32).named("y")); },
+       [] { return observe(cast(cast(parameter("a", "3"), DType::f16), DType::f32).named("y")); },
        {fuse},
        R"(
 kernel y
@@ -68,7 +68,7 @@ kernel y
     y[o0] = r3
 )"},
       {"an argmax that is read keeps its best value",
-       [] { return observe((argmax("ij=>i", leaf("a", "3,4")) + 1).named("y")); },
+       [] { return observe((argmax("ij=>i", parameter("a", "3,4")) + 1).named("y")); },
        {fuse},
        R"(
 kernel argmax
@@ -89,7 +89,7 @@ kernel argmax
 
 TEST(ForwardStores, MustRefuse) {
   const std::vector<LoopRefusal> hand_rows = {
-      {"out of the loop in which it was stored", [] { return observe(sum(exp(leaf("a", "3")))); }, {}},
+      {"out of the loop in which it was stored", [] { return observe(sum(exp(parameter("a", "3")))); }, {}},
   };
   expect_refused(forward_stores, hand_rows);
 }

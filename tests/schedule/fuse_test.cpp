@@ -16,7 +16,7 @@ namespace {
 TEST(Fuse, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
       {"the epilogue of a product",
-       [] { return observe(relu(leaf("w", "3->2")(leaf("x", "4|3")).named("h")).named("y")); },
+       [] { return observe(relu(parameter("w", "3->2")(parameter("x", "4|3")).named("h")).named("y")); },
        {},
        R"(
 kernel h
@@ -35,8 +35,8 @@ kernel h
 )"},
       {"two of three kernels",
        [] {
-         Tensor a = exp(leaf("a", "3")).named("x");
-         return observe({a, sin(leaf("b", "5")).named("other"), cos(a).named("y")});
+         Tensor a = exp(parameter("a", "3")).named("x");
+         return observe({a, sin(parameter("b", "5")).named("other"), cos(a).named("y")});
        },
        {},
        R"(
@@ -55,7 +55,7 @@ kernel y
     y[o0] = r3
 )"},
       {"what only needs whole rows, behind the loop that makes them",
-       [] { return observe(exp(einsum("ij=>i", leaf("a", "3,4")).named("s")).named("y")); },
+       [] { return observe(exp(einsum("ij=>i", parameter("a", "3,4")).named("s")).named("y")); },
        {},
        R"(
 kernel s
@@ -71,7 +71,7 @@ kernel s
 )"},
       {"the parts of a softmax, which share rows and not elements: one loop over rows",
        [] {
-         Tensor x = leaf("x", "3|4"), e = exp(x - einmax("n|c => n|0", x).named("m")).named("e");
+         Tensor x = parameter("x", "3|4"), e = exp(x - einmax("n|c => n|0", x).named("m")).named("e");
          return observe((e / einsum("n|c => n|0", e).named("s")).named("y"));
        },
        {},
@@ -104,7 +104,7 @@ kernel y
 )"},
       {"two that read the same rows, past one that does not",
        [] {
-         Tensor a = leaf("a", "2,3");
+         Tensor a = parameter("a", "2,3");
          return observe(
              {einsum("ij=>i", a).named("s"), einsum("ij=>j", a).named("columns"), einmax("ij=>i", a).named("m")});
        },
@@ -139,7 +139,7 @@ TEST(Fuse, PartsThatShareRowsAreOneKernel) {
   auto kernels = [](const std::vector<Tensor>& seen) {
     return plan::make_plan(to_ir(observe(seen)), host()).scheduled.kernels.size();
   };
-  Tensor x = leaf("x", "32|64"), g = leaf("g", "32|64"), t = leaf("t", "32|64");
+  Tensor x = parameter("x", "32|64"), g = parameter("g", "32|64"), t = parameter("t", "32|64");
   Tensor e = exp(x - einmax("...|i => ...|0", x)), softmax = e / einsum("...|i => ...|0", e);
   EXPECT_EQ(kernels({softmax}), 1u);
   EXPECT_EQ(kernels({softmax, grad(sum(softmax * g), x)}), 1u);
@@ -152,59 +152,59 @@ TEST(Fuse, PartsThatShareRowsAreOneKernel) {
   EXPECT_EQ(kernels({loss}), 2u);
   EXPECT_EQ(kernels({grad(loss, x)}), 1u);
   EXPECT_EQ(kernels({grad(loss / 32, x)}), 1u) << "the number 1/32 is no kernel of its own";
-  Tensor s = leaf("s", "2,8|8->4"), es = exp(s - einmax("...s|t->h => ...s|0->h", s)),
+  Tensor s = parameter("s", "2,8|8->4"), es = exp(s - einmax("...s|t->h => ...s|0->h", s)),
          attention = es / einsum("...s|t->h => ...s|0->h", es);
   EXPECT_EQ(kernels({attention}), 1u);
-  EXPECT_EQ(kernels({attention, grad(sum(attention * leaf("gs", "2,8|8->4")), s)}), 1u);
+  EXPECT_EQ(kernels({attention, grad(sum(attention * parameter("gs", "2,8|8->4")), s)}), 1u);
 }
 
 TEST(Fuse, MustRefuse) {
   const std::vector<LoopRefusal> hand_rows = {
       {"rows that do not line up: the reader wants the transposition",
-       [] { return observe(einsum("ij=>ji", exp(leaf("a", "3,3")))); },
+       [] { return observe(einsum("ij=>ji", exp(parameter("a", "3,3")))); },
        {}},
       {"rows that do not line up: the reader is shifted",
-       [] { return observe(einsum("1*o+1 => o", exp(leaf("a", "4")))); },
+       [] { return observe(einsum("1*o+1 => o", exp(parameter("a", "4")))); },
        {}},
       {"rows that do not line up: the reader runs backwards",
-       [] { return observe(einsum("-i=>i", exp(leaf("a", "4")))); },
+       [] { return observe(einsum("-i=>i", exp(parameter("a", "4")))); },
        {}},
       {"rows that overlap: a padded window over as many rows",
-       [] { return observe(einsum("o<1+k; k => o", exp(leaf("a", "4")), leaf("w", "3"))); },
+       [] { return observe(einsum("o<1+k; k => o", exp(parameter("a", "4")), parameter("w", "3"))); },
        {}},
       {"unmatched factors: the reader takes every second",
        [] {
-         return observe(einsum("2*n+k => n", exp(leaf("a", "8")), {{"k", 2}}));
+         return observe(einsum("2*n+k => n", exp(parameter("a", "8")), {{"k", 2}}));
        },
        {}},
       {"the same extents over other rows: i&j of 2, 3 against 3, 2",
        [] {
-         return observe(einsum("i&j => i, j", einsum("i, j => i&j", leaf("a", "2,3")), {{"i", 3}}));
+         return observe(einsum("i&j => i, j", einsum("i, j => i&j", parameter("a", "2,3")), {{"i", 3}}));
        },
        {}},
       {"rows of a product, which would be streamed again for each",
        [] {
-         Tensor h = leaf("w", "3->5")(leaf("x", "4|3"));
+         Tensor h = parameter("w", "3->5")(parameter("x", "4|3"));
          return observe(einsum("b|o => b|", h));
        },
        {}},
       {"two products that read the same rows",
        [] {
-         Tensor x = leaf("x", "4|3");
-         return observe({leaf("v", "3->2")(x), leaf("w", "3->2")(x)});
+         Tensor x = parameter("x", "4|3");
+         return observe({parameter("v", "3->2")(x), parameter("w", "3->2")(x)});
        },
        {}},
       {"an operand that all rows read whole",
        [] {
-         Tensor b = leaf("b", "4");
-         return observe({einsum("ij;j=>i", leaf("v", "3,4"), b), einsum("ij;j=>i", leaf("w", "3,4"), b)});
+         Tensor b = parameter("b", "4");
+         return observe({einsum("ij;j=>i", parameter("v", "3,4"), b), einsum("ij;j=>i", parameter("w", "3,4"), b)});
        },
        {}},
-      {"a sum that must be complete", [] { return observe(leaf("b", "4") * sum(leaf("a", "4"))); }, {}},
+      {"a sum that must be complete", [] { return observe(parameter("b", "4") * sum(parameter("a", "4"))); }, {}},
       {"offsets through an index tensor",
        [] {
          return observe(
-             gather(einsum("v,d=>v->d", exp(leaf("t", "3,2"))), tensor(Array::vector({2, 0, 1}, DType::i32))));
+             gather(einsum("v,d=>v->d", exp(parameter("t", "3,2"))), tensor(Array::vector({2, 0, 1}, DType::i32))));
        },
        {}},
   };
@@ -212,7 +212,7 @@ TEST(Fuse, MustRefuse) {
 }
 
 TEST(Fuse, NamesAKernelAfterWhatComputesMostInIt) {
-  Tensor product = einsum("b|i; i->o => b|o", leaf("x", "4|3"), leaf("w", "3->2")).named("product");
+  Tensor product = einsum("b|i; i->o => b|o", parameter("x", "4|3"), parameter("w", "3->2")).named("product");
   const loop::Module module = fuse(lowered(observe(relu(product).named("r"))));
   ASSERT_EQ(module.kernels.size(), 1u);
   EXPECT_EQ(module.kernels[0].name, "product");
@@ -220,19 +220,19 @@ TEST(Fuse, NamesAKernelAfterWhatComputesMostInIt) {
 
 TEST(Fuse, KeepsLanes) {
   auto kernels = [](const loop::Module& module) { return fuse(module).kernels.size(); };
-  Tensor d = leaf("d", "9"), w = leaf("w", "9,12");
+  Tensor d = parameter("d", "9"), w = parameter("w", "9,12");
   auto down = [&] { return einsum("o; o,k => k", d, w); };
   EXPECT_EQ(kernels(lowered(observe(relu(down())))), 1u) << "what is computed for each row";
   EXPECT_EQ(kernels(lowered(observe(exp(down())))), 1u) << "a function of rows that run at once";
-  EXPECT_EQ(kernels(lowered(observe(einsum("k; j => k,j", down(), leaf("x", "20"))))), 2u)
+  EXPECT_EQ(kernels(lowered(observe(einsum("k; j => k,j", down(), parameter("x", "20"))))), 2u)
       << "a loop along memory in a row of a sum across it";
-  auto along = [&] { return einsum("o,k; k => o", leaf("v", "9,64"), leaf("x", "64")); };
+  auto along = [&] { return einsum("o,k; k => o", parameter("v", "9,64"), parameter("x", "64")); };
   EXPECT_EQ(kernels(split_lowered(observe(relu(along())))), 1u) << "arithmetic on the rows of a split sum";
   EXPECT_EQ(kernels(split_lowered(observe(exp(along())))), 2u) << "a function of them";
 }
 
 TEST(Fuse, MustNotMoveANewValueBeforeAReaderOfTheOldOne) {  // or it could not be stored in place
-  Tensor w = leaf("w", "3"), g = exp(leaf("a", "3")).named("g");
+  Tensor w = parameter("w", "3"), g = exp(parameter("a", "3")).named("g");
   const Program p = observe({g, einsum("-i=>i", w).named("old")}) & assign(w, (w - g).named("new"));
   const loop::Module after = fuse(lower::lower(in_order(p, {"g", "old", "new"})));
   EXPECT_EQ(after.kernels.size(), 3u);
@@ -240,8 +240,8 @@ TEST(Fuse, MustNotMoveANewValueBeforeAReaderOfTheOldOne) {  // or it could not b
 }
 
 TEST(Fuse, PastAKernelThatTouchesNeither) {
-  Tensor x = exp(leaf("a", "3")).named("x");
-  const Program p = observe({x, sin(leaf("b", "5")).named("other"), cos(x).named("y")});
+  Tensor x = exp(parameter("a", "3")).named("x");
+  const Program p = observe({x, sin(parameter("b", "5")).named("other"), cos(x).named("y")});
   const loop::Module after = fuse(lower::lower(in_order(p, {"x", "other", "y"})));
   ASSERT_EQ(after.kernels.size(), 2u);
   EXPECT_EQ(after.kernels[0].name, "y");
@@ -250,7 +250,7 @@ TEST(Fuse, PastAKernelThatTouchesNeither) {
 
 TEST(Fuse, KernelsStayBounded) {
   std::vector<Tensor> seen;
-  Tensor x = leaf("x", "4");
+  Tensor x = parameter("x", "4");
   for (int k = 0; k < 200; ++k) seen.push_back(x = x * 1.5 + k);
   const loop::Module after = fuse(lowered(observe(seen)));
   EXPECT_GT(after.kernels.size(), 2u);

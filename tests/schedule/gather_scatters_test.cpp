@@ -52,9 +52,9 @@ TEST(GatherScatters, TheUpdateOfTheTableIsComputedWithItsGradient) {
 
 TEST(GatherScatters, MustRefuse) {
   const Refusal rows[] = {
-      {"a large table", [] { return observe(scatter_add(leaf("g", "8192|64"), indices(8192), 1000)); }},
-      {"a sum", [] { return observe(einsum("i,j => i", leaf("a", "64,15"))); }},
-      {"a copy into a part of a tensor", [] { return observe(einsum("i^1,j => 1^i,j", leaf("a", "8,16"))); }},
+      {"a large table", [] { return observe(scatter_add(parameter("g", "8192|64"), indices(8192), 1000)); }},
+      {"a sum", [] { return observe(einsum("i,j => i", parameter("a", "64,15"))); }},
+      {"a copy into a part of a tensor", [] { return observe(einsum("i^1,j => 1^i,j", parameter("a", "8,16"))); }},
   };
   for (const Refusal& row : rows) {
     const loop::Module given = lowered_for_gpu(row.program());

@@ -37,7 +37,7 @@ TEST(GpuNeighbours, BeforeAndAfter) {
     const char* after;
   };
   const Row rows[] = {
-      {"16 bytes of each", [] { return observe((leaf("a", "64,32") + leaf("b", "32")).named("y")); }, R"(
+      {"16 bytes of each", [] { return observe((parameter("a", "64,32") + parameter("b", "32")).named("y")); }, R"(
 kernel y
   for o0 < 64 grid:
     for o1 < 8 grid:
@@ -56,7 +56,7 @@ kernel y
         r1:f32 = cast r0 to f32
         y[32*o0 + 8*o1 + n] = r1
 )"},
-      {"lanes", [] { return observe(einsum("i,j => i", leaf("a", "64,512")).named("y")); }, R"(
+      {"lanes", [] { return observe(einsum("i,j => i", parameter("a", "64,512")).named("y")); }, R"(
 kernel y
   groups of 32 threads
   for i < 64 grid:
@@ -71,7 +71,7 @@ kernel y
     for lane < 1 lanes:
       y[i] = r1
 )"},
-      {"fewer, if there are not more", [] { return observe(exp(leaf("a", "64,6")).named("y")); }, R"(
+      {"fewer, if there are not more", [] { return observe(exp(parameter("a", "64,6")).named("y")); }, R"(
 kernel y
   for o0 < 64 grid:
     for o1 < 3 grid:
@@ -86,15 +86,19 @@ kernel y
 
 TEST(GpuNeighbours, Refusals) {
   const std::vector<Refusal> rows = {
-      {"an odd number of elements", [] { return observe(exp(leaf("a", "64,33")).named("y")); }},
-      {"pieces begin at odd places", [] { return observe(einsum("i,1^j => i,j", leaf("a", "64,33")).named("y")); }},
-      {"another stride", [] { return observe(einsum("i,j => j,i", leaf("a", "64,64")).named("y")); }},
-      {"threads would have nothing to do", [] { return observe(exp(leaf("a", "32,4")).named("y")); }},
-      {"lanes would have nothing to do", [] { return observe(einsum("i,j => i", leaf("a", "64,68")).named("y")); }},
+      {"an odd number of elements", [] { return observe(exp(parameter("a", "64,33")).named("y")); }},
+      {"pieces begin at odd places",
+       [] { return observe(einsum("i,1^j => i,j", parameter("a", "64,33")).named("y")); }},
+      {"another stride", [] { return observe(einsum("i,j => j,i", parameter("a", "64,64")).named("y")); }},
+      {"threads would have nothing to do", [] { return observe(exp(parameter("a", "32,4")).named("y")); }},
+      {"lanes would have nothing to do",
+       [] { return observe(einsum("i,j => i", parameter("a", "64,68")).named("y")); }},
       {"neighbouring threads read neighbours already",
-       [] { return observe(einsum("i,j => j", leaf("a", "1024,64")).named("y")); }},
+       [] { return observe(einsum("i,j => j", parameter("a", "1024,64")).named("y")); }},
       {"a product in tiles",
-       [] { return observe(einsum("i,k; k,o => i,o", leaf("x", "256,64"), leaf("w", "64,384")).named("y")); }},
+       [] {
+         return observe(einsum("i,k; k,o => i,o", parameter("x", "256,64"), parameter("w", "64,384")).named("y"));
+       }},
   };
   for (const Refusal& row : rows)
     EXPECT_EQ(loops(in_pieces(row.program())), loops(on_threads(row.program()))) << row.reason;

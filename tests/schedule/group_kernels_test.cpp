@@ -18,8 +18,8 @@ const std::vector<LoopPass> kFused = {fuse, forward_stores};
 
 Tensor chain(const std::string& first, const std::string& second, const std::string& a, const std::string& b,
              const std::string& c) {
-  const Tensor h = einsum(spec(first), leaf("a", a), leaf("b", b)).named("h");
-  return einsum(spec(second), relu(h).named("r"), leaf("c", c)).named("y");
+  const Tensor h = einsum(spec(first), parameter("a", a), parameter("b", b)).named("h");
+  return einsum(spec(second), relu(h).named("r"), parameter("c", c)).named("y");
 }
 
 TEST(GroupKernels, BeforeAndAfter) {
@@ -70,8 +70,8 @@ TEST(GroupKernels, Refuses) {
        [=] { return observe(chain(one, "z,i,j; i,j,l => z,i,l", "32,32,16", "32,16,32", "32,32,16")); }, kFused},
       {"nothing that is used between them alone",
        [=] {
-         const Tensor h = einsum(spec(one), leaf("a", "4,32,16"), leaf("b", "4,16,32")).named("h");
-         return observe({h, einsum(spec(one), h, leaf("c", "4,32,16")).named("y")});
+         const Tensor h = einsum(spec(one), parameter("a", "4,32,16"), parameter("b", "4,16,32")).named("h");
+         return observe({h, einsum(spec(one), h, parameter("c", "4,32,16")).named("y")});
        },
        kFused},
   };

@@ -15,7 +15,9 @@ namespace {
 TEST(Hoist, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
       {"a factor of the row leaves the loop over it",
-       [] { return observe(einsum("i; i, j => i", exp(leaf("a", "3")).named("e"), leaf("b", "3,4")).named("y")); },
+       [] {
+         return observe(einsum("i; i, j => i", exp(parameter("a", "3")).named("e"), parameter("b", "3,4")).named("y"));
+       },
        {fuse, forward_stores},
        R"(
 kernel y
@@ -30,7 +32,7 @@ kernel y
     y[o0] = r5
 )"},
       {"what is the same everywhere leaves all loops, with the number it is computed from",
-       [] { return observe((leaf("b", "3,4") * (leaf("a", "") * 2)).named("y")); },
+       [] { return observe((parameter("b", "3,4") * (parameter("a", "") * 2)).named("y")); },
        {},
        R"(
 kernel mul
@@ -48,7 +50,7 @@ kernel y
 )"},
       {"a total that is complete does not change in the next loop",
        [] {
-         Tensor a = leaf("a", "3,4");
+         Tensor a = parameter("a", "3,4");
          return observe(einsum("i,j; i => i,j", a, exp(einsum("i,j => i", a))).named("y"));
        },
        {fuse, forward_stores},
@@ -71,12 +73,12 @@ kernel y
 
 TEST(Hoist, MustRefuse) {
   const std::vector<LoopRefusal> rows = {
-      {"values that name the loop's variable", [] { return observe(exp(leaf("a", "3"))); }, {}},
+      {"values that name the loop's variable", [] { return observe(exp(parameter("a", "3"))); }, {}},
       {"a load under a guard",
-       [] { return observe(einsum("i; j => i", leaf("a", "3"), leaf("b", "3"), {{"j <= i"}})); },
+       [] { return observe(einsum("i; j => i", parameter("a", "3"), parameter("b", "3"), {{"j <= i"}})); },
        {}},
       {"what the loop accumulates",
-       [] { return observe(einsum("ij=>i", exp(leaf("a", "3,4")))); },
+       [] { return observe(einsum("ij=>i", exp(parameter("a", "3,4")))); },
        {fuse, forward_stores}},
   };
   expect_refused(hoist, rows);

@@ -14,7 +14,7 @@ loop::Module with_lanes(const loop::Module& module) { return lanes_inside(split_
 TEST(LanesInside, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
       {"the partial sums of a long sum",
-       [] { return observe(einsum("i,j; j => i", leaf("a", "4,32"), leaf("b", "32")).named("y")); },
+       [] { return observe(einsum("i,j; j => i", parameter("a", "4,32"), parameter("b", "32")).named("y")); },
        {},
        R"(
 kernel y
@@ -35,7 +35,8 @@ kernel y
 }
 
 TEST(LanesInside, LeavesOtherLoopsAlone) {
-  for (const Program& program : {observe(leaf("a", "20,64") + 1), observe(einsum("i,j => i", leaf("a", "4,7")))}) {
+  for (const Program& program :
+       {observe(parameter("a", "20,64") + 1), observe(einsum("i,j => i", parameter("a", "4,7")))}) {
     const loop::Module before = split_loops(split_lowered(program));
     EXPECT_EQ(loops(lanes_inside(before, plain_c())), loops(before));
   }

@@ -18,7 +18,7 @@ Tensor softmax_of(const Tensor& x, const std::string& sum) {
 
 TEST(LocalBuffers, BeforeAndAfter) {
   expect_rewritten(on_host(local_buffers), {{"the row of a softmax",
-                                             [] { return observe(softmax_of(leaf("x", "3|4"), "n|c => n|0")); },
+                                             [] { return observe(softmax_of(parameter("x", "3|4"), "n|c => n|0")); },
                                              {fuse},
                                              R"(
 kernel y
@@ -44,15 +44,15 @@ kernel y
 
 TEST(LocalBuffers, Refuses) {
   const std::vector<LoopRefusal> rows = {
-      {"what another kernel reads", [] { return observe(softmax_of(leaf("x", "3|4"), "n|c => n|0")); }, {}},
+      {"what another kernel reads", [] { return observe(softmax_of(parameter("x", "3|4"), "n|c => n|0")); }, {}},
       {"what is observed",
        [] {
-         const Tensor e = exp(leaf("x", "3|4")).named("e");
+         const Tensor e = exp(parameter("x", "3|4")).named("e");
          return observe({e, (e / einsum("n|c => n|0", e)).named("y")});
        },
        {fuse, forward_stores}},
       {"more than fits into the memory of a thread",
-       [] { return observe(softmax_of(leaf("x", "2|140000"), "n|c => n|0")); },
+       [] { return observe(softmax_of(parameter("x", "2|140000"), "n|c => n|0")); },
        {fuse, forward_stores}},
   };
   expect_refused(on_host(local_buffers), rows);

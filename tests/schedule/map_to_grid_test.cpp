@@ -15,7 +15,7 @@ loop::Module mapped(const Program& program, const Gpu& gpu = {}) {
   return out;
 }
 Program product(const std::string& left, const std::string& right) {
-  return observe(einsum("i,k; k,o => i,o", leaf("x", left), leaf("w", right)).named("y"));
+  return observe(einsum("i,k; k,o => i,o", parameter("x", left), parameter("w", right)).named("y"));
 }
 bool in_tiles(const loop::Module& module) {
   return std::any_of(module.kernels.begin(), module.kernels.end(),
@@ -39,7 +39,7 @@ TEST(MapToGrid, AThreadAddsUpSeveralColumns) {
     const char* after;
   };
   const Row rows[] = {
-      {"four of f32", [] { return observe(einsum("i,j => j", leaf("a", "1024,64")).named("y")); }, R"(
+      {"four of f32", [] { return observe(einsum("i,j => j", parameter("a", "1024,64")).named("y")); }, R"(
 kernel y
   local columns1:f32[4] in registers
   local columns2:f32[4] in registers
@@ -70,7 +70,7 @@ kernel y
 // row.
 TEST(MapToGrid, RowsThatAreReadAgainFitIntoTheCache) {
   auto program = [](const char* shape) {
-    const Tensor x = leaf("x", shape);
+    const Tensor x = parameter("x", shape);
     return observe(einsum("i,j; i => i,j", x, einsum("i,j => i", x)).named("y"));
   };
   auto lanes = [&](const char* shape, const Gpu& gpu) {
@@ -86,11 +86,11 @@ TEST(MapToGrid, RowsThatAreReadAgainFitIntoTheCache) {
 
 TEST(MapToGrid, AThreadTakesOneColumn) {
   const std::vector<Refusal> rows = {
-      {"an odd number of them", [] { return observe(einsum("i,j => j", leaf("a", "1024,65")).named("y")); }},
-      {"rows begin at odd places", [] { return observe(einsum("i,1^j => j", leaf("a", "1024,65")).named("y")); }},
-      {"too few rows for the lanes", [] { return observe(einsum("i,j => j", leaf("a", "96,64")).named("y")); }},
-      {"too few columns for the GPU", [] { return observe(einsum("i,j => j", leaf("a", "1024,8")).named("y")); }},
-      {"a position is kept", [] { return observe(argmax("i,j => j", leaf("a", "1024,64")).named("y")); }},
+      {"an odd number of them", [] { return observe(einsum("i,j => j", parameter("a", "1024,65")).named("y")); }},
+      {"rows begin at odd places", [] { return observe(einsum("i,1^j => j", parameter("a", "1024,65")).named("y")); }},
+      {"too few rows for the lanes", [] { return observe(einsum("i,j => j", parameter("a", "96,64")).named("y")); }},
+      {"too few columns for the GPU", [] { return observe(einsum("i,j => j", parameter("a", "1024,8")).named("y")); }},
+      {"a position is kept", [] { return observe(argmax("i,j => j", parameter("a", "1024,64")).named("y")); }},
   };
   for (const Refusal& row : rows)
     EXPECT_FALSE(last_kernel(in_columns(row.program())).find("columns1") != std::string::npos) << row.reason;
@@ -103,7 +103,7 @@ TEST(MapToGrid, BeforeAndAfter) {
     const char* after;
   };
   const Row rows[] = {
-      {"a thread for each element", [] { return observe(exp(leaf("a", "64,1024")).named("y")); }, R"(
+      {"a thread for each element", [] { return observe(exp(parameter("a", "64,1024")).named("y")); }, R"(
 kernel y
   for o0 < 64 grid:
     for o1 < 1024 grid:
@@ -111,7 +111,8 @@ kernel y
       r1:f32 = exp(r0)
       y[1024*o0 + o1] = r1
 )"},
-      {"the lanes of a group add a row", [] { return observe(einsum("i,j => i", leaf("a", "4096,65")).named("y")); },
+      {"the lanes of a group add a row",
+       [] { return observe(einsum("i,j => i", parameter("a", "4096,65")).named("y")); },
        R"(
 kernel y
   groups of 32 threads
@@ -127,7 +128,7 @@ kernel y
       y[i] = r1
 )"},
       {"neighbouring threads add neighbouring columns",
-       [] { return observe(einsum("i,j => j", leaf("a", "1024,64")).named("y")); }, R"(
+       [] { return observe(einsum("i,j => j", parameter("a", "1024,64")).named("y")); }, R"(
 kernel y
   groups of 32 threads, spread
   for j < 64 grid:
@@ -144,7 +145,8 @@ kernel y
       {"also if all columns are multiplied by the same numbers, which are neighbours along the rows",
        [] {
          return observe(
-             einsum("i,j; i; i => j", leaf("a", "1024,64"), leaf("b", "1024"), leaf("c", "1024")).named("y"));
+             einsum("i,j; i; i => j", parameter("a", "1024,64"), parameter("b", "1024"), parameter("c", "1024"))
+                 .named("y"));
        },
        R"(
 kernel y
@@ -164,7 +166,7 @@ kernel y
       y[j] = r5
 )"},
       {"two outer loops are two kernels: only the end of a kernel is a barrier for all groups",
-       [] { return observe(einsum("i^1,j => 1^i,j", leaf("a", "8,16")).named("y")); }, R"(
+       [] { return observe(einsum("i^1,j => 1^i,j", parameter("a", "8,16")).named("y")); }, R"(
 kernel y
   for e < 128 grid:
     r0:f32 = 0
@@ -212,7 +214,8 @@ kernel y
 )"},
       {"a product whose border is padded",
        [] {
-         return observe(einsum("b,i<1+k,c; k,c,o => b,i,o", leaf("x", "4,40,16"), leaf("w", "3,16,32")).named("y"));
+         return observe(
+             einsum("b,i<1+k,c; k,c,o => b,i,o", parameter("x", "4,40,16"), parameter("w", "3,16,32")).named("y"));
        },
        R"(
 kernel y
@@ -257,9 +260,9 @@ kernel y
 
 TEST(MapToGrid, NoLanes) {
   const Refusal rows[] = {
-      {"a short sum", [] { return observe(einsum("i,j => i", leaf("a", "64,15"))); }},
+      {"a short sum", [] { return observe(einsum("i,j => i", parameter("a", "64,15"))); }},
       {"the first of the largest: one thread must see all",
-       [] { return observe(argmax("i,j => i", leaf("a", "8,640"))); }},
+       [] { return observe(argmax("i,j => i", parameter("a", "8,640"))); }},
   };
   for (const Refusal& row : rows)
     for (const loop::Kernel& kernel : mapped(row.program()).kernels) EXPECT_EQ(kernel.grid.lanes, 1) << row.reason;
@@ -273,15 +276,16 @@ TEST(MapToGrid, NotInTiles) {
       {"too few terms", [] { return product("256,7", "7,256"); }},
       {"too few multiplications", [] { return product("16,16", "16,16"); }},
       {"few sums of many terms, which lanes share", [] { return product("16,8192", "8192,16"); }},
-      {"a maximum", [] { return observe(einmax("i,k; k,o => i,o", leaf("x", "256,64"), leaf("w", "64,256"))); }},
+      {"a maximum",
+       [] { return observe(einmax("i,k; k,o => i,o", parameter("x", "256,64"), parameter("w", "64,256"))); }},
       {"integers",
        [] {
-         return observe(
-             einsum("i,k; k,o => i,o", cast(leaf("x", "256,64"), DType::i32), cast(leaf("w", "64,256"), DType::i32)));
+         return observe(einsum("i,k; k,o => i,o", cast(parameter("x", "256,64"), DType::i32),
+                               cast(parameter("w", "64,256"), DType::i32)));
        }},
       {"the border belongs to both factors",
        [] {
-         return observe(einsum("i<1+k; o<1+k => i,o", leaf("x", "64"), leaf("w", "64"), {{"k", 32}}));
+         return observe(einsum("i<1+k; o<1+k => i,o", parameter("x", "64"), parameter("w", "64"), {{"k", 32}}));
        }},
   };
   for (const Refusal& row : rows) {
@@ -313,7 +317,7 @@ TEST(MapToGrid, BlocksHaveWholeGroups) {
   for (const char* shape : {"1,17", "3,5000", "200,33", "5000,129", "100000,64", "2,1000000"})
     for (const char* spec : {"i,j => i", "i,j => j", "i,j => "}) {
       const loop::Module module =
-          mapped(observe(einsum(caravan::spec(spec, Source::here()), leaf("a", shape)).named("y")));
+          mapped(observe(einsum(caravan::spec(spec, Source::here()), parameter("a", shape)).named("y")));
       for (const loop::Kernel& kernel : module.kernels) {
         const loop::Grid& grid = kernel.grid;
         EXPECT_GE(grid.lanes, 1) << spec << ' ' << shape;

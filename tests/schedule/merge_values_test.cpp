@@ -17,7 +17,7 @@ TEST(MergeValues, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
       {"what two fused kernels both read and compute",
        [] {
-         Tensor a = leaf("a", "3");
+         Tensor a = parameter("a", "3");
          return observe({sin(exp(a).named("e")).named("x"), cos(exp(a).named("f")).named("y")});
        },
        {fuse, forward_stores},
@@ -33,8 +33,9 @@ kernel y
 )"},
       {"a value of the loop around",
        [] {
-         Tensor a = leaf("a", "3");
-         return observe({exp(a).named("e"), einsum("i; i, j => i", exp(a).named("f"), leaf("b", "3,4")).named("y")});
+         Tensor a = parameter("a", "3");
+         return observe(
+             {exp(a).named("e"), einsum("i; i, j => i", exp(a).named("f"), parameter("b", "3,4")).named("y")});
        },
        {fuse, forward_stores, hoist},
        R"(
@@ -58,13 +59,13 @@ TEST(MergeValues, MustRefuse) {
   const std::vector<LoopRefusal> rows = {
       {"values of loops beside each other",
        [] {
-         Tensor a = leaf("a", "3,4");
+         Tensor a = parameter("a", "3,4");
          return observe({einsum("ij=>i", a), einmax("ij=>i", a)});
        },
        {fuse}},
       {"operands in another place",
        [] {
-         Tensor a = leaf("a", "3"), b = leaf("b", "3");
+         Tensor a = parameter("a", "3"), b = parameter("b", "3");
          return observe(sin((a - b).named("x")) * (b - a));
        },
        {}},

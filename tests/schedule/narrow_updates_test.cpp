@@ -12,7 +12,7 @@ namespace {
 
 const Index kAt("at", 4);
 
-Program updated(const Index& at = kAt) { return update(leaf("cache", "4|2"), at, leaf("key", "2")); }
+Program updated(const Index& at = kAt) { return update(parameter("cache", "4|2"), at, parameter("key", "2")); }
 
 TEST(NarrowUpdates, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
@@ -40,26 +40,26 @@ TEST(NarrowUpdates, MustRefuse) {
       {"a value that is not stored in its state", [] { return updated(); }, {}},
       {"a state that also changes elsewhere",
        [] {
-         Tensor cache = leaf("cache", "4|2");
+         Tensor cache = parameter("cache", "4|2");
          const Tensor here = einsum("n => n |", iota(4)) == kAt;
-         return assign(cache, where(here, leaf("key", "2"), cache * 2));
+         return assign(cache, where(here, parameter("key", "2"), cache * 2));
        },
        {update_in_place}},
       {"other elements of the state",
        [] {
-         Tensor v = leaf("v", "4"), w = leaf("w", "4");
+         Tensor v = parameter("v", "4"), w = parameter("w", "4");
          return assign(w, where(iota(4) == kAt, v, einsum("-i => i", w)));
        },
        {update_in_place}},
       {"a comparison with something else",
        [] {
-         Tensor v = leaf("v", "4"), w = leaf("w", "4");
+         Tensor v = parameter("v", "4"), w = parameter("w", "4");
          return assign(w, where(iota(4) * 2 == kAt, v, w));
        },
        {update_in_place}},
       {"an index that may be outside of the state",
        [] {
-         Tensor v = leaf("v", "4"), w = leaf("w", "4");
+         Tensor v = parameter("v", "4"), w = parameter("w", "4");
          return assign(w, where(iota(4) == Index("free"), v, w));
        },
        {update_in_place}},

@@ -31,7 +31,7 @@ Target eager_gpu() {
 }
 
 TEST(OrderStages, AKernelComesOneStageAfterWhatItDependsOn) {
-  const Tensor a = leaf("a", "4"), b = leaf("b", "4");
+  const Tensor a = parameter("a", "4"), b = parameter("b", "4");
   const Tensor p = exp(a).named("p"), q = sin(b).named("q");
   const Tensor sum_p = sum(p).named("sum_p"), sum_q = sum(q).named("sum_q");
   struct Row {
@@ -82,7 +82,7 @@ TEST(OrderStages, AStateIsWrittenAfterItsReaders) {
 }
 
 TEST(OrderStages, SmallKernelsAreDelayed) {
-  const Tensor a = leaf("a", "4"), b = leaf("b", "4");
+  const Tensor a = parameter("a", "4"), b = parameter("b", "4");
   const Tensor p = exp(a).named("p"), q = sin(b).named("q"), sum_p = sum(p).named("sum_p");
   const Program program = observe({(sum_p * q).named("r"), sum(q).named("sum_q")});
   const loop::Module module = lower::lower(in_order(program, {"p", "q", "sum_p", "r", "sum_q"}));
@@ -94,10 +94,10 @@ TEST(OrderStages, SmallKernelsAreDelayed) {
 // room.
 TEST(OrderStages, KernelsOfAStageAreLaunchedTogether) {
   auto product = [](const std::string& name, const std::string& left, const std::string& right) {
-    return einsum("i,k; k,o => i,o", leaf("x" + name, left), leaf("w" + name, right)).named(name);
+    return einsum("i,k; k,o => i,o", parameter("x" + name, left), parameter("w" + name, right)).named(name);
   };
   const Tensor p = product("p", "128,512", "512,512"), q = product("q", "64,1024", "1024,64");
-  const Tensor large = product("large", "4096,32", "32,4096"), table = exp(leaf("t", "4096,512")).named("table");
+  const Tensor large = product("large", "4096,32", "32,4096"), table = exp(parameter("t", "4096,512")).named("table");
   auto launches = [](const std::vector<Tensor>& results) {
     const loop::Module module = order_stages(
         map_to_grid(lower::lower(optimize::split_sums(prepared(observe(results)), gpu_target())), gpu_target()),
@@ -107,12 +107,12 @@ TEST(OrderStages, KernelsOfAStageAreLaunchedTogether) {
     return out.size();
   };
   EXPECT_EQ(launches({p, q}), 1u) << "2 and 8 slices";
-  EXPECT_EQ(launches({large, exp(leaf("s", "1024"))}), 1u) << "few blocks";
+  EXPECT_EQ(launches({large, exp(parameter("s", "1024"))}), 1u) << "few blocks";
   EXPECT_EQ(launches({large, table}), 2u) << "too many for the shared memory of a product";
 }
 
 TEST(OrderStages, SlicesOfOneTensorAreWrittenInOneStage) {
-  const Tensor a = leaf("a", "4,2"), b = leaf("b", "4,2");
+  const Tensor a = parameter("a", "4,2"), b = parameter("b", "4,2");
   const Tensor joined = (einsum("t, h => t, h^2", exp(a)) + einsum("t, h => t, 2^h", exp(b))).named("joined");
   const loop::Module after = order_stages(lower::lower(optimize::join_parts(prepared(observe(joined)))), eager_gpu());
   loop::verify(after);

@@ -15,7 +15,7 @@ TEST(Parallelize, BeforeAndAfter) {
     std::function<Program()> program;
     std::vector<const char*> heads;  // the first line of each kernel's body
   };
-  auto of = [](const char* name, const std::string& shape) { return leaf(name, shape); };
+  auto of = [](const char* name, const std::string& shape) { return parameter(name, shape); };
   const Row rows[] = {
       {"a product's rows",
        [&] { return observe(einsum("ij;jk=>ik", of("a", "64,64"), of("b", "64,64"))); },
@@ -43,11 +43,11 @@ TEST(Parallelize, BeforeAndAfter) {
 }
 
 TEST(Parallelize, MustRefuse) {
-  auto large = [](const char* name) { return leaf(name, "64,4096"); };
+  auto large = [](const char* name) { return parameter(name, "64,4096"); };
   const Tensor ids = tensor(Array(parse_shape("4096|"), std::vector<double>(4096, 3), DType::i32));
   const Refusal rows[] = {
       {"a scatter: two iterations may add to one element",
-       [&] { return observe(scatter_add(leaf("v", "4096|64"), ids, 10)); }},
+       [&] { return observe(scatter_add(parameter("v", "4096|64"), ids, 10)); }},
       {"a sum of everything has one accumulator", [&] { return observe(sum(large("a"))); }},
   };
   for (const Refusal& row : rows) {

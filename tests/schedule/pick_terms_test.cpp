@@ -28,7 +28,7 @@ Tensor is_label() { return eq("b; c => b,c", labels(), iota(10)); }
 Program added(const Tensor& x) { return observe(einsum("b,c => b", x).named("y")); }
 
 TEST(PickTerms, TheTermOfTheLabel) {
-  const Program program = added(where(is_label(), leaf("x", "4,10"), 0.0));
+  const Program program = added(where(is_label(), parameter("x", "4,10"), 0.0));
   const std::string before = loops(with_all_terms(program)), after = loops(picked(program));
   EXPECT_NE(before.find("for c < 10:"), std::string::npos) << before;
   EXPECT_EQ(after.find("for c < 10:"), std::string::npos) << after;
@@ -37,15 +37,15 @@ TEST(PickTerms, TheTermOfTheLabel) {
 
 TEST(PickTerms, Refusals) {
   const std::vector<Refusal> rows = {
-      {"the other terms are 1", [] { return added(where(is_label(), leaf("x", "4,10"), 1.0)); }},
+      {"the other terms are 1", [] { return added(where(is_label(), parameter("x", "4,10"), 1.0)); }},
       {"the other terms are NaN, if x is infinite",
-       [] { return added(cast(is_label(), DType::f32) * leaf("x", "4,10")); }},
+       [] { return added(cast(is_label(), DType::f32) * parameter("x", "4,10")); }},
       {"another accumulator",
-       [] { return observe(einmax("b,c => b", where(is_label(), leaf("x", "4,10"), 0.0)).named("y")); }},
+       [] { return observe(einmax("b,c => b", where(is_label(), parameter("x", "4,10"), 0.0)).named("y")); }},
       {"each term has an index of its own",
        [] {
          const Tensor own = tensor(Array(parse_shape("4,10"), DType::i32));
-         return added(where(eq("b,c; c => b,c", own, iota(10)), leaf("x", "4,10"), 0.0));
+         return added(where(eq("b,c; c => b,c", own, iota(10)), parameter("x", "4,10"), 0.0));
        }},
   };
   for (const Refusal& row : rows)

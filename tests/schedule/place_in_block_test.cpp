@@ -23,7 +23,7 @@ std::string placed(const Program& program, int* threads = nullptr) {
 }
 
 TEST(PlaceInBlock, KernelsOfAStageRunSideBySide) {
-  const Tensor a = leaf("a", "40"), b = leaf("b", "64"), c = leaf("c", "300");
+  const Tensor a = parameter("a", "40"), b = parameter("b", "64"), c = parameter("c", "300");
   const Tensor p = exp(a).named("p"), q = sin(b).named("q"), r = exp(c).named("r");
   const Tensor s = sum(c * c).named("s");
   struct Row {
@@ -52,11 +52,12 @@ TEST(PlaceInBlock, OneBlockRunsASmallProgram) {
     Program program;
     bool in_one_block;
   };
-  auto scaled = [](const char* shape) { return observe((leaf("x", shape) * 2.0).named("y")); };
+  auto scaled = [](const char* shape) { return observe((parameter("x", shape) * 2.0).named("y")); };
   const Row rows[] = {
       {"few operations", scaled("100,100"), true},
       {"many operations", scaled("1000,1000"), false},
-      {"a product of two small matrices", observe(einsum("ij; jk => ik", leaf("a", "8,8"), leaf("b", "8,8"))), true},
+      {"a product of two small matrices", observe(einsum("ij; jk => ik", parameter("a", "8,8"), parameter("b", "8,8"))),
+       true},
   };
   for (const Row& row : rows)
     EXPECT_EQ(plan::make_plan(prepared(row.program), gpu_target()).scheduled.in_one_block, row.in_one_block)

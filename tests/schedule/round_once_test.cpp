@@ -10,7 +10,7 @@ namespace {
 
 TEST(RoundOnce, BeforeAndAfter) {
   expect_rewritten(round_once, {{"a cast before a store",
-                                 [] { return observe(cast(exp(leaf("a", "3")), DType::bf16).named("y")); },
+                                 [] { return observe(cast(exp(parameter("a", "3")), DType::bf16).named("y")); },
                                  {},
                                  R"(
 kernel exp
@@ -29,7 +29,7 @@ kernel y
 TEST(RoundOnce, Refusals) {
   expect_refused(
       round_once,
-      {{"a store in f32", [] { return observe(exp(leaf("a", "3")).named("y")); }, {}},
+      {{"a store in f32", [] { return observe(exp(parameter("a", "3")).named("y")); }, {}},
        {"a cast of an f64, which rounds differently",
         [] { return observe(cast(param("a", Array(parse_shape("3"), DType::f64)), DType::bf16).named("y")); },
         {}}});

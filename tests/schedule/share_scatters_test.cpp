@@ -21,7 +21,7 @@ Tensor table_ids(int64_t count, int64_t rows) {
   return tensor(Array(parse_shape(std::to_string(count) + "|"), values, DType::i32), "ids");
 }
 Program table_rows_added(const std::string& rows, int64_t count, int64_t table) {
-  return observe(scatter_add(leaf("g", rows), table_ids(count, table), table).named("y"));
+  return observe(scatter_add(parameter("g", rows), table_ids(count, table), table).named("y"));
 }
 
 TEST(ShareScatters, BeforeAndAfter) {
@@ -51,7 +51,7 @@ TEST(ShareScatters, Refusals) {
           {"little work", [] { return table_rows_added("1024|64", 1024, 28); }, {}},
           {"few columns", [] { return table_rows_added("32768|16", 32768, 28); }, {}},
           {"columns that have no block", [] { return table_rows_added("4096|61", 4096, 28); }, {}},
-          {"rows that are not scattered", [] { return observe(einsum("i,j => i", leaf("a", "4096,64"))); }, {}},
+          {"rows that are not scattered", [] { return observe(einsum("i,j => i", parameter("a", "4096,64"))); }, {}},
       });
 }
 

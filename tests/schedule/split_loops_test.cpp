@@ -13,7 +13,7 @@ namespace {
 TEST(SplitLoops, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
       {"lanes with partial sums, and what is left over",
-       [] { return observe(einsum("i,j => i", leaf("a", "3,35")).named("y")); },
+       [] { return observe(einsum("i,j => i", parameter("a", "3,35")).named("y")); },
        {},
        R"(
 kernel y
@@ -31,7 +31,7 @@ kernel y
     y[i] = r1
 )"},
       {"the largest of lanes",
-       [] { return observe(einmax("i,j => i", leaf("a", "3,35")).named("y")); },
+       [] { return observe(einmax("i,j => i", parameter("a", "3,35")).named("y")); },
        {},
        R"(
 kernel y
@@ -49,7 +49,7 @@ kernel y
     y[i] = r1
 )"},
       {"no lane has more than the others",
-       [] { return observe(einsum("i,j; j => i", leaf("a", "3,32"), leaf("b", "32")).named("y")); },
+       [] { return observe(einsum("i,j; j => i", parameter("a", "3,32"), parameter("b", "32")).named("y")); },
        {},
        R"(
 kernel y
@@ -66,7 +66,7 @@ kernel y
     y[i] = r3
 )"},
       {"lanes go around all loops of the sum",
-       [] { return observe(einsum("i,k,j => i", leaf("a", "3,2,32")).named("y")); },
+       [] { return observe(einsum("i,k,j => i", parameter("a", "3,2,32")).named("y")); },
        {},
        R"(
 kernel y
@@ -82,7 +82,7 @@ kernel y
     y[i] = r1
 )"},
       {"but not with a rest, which would be a condition in those loops",
-       [] { return observe(einsum("i,k,j => i", leaf("a", "3,2,33")).named("y")); },
+       [] { return observe(einsum("i,k,j => i", parameter("a", "3,2,33")).named("y")); },
        {},
        R"(
 kernel y
@@ -101,7 +101,7 @@ kernel y
     y[i] = r1
 )"},
       {"under a condition",
-       [] { return observe(einsum("i<1+j; j => i", leaf("a", "40"), leaf("b", "40")).named("y")); },
+       [] { return observe(einsum("i<1+j; j => i", parameter("a", "40"), parameter("b", "40")).named("y")); },
        {},
        R"(
 kernel y
@@ -125,7 +125,7 @@ kernel y
 TEST(SplitLoops, Blocks) {
   const std::vector<LoopRewrite> rows = {
       {"blocks with a sum of their own",
-       [] { return observe(einsum("b,c => c", leaf("x", "1000,64")).named("y")); },
+       [] { return observe(einsum("b,c => c", parameter("x", "1000,64")).named("y")); },
        {},
        R"(
 kernel y
@@ -149,7 +149,7 @@ kernel y
     y[c] = r1
 )"},
       {"what is left over is a block",
-       [] { return observe(einsum("b,c => c", leaf("x", "257,64")).named("y")); },
+       [] { return observe(einsum("b,c => c", parameter("x", "257,64")).named("y")); },
        {},
        R"(
 kernel y
@@ -177,7 +177,7 @@ kernel y
     y[c] = r1
 )"},
       {"blocks of blocks, in lanes",
-       [] { return observe(einsum("i => ", leaf("x", "1000003")).named("y")); },
+       [] { return observe(einsum("i => ", parameter("x", "1000003")).named("y")); },
        {},
        R"(
 kernel y
@@ -211,7 +211,7 @@ kernel y
   y[0] = r1
 )"},
       {"a row is a block",
-       [] { return observe(einsum("b,h,c => c", leaf("x", "10,100,32")).named("y")); },
+       [] { return observe(einsum("b,h,c => c", parameter("x", "10,100,32")).named("y")); },
        {},
        R"(
 kernel y
@@ -236,7 +236,7 @@ kernel y
     y[c] = r1
 )"},
       {"lanes for each row, rows in blocks",
-       [] { return observe(einsum("i,j => ", leaf("x", "100,33")).named("y")); },
+       [] { return observe(einsum("i,j => ", parameter("x", "100,33")).named("y")); },
        {},
        R"(
 kernel y
@@ -271,11 +271,11 @@ kernel y
 
 TEST(SplitLoops, MustRefuse) {
   for (const char* spec : {"i,j => j", "i => "}) {  // side by side already; too short: split_sums chose neither
-    const loop::Module module = split_lowered(
-        observe(einsum(caravan::spec(spec, Source::here()), leaf("a", std::string(spec) == "i => " ? "20" : "64,64"))));
+    const loop::Module module = split_lowered(observe(
+        einsum(caravan::spec(spec, Source::here()), parameter("a", std::string(spec) == "i => " ? "20" : "64,64"))));
     EXPECT_EQ(loops(split_loops(module)), loops(module)) << spec;
   }
-  const loop::Module module = split_lowered(observe(einprod("i,j => i", leaf("a", "3,64"))));
+  const loop::Module module = split_lowered(observe(einprod("i,j => i", parameter("a", "3,64"))));
   EXPECT_EQ(loops(split_loops(module)), loops(module)) << "a product";
 }
 

@@ -17,7 +17,7 @@ loop::Module stored_over(const loop::Module& module) {
   loop::verify(out);
   return out;
 }
-Tensor hidden() { return exp(leaf("a", "4,8")).named("x"); }
+Tensor hidden() { return exp(parameter("a", "4,8")).named("x"); }
 
 TEST(StoreOver, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
@@ -70,7 +70,7 @@ TEST(StoreOver, Refusals) {
        },
        {}},
       {"the new tensor is observed", [] { return observe(cos(hidden()).named("y")); }, {}},
-      {"a state is not overwritten", [] { return observe(sum(cos(leaf("w", "4,8")).named("y")).named("s")); }, {}},
+      {"a state is not overwritten", [] { return observe(sum(cos(parameter("w", "4,8")).named("y")).named("s")); }, {}},
       {"another element is read",
        [] { return observe(sum(einsum("i,j => j,i", hidden()).named("y")).named("s")); },
        {}},

@@ -22,7 +22,7 @@ loop::Module lowered_for_tiles(const Program& program) {
   return lower::lower(optimize::split_sums(prepared(program), with_fma()));
 }
 Program product(const std::string& left, const std::string& right) {
-  return observe(einsum("i,k; k,j => i,j", leaf("x", left), leaf("w", right)).named("y"));
+  return observe(einsum("i,k; k,j => i,j", parameter("x", left), parameter("w", right)).named("y"));
 }
 
 TEST(TileContractions, BeforeAndAfter) {
@@ -82,7 +82,7 @@ kernel y
       y[96*i + j] = r3
 )"},
       {"a single row",
-       [] { return observe(einsum("k; k,j => j", leaf("x", "64"), leaf("w", "64,64")).named("y")); },
+       [] { return observe(einsum("k; k,j => j", parameter("x", "64"), parameter("w", "64,64")).named("y")); },
        {},
        R"(
 kernel y
@@ -135,7 +135,8 @@ kernel y
       {"what follows the sum is computed tile by tile",
        [] {
          return observe(
-             (einsum("i,k; k,j => i,j", leaf("x", "6,32"), leaf("w", "32,96")) + leaf("b", "96")).named("y"));
+             (einsum("i,k; k,j => i,j", parameter("x", "6,32"), parameter("w", "32,96")) + parameter("b", "96"))
+                 .named("y"));
        },
        {fuse, forward_stores},
        R"(
@@ -208,10 +209,12 @@ TEST(TileContractions, MustRefuse) {
       {"a small product", [] { return product("10,16", "16,16"); }, {}},
       {"few terms", [] { return product("64,7", "7,96"); }, {}},
       {"a row whose columns are far apart",
-       [] { return observe(einsum("k; j,k => j", leaf("a", "300"), leaf("b", "100,300"))); },
+       [] { return observe(einsum("k; j,k => j", parameter("a", "300"), parameter("b", "100,300"))); },
        {}},
-      {"a sum", [] { return observe(einsum("i,j => i", leaf("a", "64,640"))); }, {}},
-      {"a maximum", [] { return observe(einmax("i,k; k,j => i,j", leaf("a", "64,48"), leaf("b", "48,96"))); }, {}},
+      {"a sum", [] { return observe(einsum("i,j => i", parameter("a", "64,640"))); }, {}},
+      {"a maximum",
+       [] { return observe(einmax("i,k; k,j => i,j", parameter("a", "64,48"), parameter("b", "48,96"))); },
+       {}},
   };
   for (const LoopRefusal& row : rows) {
     const loop::Module before = lowered_for_tiles(row.program());

@@ -19,10 +19,10 @@ const std::vector<LoopPass> kFused = {fuse, forward_stores};
 const LoopPass kPass = [](const Module& module) { return transpose_rows(module, tested_target()); };
 
 TEST(TransposeRows, BeforeAndAfter) {
-  const std::vector<LoopRewrite> rows = {{"rows that fill two vectors, and a remainder",
-                                          [] { return observe(einmax("b, c => b", leaf("x", "19,9")).named("y")); },
-                                          kFused,
-                                          R"(
+  const std::vector<LoopRewrite> rows = {
+      {"rows that fill two vectors, and a remainder",
+       [] { return observe(einmax("b, c => b", parameter("x", "19,9")).named("y")); }, kFused,
+       R"(
 kernel y
   local rows:f32[72] in memory, aligned to 64 bytes
   for b_block < 2:
@@ -48,14 +48,16 @@ kernel y
 
 TEST(TransposeRows, Refuses) {
   const std::vector<LoopRefusal> rows = {
-      {"rows that are neighbours in memory", [] { return observe(einmax("c, b => b", leaf("x", "9,16"))); }, kFused},
-      {"a sum of products", [] { return observe(einsum("b, c; b, c => b", leaf("x", "16,9"), leaf("z", "16,9"))); },
+      {"rows that are neighbours in memory", [] { return observe(einmax("c, b => b", parameter("x", "9,16"))); },
        kFused},
-      {"fewer rows than a vector has lanes", [] { return observe(einmax("b, c => b", leaf("x", "7,9"))); }, kFused},
+      {"a sum of products",
+       [] { return observe(einsum("b, c; b, c => b", parameter("x", "16,9"), parameter("z", "16,9"))); }, kFused},
+      {"fewer rows than a vector has lanes", [] { return observe(einmax("b, c => b", parameter("x", "7,9"))); },
+       kFused},
       {"f16", [] { return observe(einmax("b, c => b", param("x", Array(parse_shape("16,9"), DType::f16)))); }, kFused},
   };
   expect_refused(kPass, rows);
-  const Module in_lanes = split_lowered(observe(einmax("b, c => b", leaf("x", "16,64"))));
+  const Module in_lanes = split_lowered(observe(einmax("b, c => b", parameter("x", "16,64"))));
   EXPECT_EQ(loops(kPass(in_lanes)), loops(in_lanes)) << "a long sum, which has partial sums";
 }
 

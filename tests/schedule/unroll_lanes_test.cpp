@@ -18,9 +18,9 @@ TEST(UnrollLanes, BeforeAndAfter) {
     bool unrolled;
   };
   const Row rows[] = {
-      {"several iterations of a lane", observe(einsum("i,j => i", leaf("a", "64,512")).named("y")), true},
-      {"one iteration of a lane", observe(einsum("i,j => i", leaf("a", "64,32")).named("y")), false},
-      {"no lanes", observe((leaf("a", "64,512") + 1).named("y")), false},
+      {"several iterations of a lane", observe(einsum("i,j => i", parameter("a", "64,512")).named("y")), true},
+      {"one iteration of a lane", observe(einsum("i,j => i", parameter("a", "64,32")).named("y")), false},
+      {"no lanes", observe((parameter("a", "64,512") + 1).named("y")), false},
   };
   for (const Row& row : rows) {
     const loop::Module before =

@@ -16,7 +16,7 @@ TEST(UpdateInPlace, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
       {"an element is read before it is stored",
        [] {
-         Tensor w = leaf("w", "3");
+         Tensor w = parameter("w", "3");
          return assign(w, w * 0.5);
        },
        {},
@@ -30,8 +30,8 @@ kernel mul
 )"},
       {"the update of a weight, in the loop of its gradient",
        [] {
-         Tensor w = leaf("w", "3->2");
-         return assign(w, w - einsum("b|o; b|i => i->o", leaf("dy", "4|2"), leaf("x", "4|3")));
+         Tensor w = parameter("w", "3->2");
+         return assign(w, w - einsum("b|o; b|i => i->o", parameter("dy", "4|2"), parameter("x", "4|3")));
        },
        {fuse, forward_stores},
        R"(
@@ -50,7 +50,7 @@ kernel einsum
 )"},
       {"after a whole reader of the old value",
        [] {
-         Tensor w = leaf("w", "3");
+         Tensor w = parameter("w", "3");
          return assign(w, exp(w)) & observe(sum(w).named("total"));
        },
        {},
@@ -69,7 +69,7 @@ kernel exp
 )"},
       {"what reads the new value reads the state",
        [] {
-         Tensor w = leaf("w", "3"), next = exp(w);
+         Tensor w = parameter("w", "3"), next = exp(w);
          return assign(w, next) & observe(sum(next).named("total"));
        },
        {},
@@ -94,52 +94,52 @@ TEST(UpdateInPlace, MustRefuse) {
   const std::vector<LoopRefusal> hand_rows = {
       {"an update before the old value's last reader",
        [] {
-         Tensor w = leaf("w", "3"), next = exp(w);
+         Tensor w = parameter("w", "3"), next = exp(w);
          return assign(w, next) & observe(sum(next * w));
        },
        {}},
       {"the same in one kernel, where the new value is in a register",
        [] {
-         Tensor w = leaf("w", "3"), next = exp(w);
+         Tensor w = parameter("w", "3"), next = exp(w);
          return assign(w, next) & observe(next * w);
        },
        {fuse, forward_stores}},
       {"other elements of the old value",
        [] {
-         Tensor w = leaf("w", "3");
+         Tensor w = parameter("w", "3");
          return assign(w, einsum("-i=>i", w));
        },
        {}},
       {"a reduction over the old value",
        [] {
-         Tensor w = leaf("w", "3,3");
+         Tensor w = parameter("w", "3,3");
          return assign(w, einsum("ij;jk=>ik", w, w));
        },
        {}},
       {"a value that is observed",
        [] {
-         Tensor w = leaf("w", "3"), next = exp(w);
+         Tensor w = parameter("w", "3"), next = exp(w);
          return assign(w, next) & observe(next);
        },
        {}},
       {"a value that two states get",
        [] {
-         Tensor v = leaf("v", "3"), w = leaf("w", "3"), next = exp(v);
+         Tensor v = parameter("v", "3"), w = parameter("w", "3"), next = exp(v);
          return assign(v, next) & assign(w, next);
        },
        {}},
       {"more than one store: elements that are not written are filled",
-       [] { return assign(leaf("w", "4"), einsum("i^1 => 1^i", leaf("b", "4"))); },
+       [] { return assign(parameter("w", "4"), einsum("i^1 => 1^i", parameter("b", "4"))); },
        {}},
   };
   expect_refused(update_in_place, hand_rows);
   // Without copy_leaves a state itself may be observed: what is seen is the old value.
-  Tensor w = leaf("w", "3");
+  Tensor w = parameter("w", "3");
   const loop::Module seen = lower::lower(to_ir(assign(w, exp(w)) & observe(w)));
   ASSERT_EQ(seen.observed, std::vector<ir::BufferId>{seen.assignments[0].state});
   EXPECT_EQ(update_in_place(seen).assignments.size(), 1u);
   // Of a swap one half can be in place, after the other was copied.
-  Tensor a = leaf("a", "3"), b = leaf("b", "3");
+  Tensor a = parameter("a", "3"), b = parameter("b", "3");
   EXPECT_EQ(update_in_place(lowered(assign(a, b) & assign(b, a))).assignments.size(), 1u);
 }
 

@@ -16,7 +16,7 @@ namespace {
 TEST(Vectorize, BeforeAndAfter) {
   auto both = [](const loop::Module& m) { return vectorize(split_loops(m), tested_target()); };
   const std::vector<LoopRewrite> rows = {
-      {"a long pointwise loop", [] { return observe((leaf("a", "3,9") + 1).named("y")); }, {}, R"(
+      {"a long pointwise loop", [] { return observe((parameter("a", "3,9") + 1).named("y")); }, {}, R"(
 kernel y
   for o0 < 3:
     for o1 < 9 vector:
@@ -26,7 +26,7 @@ kernel y
       y[9*o0 + o1] = r2
 )"},
       {"a product: blocks of lanes in blocks of rows, of as many as leave none over",
-       [] { return observe(einsum("i,k; k,j => i,j", leaf("a", "6,5"), leaf("b", "5,20")).named("y")); },
+       [] { return observe(einsum("i,k; k,j => i,j", parameter("a", "6,5"), parameter("b", "5,20")).named("y")); },
        {},
        R"(
 kernel y
@@ -50,7 +50,7 @@ kernel y
         y[j_in + 20*i_row + 60*i_block + 16] = r24
 )"},
       {"what is left over of both",
-       [] { return observe(einsum("i,k; k,j => i,j", leaf("a", "11,5"), leaf("b", "5,9")).named("y")); },
+       [] { return observe(einsum("i,k; k,j => i,j", parameter("a", "11,5"), parameter("b", "5,9")).named("y")); },
        {},
        R"(
 kernel y
@@ -91,7 +91,7 @@ kernel y
       y[j_in + 9*i_row + 80] = r24
 )"},
       {"one row: its blocks are taken together",
-       [] { return observe(einsum("k; k,j => j", leaf("a", "40"), leaf("b", "40,64")).named("y")); },
+       [] { return observe(einsum("k; k,j => j", parameter("a", "40"), parameter("b", "40,64")).named("y")); },
        {},
        R"(
 kernel y
@@ -106,7 +106,7 @@ kernel y
       y[j_in + 16*j_block] = r8
 )"},
       {"a split sum: lanes of the sum, rows share what they read",
-       [] { return observe(einsum("i,j; j => i", leaf("a", "4,512"), leaf("b", "512")).named("y")); },
+       [] { return observe(einsum("i,j; j => i", parameter("a", "4,512"), parameter("b", "512")).named("y")); },
        {},
        R"(
 kernel y
@@ -123,7 +123,7 @@ kernel y
     y[i_row] = r12
 )"},
       {"rows of both sides",
-       [] { return observe(einsum("i,j; k,j => k,i", leaf("a", "2,32"), leaf("b", "2,32")).named("y")); },
+       [] { return observe(einsum("i,j; k,j => k,i", parameter("a", "2,32"), parameter("b", "2,32")).named("y")); },
        {},
        R"(
 kernel y
@@ -141,7 +141,7 @@ kernel y
       y[i_row + 2*k_row] = r17
 )"},
       {"the innermost loop is short: lanes of another",
-       [] { return observe(einsum("b,o; b,k => o,k", leaf("a", "5,8"), leaf("b", "5,3")).named("y")); },
+       [] { return observe(einsum("b,o; b,k => o,k", parameter("a", "5,8"), parameter("b", "5,3")).named("y")); },
        {},
        R"(
 kernel y
@@ -161,12 +161,12 @@ kernel y
 
 TEST(Vectorize, MustRefuse) {
   const std::vector<LoopRefusal> hand_rows = {
-      {"too short", [] { return observe(leaf("a", "3,7") + 1); }, {}},
-      {"a chain of sums in one accumulator", [] { return observe(einsum("i => ", leaf("a", "20"))); }, {}},
-      {"neighbours that are far apart", [] { return observe(einsum("i,j => i", leaf("a", "20,3"))); }, {}},
+      {"too short", [] { return observe(parameter("a", "3,7") + 1); }, {}},
+      {"a chain of sums in one accumulator", [] { return observe(einsum("i => ", parameter("a", "20"))); }, {}},
+      {"neighbours that are far apart", [] { return observe(einsum("i,j => i", parameter("a", "20,3"))); }, {}},
       {"elements that overlap",
        [] {
-         return observe(einsum("o => o+k", leaf("a", "4"), {{"k", 3}}));
+         return observe(einsum("o => o+k", parameter("a", "4"), {{"k", 3}}));
        },
        {}},
   };
@@ -178,15 +178,15 @@ TEST(Vectorize, MakesATileOfRowsWhereItPays) {
     return loops(vectorize(split_loops(split_lowered(program)), tested_target())).find("unrolled") != std::string::npos;
   };
   auto dot = [](const std::string& width) {
-    return observe(einsum("b, c; c => b", leaf("a", "20," + width), leaf("w", width)));
+    return observe(einsum("b, c; c => b", parameter("a", "20," + width), parameter("w", width)));
   };
   EXPECT_TRUE(unrolled(dot("512"))) << "long sums of rows that share a factor";
   EXPECT_FALSE(unrolled(dot("64"))) << "short ones, whose other factor is read once";
-  EXPECT_TRUE(unrolled(observe(einsum("b, c; o, c => b, o", leaf("a", "10,64"), leaf("w", "20,64")))))
+  EXPECT_TRUE(unrolled(observe(einsum("b, c; o, c => b, o", parameter("a", "10,64"), parameter("w", "20,64")))))
       << "a product reads every element several times";
   auto step = [] {
-    Tensor w = leaf("w", "30,64");
-    return assign(w, w - einsum("b, o; b, k => o, k", leaf("d", "40,30"), leaf("x", "40,64")));
+    Tensor w = parameter("w", "30,64");
+    return assign(w, w - einsum("b, o; b, k => o, k", parameter("d", "40,30"), parameter("x", "40,64")));
   };
   const loop::Module fused = forward_stores(fuse(split_lowered(step())));
   ASSERT_EQ(fused.kernels.size(), 1u);
@@ -200,9 +200,9 @@ TEST(Vectorize, TheVerifierRefusesWhatCannotRunSideBySide) {
     std::get<loop::For>(statements(m.kernels.back()).back()).kind = loop::LoopKind::vector;
     EXPECT_THROW(loop::verify(m), InternalError) << loops(m);
   };
-  refused(observe(einsum("i => ", einsum("i=>i", leaf("a", "20")))) &
-          observe(einsum("o => o+k", leaf("b", "20"), {{"k", 3}})));  // overlapping
-  refused(observe(scatter_add(leaf("v", "4|"), tensor(Array(parse_shape("4|"), {0, 1, 0, 1}, DType::i32)), 2)));
+  refused(observe(einsum("i => ", einsum("i=>i", parameter("a", "20")))) &
+          observe(einsum("o => o+k", parameter("b", "20"), {{"k", 3}})));  // overlapping
+  refused(observe(scatter_add(parameter("v", "4|"), tensor(Array(parse_shape("4|"), {0, 1, 0, 1}, DType::i32)), 2)));
 }
 
 }  // namespace

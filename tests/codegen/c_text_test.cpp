@@ -42,7 +42,7 @@ TEST(C, TheMoonsStep) {
 }
 TEST(C, ALoadIsNotMovedBehindAStore) {
   // y = exp(w) and z = y + new w in one kernel with w := new w: exp(w) is used after the store to w.
-  Tensor w = leaf("w", "3"), y = exp(w), next = sin(w) * y;
+  Tensor w = parameter("w", "3"), y = exp(w), next = sin(w) * y;
   const std::string text =
       codegen::to_c(plan::make_plan(to_ir(assign(w, next) & observe((y + next).named("z"))), host()).scheduled);
   const size_t load = text.find("= w[o0];"), store = text.find(" w[o0] = ");
@@ -51,16 +51,16 @@ TEST(C, ALoadIsNotMovedBehindAStore) {
   EXPECT_EQ(text.find("w[o0]", store + 9), std::string::npos) << "w is not read again\n" << text;
 }
 TEST(C, WhatIsUsedInAnInnerLoopIsComputedOutsideIt) {
-  Tensor a = leaf("a", "3"), e = exp(a).named("e");
-  const std::string text =
-      codegen::to_c(plan::make_plan(to_ir(observe(einsum("i;j=>i", e, leaf("b", "4")).named("y"))), host()).scheduled);
+  Tensor a = parameter("a", "3"), e = exp(a).named("e");
+  const std::string text = codegen::to_c(
+      plan::make_plan(to_ir(observe(einsum("i;j=>i", e, parameter("b", "4")).named("y"))), host()).scheduled);
   const size_t inner = text.find("for (int64_t j"), function = text.find("caravan_exp_f32(a[");
   ASSERT_NE(function, std::string::npos) << text;
   EXPECT_LT(function, inner) << text;
 }
 TEST(C, NumbersKeepTheirBits) {
   auto text = [](const Tensor& t) { return codegen::to_c(plan::make_plan(to_ir(observe(t)), host()).scheduled); };
-  const Tensor x = leaf("x", "2"), wide = param("wide", Array::vector({1, 2}, DType::f64));
+  const Tensor x = parameter("x", "2"), wide = param("wide", Array::vector({1, 2}, DType::f64));
   // 1 + 2^-24 lies halfway between two floats: rounded to even from double, and not from its shortest decimal.
   EXPECT_NE(text(x * (1 + 0x1p-24)).find(" * 1.0f;"), std::string::npos);
   EXPECT_NE(text(x * 0.1).find(" * 0.1f;"), std::string::npos);

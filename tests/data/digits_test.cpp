@@ -12,6 +12,7 @@
 #include "caravan/data/gzip.h"
 #include "caravan/data/idx.h"
 #include "damage.h"
+#include "data/counted.h"
 #include "temporary_folder.h"
 
 namespace caravan::data {
@@ -19,14 +20,10 @@ namespace {
 
 using std::string;
 
-Array counted(const char* shape, DType dtype) {
+Array bytes(const char* shape, DType dtype) {
   Array out(parse_shape(shape), dtype);
   for (int64_t i = 0; i < out.size(); ++i) out.set(i, double((i * 37) % 251));
   return out;
-}
-
-bool same(const Array& a, const Array& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && a.values() == b.values();
 }
 
 string idx(uint8_t type, std::vector<uint32_t> sizes, const string& elements) {
@@ -93,7 +90,7 @@ TEST(Gzip, ADeflatedEntryHasExactlyItsSize) {
 TEST(Idx, ComesBack) {
   for (const char* shape : {"7|", "3|4", "2|3,4,5", "0|28,28", "1|", "5,2|3"})
     for (DType dtype : {DType::u8, DType::i32, DType::f32, DType::f64}) {
-      const Array array = counted(shape, dtype);
+      const Array array = bytes(shape, dtype);
       for (const string& content : {idx_content(array), gzip(idx_content(array))}) {
         const Array back = parse_idx(content, "memory");
         EXPECT_EQ(back.shape().sizes(), array.shape().sizes());
@@ -103,8 +100,8 @@ TEST(Idx, ComesBack) {
       }
     }
   const TemporaryFolder folder;
-  write_idx(folder.path + "/a", counted("3|4", DType::f64));
-  EXPECT_TRUE(same(read_idx(folder.path + "/a"), counted("3|4", DType::f64)));
+  write_idx(folder.path + "/a", bytes("3|4", DType::f64));
+  EXPECT_TRUE(same(read_idx(folder.path + "/a"), bytes("3|4", DType::f64)));
 }
 
 TEST(Idx, IsBigEndian) {
@@ -120,7 +117,7 @@ TEST(Idx, IsBigEndian) {
 }
 
 TEST(Idx, DamageIsRefused) {
-  const string whole = idx_content(counted("3|2,2", DType::u8));
+  const string whole = idx_content(bytes("3|2,2", DType::u8));
   expect_every_prefix_refused(read_as_idx, whole);
   expect_every_prefix_refused(read_as_idx, gzip(whole));
   EXPECT_GE(refused_bit_flips(read_as_idx, whole), 8 * 16u - 2) << "a bit of an element is another element";
@@ -169,15 +166,15 @@ TEST(Idx, ABombIsNotUnpacked) {
 }
 
 TEST(Idx, WritingRefusesWhatTheFormatDoesNotHave) {
-  EXPECT_THROW(idx_content(counted("3|", DType::i64)), ConfigError);
-  EXPECT_THROW(idx_content(counted("3|", DType::f16)), ConfigError);
-  EXPECT_THROW(idx_content(counted("3|", DType::boolean)), ConfigError);
+  EXPECT_THROW(idx_content(bytes("3|", DType::i64)), ConfigError);
+  EXPECT_THROW(idx_content(bytes("3|", DType::f16)), ConfigError);
+  EXPECT_THROW(idx_content(bytes("3|", DType::boolean)), ConfigError);
   EXPECT_THROW(idx_content(Array::scalar(1)), ConfigError);
 }
 
 // Four small files of MNIST's form.
 struct Made {
-  Array train_images = counted("5|28,28", DType::u8), test_images = counted("3|28,28", DType::u8);
+  Array train_images = bytes("5|28,28", DType::u8), test_images = bytes("3|28,28", DType::u8);
   Array train_labels = Array(parse_shape("5|"), {0, 9, 3, 3, 1}, DType::u8);
   Array test_labels = Array(parse_shape("3|"), {2, 4, 6}, DType::u8);
 
@@ -223,14 +220,13 @@ TEST(Digits, FilesThatDoNotFitAreRefused) {
   };
   auto contains = [](const string& text, const string& phrase) { EXPECT_NE(text.find(phrase), string::npos) << text; };
   EXPECT_EQ(load_refusal({}), "");
-  contains(with([](Made& m) { m.train_labels = counted("4|", DType::u8); }), "5 images, but");
+  contains(with([](Made& m) { m.train_labels = bytes("4|", DType::u8); }), "5 images, but");
   contains(with([](Made& m) { m.test_labels.set(1, 10); }), "label 1 of");
-  contains(with([](Made& m) { m.train_images = counted("5|28,27", DType::u8); }), "must be u8 of shape n|28,28");
-  contains(with([](Made& m) { m.train_images = counted("5|28,28", DType::f32); }), "has f32");
-  contains(with([](Made& m) { m.train_labels = counted("5|1", DType::u8); }), "labels must be u8 of shape n|");
-  contains(
-      with([](Made& m) { m.test_images = counted("0|28,28", DType::u8), m.test_labels = counted("0|", DType::u8); }),
-      "has no images");
+  contains(with([](Made& m) { m.train_images = bytes("5|28,27", DType::u8); }), "must be u8 of shape n|28,28");
+  contains(with([](Made& m) { m.train_images = bytes("5|28,28", DType::f32); }), "has f32");
+  contains(with([](Made& m) { m.train_labels = bytes("5|1", DType::u8); }), "labels must be u8 of shape n|");
+  contains(with([](Made& m) { m.test_images = bytes("0|28,28", DType::u8), m.test_labels = bytes("0|", DType::u8); }),
+           "has no images");
   const TemporaryFolder folder;
   contains(refusal([&](const string&) { load_digits(folder.path); }, ""), "has no train-images-idx3-ubyte");
 }

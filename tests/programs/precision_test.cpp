@@ -9,13 +9,12 @@
 #include "caravan/jit/jit.h"
 #include "caravan/tensor/graph.h"
 #include "programs.h"
+#include "programs/in_double.h"
 
 namespace caravan {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
-
-using Values = std::vector<double>;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Tensor of(DType dtype, const Values& values) { return tensor(Array::vector(values, dtype)); }
 Tensor bytes_of(const Values& values) { return of(DType::u8, values); }
@@ -37,18 +36,18 @@ void expect_values(const Array& actual, const Values& expected, const std::strin
   }
 }
 
-struct Row {
+struct Narrowing {
   const char* text;
   Tensor tensor;
   DType dtype;
   Values expected;
 };
 
-void expect_rows(const std::vector<Row>& rows) {
+void expect_rows(const std::vector<Narrowing>& rows) {
   for (const char* device : {"interp", "cpu"}) {
     Context ctx({.device = device});
     std::vector<Tensor> tensors;
-    for (const Row& row : rows) tensors.push_back(row.tensor);
+    for (const Narrowing& row : rows) tensors.push_back(row.tensor);
     const std::vector<Array> values = ctx.eval(tensors);
     for (size_t k = 0; k < rows.size(); ++k) {
       EXPECT_EQ(name(rows[k].tensor.dtype()), name(rows[k].dtype)) << rows[k].text;
@@ -186,7 +185,7 @@ TEST(Precision, I64IsExactBeyondTheIntegersOfDouble) {
 }
 
 TEST(Precision, ANumberIsRoundedBeforeItIsComparedWithFloats) {
-  std::vector<Row> rows;
+  std::vector<Narrowing> rows;
   for (DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
     const Tensor x = of(dtype, {0.1, 0.2, 1.0 / 3});
     rows.push_back({"x == 0.1", x == 0.1, DType::boolean, {1, 0, 0}});

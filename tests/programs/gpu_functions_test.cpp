@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 
-struct Row {
+struct Function {
   const char* name;
   Tensor (*on_gpu)(const Tensor&);
   double (*exact)(double);
@@ -21,8 +21,8 @@ struct Row {
   double low, high;  // of the points
   std::vector<std::pair<double, double>> special;
 };
-const std::vector<Row>& rows() {
-  static const std::vector<Row> out = {
+const std::vector<Function>& functions() {
+  static const std::vector<Function> out = {
       {"exp",
        [](const Tensor& x) { return exp(x); },
        std::exp,
@@ -91,7 +91,7 @@ double units_off(double x, double exact) {
 TEST(GpuFunctions, AreAFewUnitsOffAtMost) {
   if (!on_gpu()) GTEST_SKIP() << "CARAVAN_TEST_DEVICE is not cuda";
   Context ctx({.device = "cuda"});
-  for (const Row& row : rows()) {
+  for (const Function& row : functions()) {
     constexpr int kPoints = 200'000;
     std::vector<double> points;
     for (int k = 0; k < kPoints; ++k) {

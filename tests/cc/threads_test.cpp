@@ -14,6 +14,7 @@
 #include "caravan/codegen/c.h"
 #include "caravan/codegen/step.h"
 #include "caravan/plan/plan.h"
+#include "cc/own_cache.h"
 #include "programs.h"
 
 namespace caravan {
@@ -25,13 +26,9 @@ Array numbers(const std::string& shape, double scale = 0.01) {
   for (int64_t i = 0; i < like.size(); ++i) values.push_back(scale * double((i * 7919) % 101 - 50));
   return Array(like.shape(), values, DType::f32);
 }
-const std::string& cache() {
-  static const TemporaryFolder folder;
-  return folder.path;
-}
 Context on(int threads) {
   ContextOptions options;
-  options.seed = 1, options.device = "cpu", options.cache = cache(), options.threads = threads;
+  options.seed = 1, options.device = "cpu", options.cache = own_cache(), options.threads = threads;
   return Context(options);
 }
 
@@ -118,7 +115,7 @@ TEST(Threads, ShareTheBlocksOfLongSums) {
   };
   EXPECT_EQ(parts(plan::make_plan(to_ir(observe(long_sum)), host()).scheduled), 1);
   const Array one = on(1).eval(long_sum), three = on(3).eval(long_sum),
-              whole = Context({.device = "cpu", .cache = cache(), .passes_off = {"share_blocks"}}).eval(long_sum),
+              whole = Context({.device = "cpu", .cache = own_cache(), .passes_off = {"share_blocks"}}).eval(long_sum),
               right = Context({.device = "interp"}).eval(long_sum);
   for (int64_t i = 0; i < one.size(); ++i) {
     EXPECT_EQ(one.at(i), three.at(i)) << i;

@@ -20,6 +20,7 @@
 #include "caravan/data/text.h"
 #include "caravan/data/zip.h"
 #include "damage.h"
+#include "data/counted.h"
 #include "temporary_folder.h"
 
 namespace caravan::data {
@@ -27,19 +28,6 @@ namespace {
 
 using std::string;
 using Values = std::vector<double>;
-
-Array counted(const char* shape, DType dtype = DType::f32) {
-  Array out(parse_shape(shape), dtype);
-  for (int64_t i = 0; i < out.size(); ++i) out.set(i, double(i));
-  return out;
-}
-
-bool same(const Array& a, const Array& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && a.values() == b.values();
-}
-bool same(const Arrays& a, const Arrays& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](auto& x, auto& y) { return same(x, y); });
-}
 
 TEST(Synthetic, RingsArmsAndDiscsAreWhereTheyShouldBe) {
   const LabelledPoints rings = circles({.points = 400, .inner = 0.4, .noise = 0.05, .seed = 2});

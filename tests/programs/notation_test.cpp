@@ -8,12 +8,10 @@
 #include "caravan/tensor/infer.h"
 #include "checked_device.h"
 #include "naive_spec.h"
+#include "programs/in_double.h"
 
 namespace caravan {
 namespace {
-
-using Values = std::vector<double>;
-const double kInf = std::numeric_limits<double>::infinity();
 
 // An operand: its shape, and its values, or the first of values that count up.
 struct In {
@@ -283,14 +281,14 @@ TEST(Notation, MoreSpecs) {
 
 // --- what is written with tensors: parameters, captured sizes, stacks, gathers, slices ---
 
-struct Model {
+struct Written {
   const char* what;
   const char* shape;
   std::function<std::vector<Tensor>()> build;  // the tensor whose shape is asked for, then what else is observed
 };
 
-void check(const std::vector<Model>& models) {
-  for (const Model& m : models) {
+void check(const std::vector<Written>& models) {
+  for (const Written& m : models) {
     try {
       const std::vector<Tensor> tensors = m.build();
       EXPECT_EQ(to_string(Inference(observe(tensors)).shape(tensors[0])), m.shape) << m.what;

@@ -45,12 +45,12 @@ Array numbers(const std::string& shape, DType dtype) {
   return out;
 }
 
-struct Case {
+struct Product {
   const char* name;
   std::function<Tensor(DType)> result;
   int calls = 1;
 };
-const Case kCases[] = {
+const Product kCases[] = {
     {"rows by columns",
      [](DType t) {
        return einsum("i,k; k,o => i,o", param("x", numbers("40,24", t)), param("w", numbers("24,56", t)));
@@ -97,8 +97,8 @@ const Case kCases[] = {
      2},
 };
 
-void expect_near(DType dtype, bool tf32, double tolerance) {
-  for (const Case& c : kCases) {
+void expect_near_double(DType dtype, bool tf32, double tolerance) {
+  for (const Product& c : kCases) {
     SCOPED_TRACE(c.name);
     const Task task = task_of(observe(c.result(dtype)));
     CallingDevice device(tf32);
@@ -117,10 +117,10 @@ void expect_near(DType dtype, bool tf32, double tolerance) {
   }
 }
 
-TEST_F(LibraryProducts, InF32) { expect_near(DType::f32, false, 1e-6); }
-TEST_F(LibraryProducts, InTf32) { expect_near(DType::f32, true, 2e-3); }
-TEST_F(LibraryProducts, InBf16) { expect_near(DType::bf16, false, 1.0 / 64); }
-TEST_F(LibraryProducts, InF16) { expect_near(DType::f16, false, 1.0 / 512); }
+TEST_F(LibraryProducts, InF32) { expect_near_double(DType::f32, false, 1e-6); }
+TEST_F(LibraryProducts, InTf32) { expect_near_double(DType::f32, true, 2e-3); }
+TEST_F(LibraryProducts, InBf16) { expect_near_double(DType::bf16, false, 1.0 / 64); }
+TEST_F(LibraryProducts, InF16) { expect_near_double(DType::f16, false, 1.0 / 512); }
 
 // The gradients of a model in several steps, in which weights change between the products that read them.
 TEST_F(LibraryProducts, TrainingAgreesWithTheInterpreter) {

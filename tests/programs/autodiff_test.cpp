@@ -4,21 +4,12 @@
 
 #include <cmath>
 
-#include "checked_device.h"
+#include "programs/in_double.h"
+#include "refusal.h"
 
 namespace caravan {
 namespace {
 
-const ContextOptions kInDouble = checked();  // the interpreter, and what it ran on the processor too
-
-using Values = std::vector<double>;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-Array count_from(double first, const char* shape, double by = 1) {
-  Array out(parse_shape(shape), DType::f64);
-  for (int64_t i = 0; i < out.size(); ++i) out.set(i, first + by * double(i));
-  return out;
-}
 Array doubles(const Values& values) { return Array::vector(values, DType::f64); }
 
 // A parameter of distinct values that no difference of 1e-3 reorders.
@@ -45,18 +36,6 @@ void expect_both_orders(const Tensor& loss, const std::vector<Tensor>& xs) {
   }
   GradientCheck second = check_gradients(slope, xs, ctx);
   EXPECT_TRUE(second.passed()) << "second order\n" << second;
-}
-
-template <class F>
-void expect_refusal(F f, std::initializer_list<const char*> phrases) {
-  try {
-    f();
-    ADD_FAILURE() << "not refused";
-  } catch (const UserError& e) {
-    for (const char* phrase : phrases)
-      EXPECT_NE(std::string(e.what()).find(phrase), std::string::npos)
-          << "\"" << phrase << "\" is not in: " << e.what();
-  }
 }
 
 struct Case {
@@ -144,7 +123,7 @@ TEST(Gradient, OfEveryKindOfRelationAtBothOrders) {
 }
 
 TEST(Gradient, StandsAloneAndHasTheShapeOfItsTensor) {  // nothing of the loss is evaluated, nothing is inferred again
-  Tensor x = param("x", count_from(0, "8")), y = einsum("2*o+k => o", x, {{"k", 3}}), dx = grad(sum(y), x);
+  Tensor x = param("x", count_from(0, "8", DType::f64)), y = einsum("2*o+k => o", x, {{"k", 3}}), dx = grad(sum(y), x);
   Context ctx(kInDouble);
   EXPECT_EQ(to_string(ctx.shape(y)), "3");
   EXPECT_EQ(ctx.eval(dx).values(), (Values{1, 1, 2, 1, 2, 1, 1, 0}));

@@ -9,13 +9,11 @@
 #include <numbers>
 #include <numeric>
 
-#include "checked_device.h"
+#include "programs/in_double.h"
 #include "refusal.h"
 
 namespace caravan {
 namespace {
-
-using Values = std::vector<double>;
 
 constexpr int64_t kMany = 40'000;
 constexpr uint64_t kSeed = 7;

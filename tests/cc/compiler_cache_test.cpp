@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "caravan/backend/cc/compile.h"
 #include "caravan/backend/cc/device.h"
+#include "cc/answer.h"
 #include "programs.h"
 #include "refusal.h"
 
@@ -16,13 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char* const kSource = "int answer(void) { return 42; }\n";
-int answer(const cc::Compiled& compiled) { return reinterpret_cast<int (*)()>(compiled.library->symbol("answer"))(); }
-cc::CompilerOptions in_folder(const std::string& folder) {
-  cc::CompilerOptions options;
-  options.cache = folder;
-  return options;
-}
 std::vector<fs::path> entries(const std::string& folder, const std::string& extension) {
   std::vector<fs::path> out;
   for (const auto& entry : fs::directory_iterator(folder))

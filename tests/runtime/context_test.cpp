@@ -13,8 +13,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tensor scalar_state(const char* name, double value, DType dtype = DType::f32) { return state(name, value, dtype); }
-
 TEST(State, WithoutAnInitialiserIsRefusedAtTheRun) {
   Tensor s = state("s", {.batch = Extents{}, .input = Extents{}, .output = {2}}), y = s + 1;
   Context ctx(kHere);
@@ -130,7 +128,7 @@ TEST(Context, TheSameNameWithAnotherPrecisionOrShapeIsRefused) {
 }
 
 TEST(Context, FailuresChangeNothing) {
-  Tensor a = scalar_state("a", 1), b = scalar_state("b", 5), missing = state("missing", {.output = {2}});
+  Tensor a = state("a", 1), b = state("b", 5), missing = state("missing", {.output = {2}});
   Tensor ids = input("ids", {.batch = Extents{}, .input = Extents{}, .output = {1}, .dtype = DType::i32});
   Context ctx(kHere);
   EXPECT_THROW(ctx.compile(assign(a, a + 1) & observe(tensor({1, 2}) + tensor({1, 2, 3}))), ShapeError);
@@ -155,7 +153,7 @@ TEST(Context, KeptAxesOfAStateStillStretchInTheNextProgram) {
 }
 
 TEST(Context, ContextsShareNothing) {
-  Tensor a = scalar_state("a", 1);
+  Tensor a = state("a", 1);
   Context one(kHere), two(kHere);
   one.run(assign(a, a + 1)), two.run(assign(a, a * 5));
   EXPECT_EQ(one.read(a).item(), 2);
@@ -166,8 +164,7 @@ TEST(Context, ContextsShareNothing) {
 }
 
 TEST(Context, StateMovesToAnotherContextByName) {  // as a checkpoint does
-  Tensor w = param("w", {.input = {3}, .output = {2}}), n = scalar_state("n", 3, DType::i64),
-         y = w(tensor({1, 2, 3})) * n;
+  Tensor w = param("w", {.input = {3}, .output = {2}}), n = state("n", 3, DType::i64), y = w(tensor({1, 2, 3})) * n;
   Context ctx(here(4)), resumed(here(5));
   Values expected = ctx.eval(y).values();
   for (const std::string& name : ctx.names()) resumed.write(name, ctx.read(name));
@@ -238,7 +235,7 @@ TEST(Context, StateGoesToAnotherDeviceAndBack) {
 
 TEST(Routine, StepsBeyondTheLargestNumberAreRefused) {
   Index step("step"), batch("batch", 3);
-  Tensor total = scalar_state("total", 0, DType::i64);
+  Tensor total = state("total", 0, DType::i64);
   Context ctx(kHere);
   Routine r = ctx.compile(assign(total, total + 1 + 0 * step + 0 * batch));
   const int64_t most = std::numeric_limits<int64_t>::max();

@@ -5,18 +5,14 @@
 #include <cmath>
 #include <functional>
 
-#include "temporary_folder.h"
+#include "cc/own_cache.h"
 
 namespace caravan {
 namespace {
 
-const std::string& cache() {
-  static const TemporaryFolder folder;
-  return folder.path;
-}
 Context on(const std::string& device) {
   ContextOptions options;
-  options.seed = 1, options.device = device, options.cache = cache(), options.threads = 1;
+  options.seed = 1, options.device = device, options.cache = own_cache(), options.threads = 1;
   options.compiler_flags = {"-O1"};  // which is what takes the time
   return Context(options);
 }

@@ -12,12 +12,10 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tensor scalar_state(const char* name, double value, DType dtype = DType::f32) { return state(name, value, dtype); }
-
 std::string line(int number) { return "program_test.cpp:" + std::to_string(number); }
 
 TEST(Program, AssignmentsAreSimultaneous) {
-  Tensor a = scalar_state("a", 1), b = scalar_state("b", 2);
+  Tensor a = state("a", 1), b = state("b", 2);
   Context ctx(kHere);
   Routine swap = ctx.compile(assign(a, b) & assign(b, a));
   swap.run();
@@ -28,7 +26,7 @@ TEST(Program, AssignmentsAreSimultaneous) {
 }
 
 TEST(Program, FibonacciInOneAssignmentEach) {
-  Tensor a = scalar_state("a", 0, DType::i64), b = scalar_state("b", 1, DType::i64);
+  Tensor a = state("a", 0, DType::i64), b = state("b", 1, DType::i64);
   Context ctx(kHere);
   Routine next = ctx.compile(assign(a, b) & assign(b, a + b));
   for (int i = 0; i < 50; ++i) next.run();
@@ -36,7 +34,7 @@ TEST(Program, FibonacciInOneAssignmentEach) {
 }
 
 TEST(Program, ThenSeesTheNewState) {
-  Tensor a = scalar_state("a", 1), b = scalar_state("b", 10);
+  Tensor a = state("a", 1), b = state("b", 10);
   Program both = then(assign(a, a + 1) & assign(b, b + 1), assign(a, a * b));
   Context ctx(kHere);
   ctx.run(both);
@@ -46,7 +44,7 @@ TEST(Program, ThenSeesTheNewState) {
 }
 
 TEST(Program, ObservedBeforeAndAfter) {
-  Tensor a = scalar_state("a", 1), twice = a * 2, square_of = square(a);
+  Tensor a = state("a", 1), twice = a * 2, square_of = square(a);
   Program step = assign(a, a + 1) & observe(twice);
   Context ctx(kHere);
   Routine r = ctx.compile(then(step, observe(square_of)));  // twice as p saw it, the square as q does
@@ -61,7 +59,7 @@ TEST(Program, ObservedBeforeAndAfter) {
 }
 
 TEST(Program, ObservesWhatItIsAskedToAndNothingElse) {
-  Tensor a = scalar_state("a", 1), seen = a + 1, unseen = a + 2;
+  Tensor a = state("a", 1), seen = a + 1, unseen = a + 2;
   Context ctx(kHere);
   Routine r = ctx.compile(observe(seen) & observe(seen));
   expect_refusal<StateError>([&] { r.read(seen); }, {"no value yet", "run"});
@@ -107,8 +105,7 @@ TEST(Program, UpdateOfASliceIsACache) {
 
 TEST(Program, WhenAppliesAllOrNothing) {
   Index step("step");
-  Tensor n = scalar_state("n", 0),
-         v = state("v", {.batch = Extents{}, .input = Extents{}, .output = {2}, .init = ones()});
+  Tensor n = state("n", 0), v = state("v", {.batch = Extents{}, .input = Extents{}, .output = {2}, .init = ones()});
   Context ctx(kHere);
   Routine r = ctx.compile(when(mod(step, 3) == 2, assign(n, n + 1) & assign(v, v / 0.0 * 0.0)) & observe(n));
   r.run({{step, 0}}), r.run({{step, 1}});
@@ -136,7 +133,7 @@ TEST(Program, IndexBindings) {
 }
 
 TEST(Program, AStateIsAssignedOnce) {
-  Tensor a = scalar_state("a", 1);
+  Tensor a = state("a", 1);
   Program p = assign(a, a + 1);
   std::string first = line(__LINE__ - 1), second = line(__LINE__ + 1);
   expect_refusal<StateError>([&] { (void)(p & assign(a, a + 2)); },

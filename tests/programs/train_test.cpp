@@ -5,16 +5,12 @@
 #include <cmath>
 #include <numbers>
 
-#include "checked_device.h"
+#include "programs/in_double.h"
 #include "refusal.h"
 
 namespace caravan {
 namespace {
 
-const ContextOptions kInDouble = checked();  // the interpreter, and what it ran on the processor too
-
-using Values = std::vector<double>;
-constexpr double kTolerance = 1e-12;
 constexpr int kSteps = 5;
 
 const Values kStart = {0.5, -1.25, 2.0, 0.0};
@@ -50,11 +46,6 @@ Values trained(const Optimizer& optimizer, const Transform& transform = nullptr)
   Routine step = ctx.compile(train_step(loss_of(w), optimizer, transform));
   for (int t = 0; t < kSteps; ++t) step.run();
   return ctx.read(w).values();
-}
-
-void expect_near(const Values& actual, const Values& expected, double tolerance = kTolerance) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
 }
 
 // torch.optim.SGD: buf = g in the first step, momentum * buf + g after; zeros at the start give the same.

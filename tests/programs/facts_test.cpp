@@ -1,32 +1,15 @@
-// The numbers of reference/facts.md, "Values and gradients": one test per row, written as a user would.
+// Values and gradients that the papers and guides behind this library print, and what PyTorch computes: one test each,
+// written as a user would.
 #include <caravan/caravan.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <sstream>
 
-#include "checked_device.h"
+#include "programs/in_double.h"
 
 namespace caravan {
 namespace {
-
-const ContextOptions kInDouble = checked();  // the interpreter, and what it ran on the processor too
-
-using Values = std::vector<double>;
-
-void expect_near(const Values& actual, const Values& expected, double tolerance = 1e-12) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
-}
-void expect_near(const Array& actual, const Values& expected, double tolerance = 1e-12) {
-  expect_near(actual.values(), expected, tolerance);
-}
-
-Array count_from(double first, const char* shape) {
-  Array out(parse_shape(shape));
-  for (int64_t i = 0; i < out.size(); ++i) out.set(i, first + double(i));
-  return out;
-}
 
 TEST(Facts, TheGradientExampleOfThePaper) {
   Tensor x = param("x", 2.0), y = param("y", 3.0), z = (x + y) * y;
