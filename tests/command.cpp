@@ -59,14 +59,15 @@ pid_t Command::start(const Arguments& arguments, const Arguments& environment) c
   const string out = folder_ + "/stdout", err = folder_ + "/stderr";
   const char* set = getenv("PATH");
   const string home = "HOME=" + folder_, cache = "CARAVAN_CACHE=" + cache_,
-               path = string("PATH=") + (set ? set : "/usr/bin:/bin");
+               path = string("PATH=") + (set ? set : "/usr/bin:/bin"),
+               once = "CARAVAN_QUICK_START=0";  // each program is compiled once
   const pid_t child = fork();
   if (child == 0) {
     std::vector<char*> argv, env;
     auto add = [](std::vector<char*>& list, const string& text) { list.push_back(const_cast<char*>(text.c_str())); };
     for (const string& a : arguments) add(argv, a);
     for (const string& e : environment) add(env, e);  // the first of equals counts
-    add(env, home), add(env, cache), add(env, path);
+    add(env, home), add(env, cache), add(env, path), add(env, once);
     argv.push_back(nullptr), env.push_back(nullptr);
     const bool ready = chdir(folder_.c_str()) == 0 &&
                        dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1) == 1 &&
