@@ -158,7 +158,7 @@ void add_mesh_options(CLI::App& command, Parsed& parsed, MeshWishes& o, const st
       ->type_name("N");
   command.add_flag("--split-states", o.split_states,
                    "Each device keeps a part of what the optimiser remembers, and updates that part of the weights");
-  const std::vector<std::string> engines = {"auto", "streams", "mpi", "nccl"};
+  const std::vector<std::string> engines = engine_names();
   parsed.choices[command
                      .add_option("--engine", o.engine,
                                  "How devices exchange values: streams (workers of this process), mpi (processes of "

@@ -48,7 +48,7 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
     using Json = nlohmann::ordered_json;
     Json out{{"version", version()}, {"compiler", kCompiler}, {"devices", Json::array()}};
     for (const DeviceKind& d : kinds)
-      out["devices"].push_back(Json{{"name", d.name}, {"built", d.built}, {"works", d.works}, {"note", d.note}});
+      out["devices"].push_back(Json{{"name", d.name}, {"works", d.works}, {"note", d.note}});
     out["c_compiler"] =
         Json{{"path", c.path},        {"version", c.version},        {"works", c.works()},    {"problem", c.problem},
              {"test_loops", c.loops}, {"wrong_test_loops", c.wrong}, {"added_flags", c.added}};

@@ -7,6 +7,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/loop/walk.h"
+#include "caravan/target/target.h"
 
 namespace caravan::plan {
 

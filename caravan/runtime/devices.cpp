@@ -88,11 +88,28 @@ constexpr int64_t kMostDevices = 1024;  // of a mesh in one process
 std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler) {
   std::vector<DeviceKind> out;
   for (const Kind& k : kKinds)
-    out.push_back({k.name, true, k.count() > 0 && (k.make != make_cpu || compiler.works()), k.note(compiler)});
+    out.push_back({k.name, k.count() > 0 && (k.make != make_cpu || compiler.works()), k.note(compiler)});
   return out;
 }
+namespace {
+// The one table of engines.
+struct Engine {
+  const char* name;
+  std::string (*note)();
+};
+constexpr Engine kEngines[] = {
+    {"streams", [] { return std::string("workers of one process"); }}, {"mpi", mpi::note}, {"nccl", nccl::note}};
+}  // namespace
+
 std::vector<std::pair<std::string, std::string>> engines() {
-  return {{"streams", "workers of one process"}, {"mpi", mpi::note()}, {"nccl", nccl::note()}};
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Engine& e : kEngines) out.emplace_back(e.name, e.note());
+  return out;
+}
+std::vector<std::string> engine_names() {
+  std::vector<std::string> out = {"auto"};
+  for (const Engine& e : kEngines) out.emplace_back(e.name);
+  return out;
 }
 std::vector<std::string> device_names() {
   std::vector<std::string> out;
@@ -172,9 +189,9 @@ std::unique_ptr<backend::Device> make_one(const ContextOptions& options, Exchang
 // Does each device of the mesh have a process of its own?
 bool has_processes(const Mesh& mesh) {
   const int processes = mpi::launch().processes;
-  const std::vector<std::string> engines = {"auto", "streams", "mpi", "nccl"};
-  if (std::find(engines.begin(), engines.end(), mesh.engine) == engines.end())
-    throw ConfigError("`" + mesh.engine + "` is no engine of a mesh; there are: " + joined(engines) + ".");
+  const std::vector<std::string> names = engine_names();
+  if (std::find(names.begin(), names.end(), mesh.engine) == names.end())
+    throw ConfigError("`" + mesh.engine + "` is no engine of a mesh; there are: " + joined(names) + ".");
   if (mesh.engine == "streams" || (mesh.engine != "mpi" && processes == 1)) return false;
   if (processes == 1)
     throw ConfigError("the engine `mpi` is for processes that mpirun has started: mpirun -n " +

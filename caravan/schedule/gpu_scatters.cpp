@@ -16,8 +16,6 @@ using Part = Term::Part;
 
 namespace {
 
-constexpr int64_t kMany = int64_t(1) << 30;  // iterations; loops of a GPU that have more need other indices
-
 // A nest of loops around one addition into memory.
 struct Scatter {
   std::vector<For> loops;        // without bodies
@@ -149,7 +147,7 @@ struct Gather {
 };
 
 // Adds registers and variables to the kernel.
-std::optional<Gather> gather_of(const Block& block, Kernel& kernel) {
+std::optional<Gather> gather_of(const Block& block, Kernel& kernel, const Gpu& gpu) {
   Scatter nest;
   if (!take_nest(block, nest)) return std::nullopt;
   const auto index = index_of(nest.store.offset);
@@ -188,13 +186,14 @@ std::optional<Gather> gather_of(const Block& block, Kernel& kernel) {
              .type = type,
              .store = nest.store,
              .work = *most + 1};
+  const int64_t many = gpu.most_narrow;  // iterations, all of which are counted by indices of 32 bits
   for (const For& f : nest.loops) {
     const bool is_outer = coefficient(nest.store.offset, f.variable) != 0;
-    out.work = out.work > kMany / std::max<int64_t>(f.extent, 1) ? kMany : out.work * f.extent;
-    if (!is_outer) out.terms = std::min(kMany, out.terms * f.extent);
+    out.work = out.work > many / std::max<int64_t>(f.extent, 1) ? many : out.work * f.extent;
+    if (!is_outer) out.terms = std::min(many, out.terms * f.extent);
     (is_outer ? out.outer : out.inner).push_back(f);
   }
-  if (out.inner.empty() || out.terms >= kMany) return std::nullopt;
+  if (out.inner.empty() || out.terms >= many) return std::nullopt;
 
   out.items = nest.items;
   out.point.push_back(Combine{out.total, nest.store.accumulator, nest.store.value, nest.store.factor});
@@ -244,7 +243,7 @@ Module gather_scatters(const Module& module, const Target& target) {
   for (Kernel& kernel : out.kernels) {
     if (!has_statements(kernel) || statements(kernel).size() != 2) continue;
     Kernel trial = kernel;
-    std::optional<Gather> gather = gather_of({statements(kernel)[1]}, trial);
+    std::optional<Gather> gather = gather_of({statements(kernel)[1]}, trial, target.gpu);
     if (!gather || gather->store.buffer.is_local() || gather->work > target.gpu.most_matched) continue;
     const ir::Buffer& table = module.buffers[size_t(gather->store.buffer)];
     if (!fills(statements(kernel)[0], gather->store, table.shape.elements(), table.dtype) ||
@@ -258,7 +257,7 @@ Module gather_scatters(const Module& module, const Target& target) {
 
 bool gather_scatter(Kernel& kernel, const Target& target) {
   Kernel trial = kernel;
-  std::optional<Gather> gather = gather_of(statements(kernel), trial);
+  std::optional<Gather> gather = gather_of(statements(kernel), trial, target.gpu);
   if (!gather) return false;
   const Gpu& gpu = target.gpu;
   if (gather->work <= gpu.most_matched) {

@@ -205,7 +205,7 @@ class Mapper {
       }
       int64_t lanes = 1;
       // Lanes have few bytes on their way from memory at a time, so that more of them are needed than elsewhere.
-      while (lanes < gpu.most_spread && 4 * lanes <= inner.iterations &&
+      while (lanes < gpu.most_spread && gpu.lane_iterations * lanes <= inner.iterations &&
              groups * lanes * (lanes == 1 ? 2 : 1) <= threads)
         lanes *= 2;
       // Neighbouring groups of a block read neighbours in memory: a warp of them, or fewer if there are few groups.
@@ -213,15 +213,16 @@ class Mapper {
       while (beside > gpu.least_beside && groups < beside * gpu.multiprocessors) beside /= 2;
       return {lanes == 1 ? in_blocks(1, groups) : Grid{int(lanes), true, int(beside * lanes)}};
     }
-    // A block has 15 barriers for groups of several warps, so that groups of two warps would be too many.
-    // Kernels of larger blocks than usual do not join products in a launch (order_stages), and so must gain by them.
     // The rows of all groups at once do not at once stay in the cache until they are read again, if they are long: then
     // there are fewer groups, of more lanes.
     int64_t lanes = gpu.warp;
     auto too_long = [&] { return std::min(groups, threads / lanes) * inner.read_again() > gpu.rows_in_cache; };
-    while (lanes < gpu.most_threads && (lanes < gpu.threads ? 4 : 32) * lanes <= inner.iterations &&
-           (groups * lanes * 2 <= threads || too_long()))
-      lanes *= lanes == gpu.warp ? 4 : 2;
+    auto least_iterations = [&] { return lanes < gpu.threads ? gpu.lane_iterations : gpu.large_block_iterations; };
+    while (lanes < gpu.most_threads && least_iterations() * lanes <= inner.iterations &&
+           (groups * lanes * 2 <= threads || too_long())) {
+      lanes *= 2;
+      while (gpu.most_threads / lanes > gpu.barriers) lanes *= 2;  // each group of several warps needs a barrier
+    }
     return {in_blocks(lanes, groups)};
   }
   // Blocks of threads, smaller ones if there are few, so that all multiprocessors have some.

@@ -15,6 +15,9 @@ namespace caravan {
 inline constexpr int64_t kCacheLine = 64;  // bytes, of all processors in use; what is allocated begins at one
 inline constexpr int64_t kGpuAlignment =
     256;  // bytes, of memory that the driver of a GPU gives, and that its libraries expect
+// Bytes. A collective of devices that sends fewer takes about as long as one that sends none, so small ones are
+// collected until they have so many. Measured between processes of one machine.
+inline constexpr int64_t kCombinedBytes = 256 << 10;
 inline constexpr int64_t kShortestVector = 16;  // bytes; no processor in use has shorter vector registers
 
 // How loops are cut for a machine. The defaults were found by measurement; a tuning file may replace them
@@ -138,6 +141,10 @@ struct Gpu {
   int64_t rows_in_cache = 30'000'000;
   int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
   int64_t least_beside = 8;  // fewest such groups in a block: as many f32 as memory gives at a time
+  // Fewest iterations for a lane of a group. Kernels whose blocks have more than `threads` do not join products in a
+  // launch (order_stages), so a lane of such a block must have more of them to gain.
+  int64_t lane_iterations = 4, large_block_iterations = 32;
+  int64_t barriers = 15;  // of a block, for groups of several warps
   // Products are computed in square tiles. How many multiplications a multiprocessor makes in a cycle, measured, while
   // it has one tile to compute, and while it has several.
   struct TileRate {
@@ -219,6 +226,7 @@ struct Target {
   int threads = 1;            // how many threads a run of a program may use
   int64_t vector_bytes = 16;  // of the widest vector register; 4 in a language without vectors
   int vector_registers = 16;
+  int operand_registers = 2;  // of these, for the factors of a product; the others hold sums
   // The processor has fused multiply-add. Only contractions use it, where the order of their sums says so.
   bool fma = false;
   int64_t l1 = 0, l2 = 0, l3 = 0;  // bytes of data caches; 0: not known. No pass reads them so far.

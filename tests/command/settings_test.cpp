@@ -23,7 +23,7 @@ TEST_F(Command, SettingsComeFromTheCommandLineThenTheEnvironmentThenTheFile) {
   EXPECT_CONTAINS(o.out, R"("threads":{"value":"2","source":"CARAVAN_THREADS"})");
   EXPECT_CONTAINS(o.out, R"("data":{"value":"/somewhere","source":"caravan.toml"})");
   EXPECT_CONTAINS(o.out, R"("device":{"value":"auto","source":"default"})");
-  EXPECT_CONTAINS(o.out, R"({"name":"interp","built":true)");
+  EXPECT_CONTAINS(o.out, R"({"name":"interp","works":true)");
 
   const Arguments train = {"train", "moons", "--steps", "1", "--quiet", "--json"};
   EXPECT_EQ(field(run(train).out, "seed"), "5");

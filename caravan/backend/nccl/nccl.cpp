@@ -9,6 +9,7 @@
 #include "caravan/backend/nccl/combine.h"
 #include "caravan/backend/nccl/library.h"
 #include "caravan/base/error.h"
+#include "caravan/target/target.h"
 
 namespace caravan::nccl {
 
@@ -148,7 +149,7 @@ class Rank : public backend::Communicator {
 
  private:
   static Address address(const void* memory) { return reinterpret_cast<Address>(memory); }
-  static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+  static int64_t aligned(int64_t bytes) { return (bytes + kGpuAlignment - 1) / kGpuAlignment * kGpuAlignment; }
   int64_t position(const std::vector<int>& group) const {
     return std::find(group.begin(), group.end(), rank_) - group.begin();
   }
