@@ -26,7 +26,10 @@ set(CARAVAN_HOT_LAYERS base ops array data backend backend/interp backend/cc run
 
 # caravan_own_target(TARGET [LAYER]): flags of our own targets, which are not the flags of those who link to them.
 function(caravan_own_target target)
-  set(level -O1 -finline-small-functions)
+  set(level -O1)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    list(APPEND level -finline-small-functions)
+  endif()
   if("${ARGN}" IN_LIST CARAVAN_HOT_LAYERS)
     set(level -O2)
   endif()
