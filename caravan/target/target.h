@@ -13,10 +13,8 @@
 namespace caravan {
 
 inline constexpr int64_t kCacheLine = 64;  // bytes, of all processors in use; what is allocated begins at one
-inline constexpr int64_t kGpuAlignment =
-    256;  // bytes, of memory that the driver of a GPU gives, and that its libraries expect
-// Bytes. A collective of devices that sends fewer takes about as long as one that sends none, so small ones are
-// collected until they have so many. Measured between processes of one machine.
+inline constexpr int64_t kGpuAlignment = 256;  // bytes, of memory that a GPU's driver gives and its libraries expect
+// Bytes. Small collectives of devices are collected until they have so many: a call takes time whatever it sends.
 inline constexpr int64_t kCombinedBytes = 256 << 10;
 inline constexpr int64_t kShortestVector = 16;  // bytes; no processor in use has shorter vector registers
 
