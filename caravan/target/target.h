@@ -12,7 +12,7 @@
 
 namespace caravan {
 
-inline constexpr int64_t kCacheLine = 64;  // bytes, of all processors in use; what is allocated begins at one
+inline constexpr int64_t kCacheLine = 64;      // bytes, of all processors in use; what is allocated begins at one
 inline constexpr int64_t kGpuAlignment = 256;  // bytes, of memory that a GPU's driver gives and its libraries expect
 // Bytes. Small collectives of devices are collected until they have so many: a call takes time whatever it sends.
 inline constexpr int64_t kCombinedBytes = 256 << 10;
