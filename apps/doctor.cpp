@@ -12,6 +12,7 @@
 #include "caravan/base/folders.h"
 #include "caravan/base/processors.h"
 #include "caravan/runtime/devices.h"
+#include "caravan/runtime/mesh_devices.h"
 #include "caravan/target/target.h"
 #include "caravan/target/tuning_file.h"
 

@@ -2,30 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <optional>
-
 #include "caravan/backend/cc/about_compiler.h"
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/cuda/device.h"
 #include "caravan/backend/interp/device.h"
-#include "caravan/backend/mesh_device.h"
-#include "caravan/backend/mpi/mpi.h"
-#include "caravan/backend/nccl/nccl.h"
-#include "caravan/backend/streams/streams.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
-#include "caravan/base/processors.h"
+#include "caravan/runtime/device_name.h"
+#include "caravan/runtime/mesh_devices.h"
 
 namespace caravan {
 
 namespace {
-
-using ExchangeRef = std::shared_ptr<backend::Exchange>;  // null if the device is not one of a mesh
 
 std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int, ExchangeRef exchange) {
   cc::DeviceOptions device;
@@ -70,8 +60,6 @@ constexpr Kind kKinds[] = {
      }},
 };
 
-constexpr int64_t kMostDevices = 1024;  // of a mesh in one process
-
 [[noreturn]] void refuse_kind(const std::string& kind) {
   throw ConfigError("device kind `" + kind + "` is not built into this library; it has: " + joined(device_names()) +
                     ".");
@@ -89,26 +77,6 @@ std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler) {
   std::vector<DeviceKind> out;
   for (const Kind& k : kKinds)
     out.push_back({k.name, k.count() > 0 && (k.make != make_cpu || compiler.works()), k.note(compiler)});
-  return out;
-}
-namespace {
-// The one table of engines.
-struct Engine {
-  const char* name;
-  std::string (*note)();
-};
-constexpr Engine kEngines[] = {
-    {"streams", [] { return std::string("workers of one process"); }}, {"mpi", mpi::note}, {"nccl", nccl::note}};
-}  // namespace
-
-std::vector<std::pair<std::string, std::string>> engines() {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const Engine& e : kEngines) out.emplace_back(e.name, e.note());
-  return out;
-}
-std::vector<std::string> engine_names() {
-  std::vector<std::string> out = {"auto"};
-  for (const Engine& e : kEngines) out.emplace_back(e.name);
   return out;
 }
 std::vector<std::string> device_names() {
@@ -154,28 +122,9 @@ AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations) {
 
 namespace {
 
-// A device by its name: the kind, and a number where the name has one.
-struct Named {
-  std::string kind;
-  std::optional<int> ordinal;
-};
-Named named(const std::string& name) {
-  const size_t colon = name.find(':');
-  Named out{name.substr(0, colon), std::nullopt};
-  if (colon == std::string::npos) return out;
-  const char *from = name.data() + colon + 1, *end = name.data() + name.size();
-  int ordinal = 0;
-  const auto [stop, error] = std::from_chars(from, end, ordinal);
-  if (error != std::errc() || stop != end || ordinal < 0)
-    throw ConfigError("`" + name + "` does not name a device: after the colon stands its number, as in `" + out.kind +
-                      ":0`.");
-  out.ordinal = ordinal;
-  return out;
-}
-
 std::unique_ptr<backend::Device> make_one(const ContextOptions& options, ExchangeRef exchange) {
   const std::string name = options.device == "auto" ? automatic_device(options.cache).name : options.device;
-  const Named device = named(name);
+  const DeviceName device = parse_device_name(name);
   const int ordinal = device.ordinal.value_or(0);
   for (const Kind& k : kKinds)
     if (device.kind == k.name) {
@@ -186,95 +135,10 @@ std::unique_ptr<backend::Device> make_one(const ContextOptions& options, Exchang
   refuse_kind(device.kind);
 }
 
-// Does each device of the mesh have a process of its own?
-bool has_processes(const Mesh& mesh) {
-  const int processes = mpi::launch().processes;
-  const std::vector<std::string> names = engine_names();
-  if (std::find(names.begin(), names.end(), mesh.engine) == names.end())
-    throw ConfigError("`" + mesh.engine + "` is no engine of a mesh; there are: " + joined(names) + ".");
-  if (mesh.engine == "streams" || (mesh.engine != "mpi" && processes == 1)) return false;
-  if (processes == 1)
-    throw ConfigError("the engine `mpi` is for processes that mpirun has started: mpirun -n " +
-                      std::to_string(mesh.devices()) + " ...");
-  if (mesh.devices() != processes)
-    throw ConfigError("the mesh " + to_string(mesh) + " has " + std::to_string(mesh.devices()) +
-                      " devices, but mpirun has started " + std::to_string(processes) + " processes.");
-  return true;
-}
-
-int number_from_mpirun(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text ? std::atoi(text) : 0;
-}
-// How many processes of the mesh run on this machine, as mpirun says, and which of them this is.
-int processes_here() { return std::max(1, number_from_mpirun("OMPI_COMM_WORLD_LOCAL_SIZE")); }
-int this_process_here() { return number_from_mpirun("OMPI_COMM_WORLD_LOCAL_RANK"); }
-
-// The name of the device that a worker has: as the mesh says; if it names only a kind, the GPUs take turns.
-std::string name_of_worker(const ContextOptions& options, size_t worker) {
-  const std::vector<std::string>& names = options.mesh.names;
-  std::string name = names.empty() ? options.device : names[worker % names.size()];
-  if (name == "cuda" && cuda::facts().count > 0) name += ":" + std::to_string(int(worker) % cuda::facts().count);
-  return name;
-}
-
-// The devices of a mesh that belong to this process.
-std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options) {
-  const Mesh& mesh = options.mesh;
-  check(mesh);
-  if (mesh.devices() > kMostDevices)
-    throw ConfigError("a mesh of " + std::to_string(mesh.devices()) + " devices is more than " +
-                      std::to_string(kMostDevices) + ".");
-  const bool processes = has_processes(mesh);
-  std::vector<std::string> names;
-  for (size_t k = 0; k < (processes ? 1 : size_t(mesh.devices())); ++k)
-    names.push_back(name_of_worker(options, processes ? size_t(this_process_here()) : k));
-  ContextOptions one = options;
-  const int threads = options.threads > 0 ? options.threads : processors().usable();
-  one.threads = std::max<int>(
-      1, processes ? options.threads > 0 ? threads : threads / processes_here() : threads / int(mesh.devices()));
-  std::vector<std::shared_ptr<backend::Communicator>> communicators;
-  if (mesh.engine == "nccl") {
-    std::vector<int> ordinals;
-    for (const std::string& name : names) {
-      const Named device = named(name);
-      if (device.kind != "cuda")
-        throw ConfigError("the engine `nccl` is for GPUs; `" + name + "` is none. Use the device `cuda`.");
-      ordinals.push_back(device.ordinal.value_or(0));
-      if (std::count(ordinals.begin(), ordinals.end(), ordinals.back()) > 1)
-        throw ConfigError("the engine `nccl` needs a GPU of its own for each device of the mesh; `" + name +
-                          "` is there twice. The engine `streams` can share it.");
-    }
-    if (cuda::facts().count == 0) throw ConfigError("the engine `nccl` cannot be used: " + cuda::facts().note + ".");
-    if (processes)
-      communicators = {nccl::make_communicator(mpi::communicator(), ordinals[0], options.cache)};
-    else
-      communicators = nccl::make_communicators(ordinals, options.cache);
-  } else if (processes) {
-    communicators = {mpi::communicator()};
-  } else {
-    communicators = streams::make_communicators(int(mesh.devices()));
-  }
-  std::vector<backend::Worker> workers;
-  for (size_t k = 0; k < communicators.size(); ++k) {
-    one.device = names[k];
-    auto exchange = std::make_shared<backend::Exchange>(std::move(communicators[k]), mesh);
-    workers.push_back({make_one(one, exchange), exchange});
-    one.compiling = nullptr;  // the others find what the first has compiled
-  }
-  if (processes) {
-    backend::Communicator& all = workers[0].exchange->communicator();
-    all.agree("another mesh", to_string(mesh) + mesh.batches + " " + mesh.optimizer_states);
-    all.agree("another kind of device", workers[0].device->name());
-    all.agree("another seed", std::to_string(options.seed));
-  }
-  return backend::make_mesh_device(std::move(workers));
-}
-
 }  // namespace
 
 Target target_of(const ContextOptions& options, const std::string& device) {
-  if (named(device).kind != "cuda") return host(options.threads);
+  if (parse_device_name(device).kind != "cuda") return host(options.threads);
   Gpu common;
   common.library_products = true;
   ContextOptions here = options;
@@ -285,7 +149,7 @@ Target target_of(const ContextOptions& options, const std::string& device) {
 }
 
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
-  return options.mesh.exchanges() ? make_mesh(options) : make_one(options, nullptr);
+  return options.mesh.exchanges() ? make_mesh(options, make_one) : make_one(options, nullptr);
 }
 
 }  // namespace caravan

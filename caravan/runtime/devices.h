@@ -21,10 +21,6 @@ struct DeviceKind {
 };
 std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler);
 std::vector<std::string> device_names();  // of the kinds that are built
-// How the devices of a mesh exchange values (Mesh::engine): the name of each engine, and what was found of it, in words
-// without a full stop. `auto`, which takes one of them, is not in it.
-std::vector<std::pair<std::string, std::string>> engines();
-std::vector<std::string> engine_names();  // what Mesh::engine may be: `auto` first
 
 // The device that the options name. ConfigError: a kind that is not built in, an ordinal that is not there.
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options);
