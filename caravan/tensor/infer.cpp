@@ -14,15 +14,25 @@ std::string short_name(const Tensor& tensor) {
   return node.label;
 }
 
+namespace {
+// An operand within a description: a name, or only the kind of what computes it, as in `relu(..)` and `w1(..)`.
+std::string describe_operand(const Tensor& tensor) {
+  const AccumulateNode* n = tensor.node().accumulate();
+  if (!n || tensor.node().named) return tensor.node().label;
+  if (n->link->relation->apply)
+    for (const auto& o : n->operands)
+      if (o.slot == 0 && !o.tensor.node().accumulate()) return o.tensor.node().label + "(..)";
+  return tensor.node().label + "(..)";
+}
+}  // namespace
+
 std::string describe(const Tensor& tensor) {
   const AccumulateNode* n = tensor.node().accumulate();
   if (!n || tensor.node().named) return tensor.node().label;
   const shape::Relation& relation = *n->link->relation;
   auto operand = [&](int slot) -> std::string {
     for (const auto& o : n->operands)
-      if (o.slot == slot)
-        return o.tensor.node().accumulate() && !o.tensor.node().named ? o.tensor.node().label + "(..)"
-                                                                      : o.tensor.node().label;
+      if (o.slot == slot) return describe_operand(o.tensor);
     return "..";
   };
   if (relation.apply) return operand(0) + "(" + operand(1) + ")";

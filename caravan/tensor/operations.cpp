@@ -167,7 +167,7 @@ Tensor cast(Operand a, DType dtype) {
 Tensor Tensor::operator()(Operand x) const {
   static const shape::RelationRef kApply = shape::apply_relation();
   return make_accumulate(link_to(kApply, x.where), 0, Accumulator::add, body_of(Op::mul), attach({Operand(*this), x}),
-                         2, "apply", x.where);
+                         2, node().state() ? "apply " + name() : "apply", x.where);
 }
 
 Tensor Tensor::operator[](const IndexHere& at) const {

@@ -38,7 +38,7 @@ kernel y
      nullptr},
     {"bias and relu: the epilogue of the product",
      [] { return relu(leaf("w", "4->3")(leaf("x", "2|4")) + leaf("b", "3")); }, R"(
-kernel apply
+kernel apply w
   for b0 < 2:
     for o0 < 3:
       r3:f32 := 0
@@ -47,11 +47,11 @@ kernel apply
         r1:f32 = x[4*b0 + k0]
         r2:f32 = mul(r0, r1)
         r3 += r2
-      apply[3*b0 + o0] = r3
+      apply w[3*b0 + o0] = r3
 kernel add
   for b0 < 2:
     for o0 < 3:
-      r0:f32 = apply[3*b0 + o0]
+      r0:f32 = apply w[3*b0 + o0]
       r1:f32 = b[o0]
       r2:f32 = add(r0, r1)
       add[3*b0 + o0] = r2
@@ -63,7 +63,7 @@ kernel y
       y[3*b0 + o0] = r1
 )",
      R"(
-kernel apply
+kernel apply w
   for b0 < 2:
     for o0 < 3:
       r3:f32 := 0

@@ -90,16 +90,33 @@ TEST_F(Command, InspectShowsAStepWithinAMemoryLimit) {
   EXPECT_EQ(with_limit("much").code, 2);
 }
 
+TEST_F(Command, InspectShowsTheStepOfAnotherOptimizerSizeOrPrecision) {
+  auto shown = [&](const Arguments& with) {
+    Arguments all = {"inspect", "shakespeare-gpt", "--stage", "assignments", "--batch", "2"};
+    all.insert(all.end(), with.begin(), with.end());
+    const Outcome o = run(all);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return o.out;
+  };
+  const string usual = shown({});
+  EXPECT_CONTAINS(usual, "tok.weight: 50->128");
+  EXPECT_CONTAINS(usual, ".adamw.mean");
+  EXPECT_CONTAINS(shown({"--size", "large"}), "tok.weight: 50->384");
+  EXPECT_CONTAINS(shown({"--optimizer", "lion"}), ".lion.");
+  EXPECT_EQ(usual.find(" bf16"), string::npos);
+  EXPECT_CONTAINS(shown({"--precision", "bf16"}), " bf16");
+}
+
 TEST_F(Command, InspectCountsBytesAndOperations) {
   const string out = run({"inspect", "moons", "--stage", "kernels", "--pass-off", "fuse"}).out;
   // w2(relu(..)): 16 x 16 weights and 10 x 16 values in, 10 x 16 out, a multiplication and an addition for each of 10 x
   // 16 x 16.
-  const size_t at = out.find("apply.1 ");
+  const size_t at = out.find("apply w2 ");
   ASSERT_NE(at, string::npos) << out;
   std::istringstream row(out.substr(at));
   string name;
   int64_t read = 0, written = 0, flops = 0;
-  row >> name >> read >> written >> flops;
+  row >> name >> name >> read >> written >> flops;
   EXPECT_EQ(read, 4 * (16 * 16 + 10 * 16));
   EXPECT_EQ(written, 4 * 10 * 16);
   EXPECT_EQ(flops, 2 * 10 * 16 * 16);

@@ -48,7 +48,7 @@ TEST(See, TheGraphWithoutValuesNeedsNoShapes) {
   std::string text = text_of([&](auto& out) { print_graph(out, m.loss); });
   EXPECT_EQ(lines(text), 7);
   expect_phrases(text,
-                 {"[1] w <- []\n", "apply <- [1; 2]", "w(data)", "add <- [3; 4]", "square(add(..))", "sum <- [6]"});
+                 {"[1] w <- []\n", "apply w <- [1; 2]", "w(data)", "w(..) + b", "square(add(..))", "sum <- [6]"});
 }
 
 TEST(See, IntegersHaveNoGradientToShow) {
