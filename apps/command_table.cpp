@@ -10,6 +10,7 @@
 #include "caravan/data/places.h"
 #include "caravan/ops/op.h"
 #include "caravan/runtime/devices.h"
+#include "caravan/runtime/mesh_devices.h"
 
 namespace caravan::app {
 
@@ -63,6 +64,15 @@ void add_setting(CLI::App& app, Parsed& parsed, const std::string& name, const s
 std::vector<std::string> recipe_names() {
   std::vector<std::string> out;
   for (const RecipeRow& row : recipe_rows()) out.push_back(row.name);
+  return out;
+}
+
+// All values of an option that recipes have.
+std::vector<std::string> values_of(std::vector<std::string> RecipeRow::*option) {
+  std::vector<std::string> out;
+  for (const RecipeRow& row : recipe_rows())
+    for (const std::string& value : row.*option)
+      if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
   return out;
 }
 
@@ -142,10 +152,20 @@ void add_memory_limit(CLI::App& command, int64_t& limit) {
       ->type_name("SIZE");
 }
 
-void add_batch(CLI::App& command, Wishes& wishes) {  // of a recipe that is not known yet
-  command.add_option("--batch", wishes.batch, "How many examples a step takes [the recipe's]")
-      ->check(kWhole)
-      ->type_name("N");
+// What changes the step of a recipe that is not known yet, with the values that any recipe has.
+void add_step_options(CLI::App& command, Parsed& parsed, Wishes& wishes,
+                      const std::string& batch_doc = "How many examples a step takes [the recipe's]") {
+  auto choice = [&](const char* option, std::optional<std::string>& to, const std::string& doc,
+                    std::vector<std::string> names) {
+    const CLI::Option* added =
+        command.add_option(option, to, doc + listed(names) + " [the recipe's]")->type_name("NAME");
+    parsed.choices[added] = std::move(names);
+  };
+  command.add_option("--batch", wishes.batch, batch_doc)->check(kWhole)->type_name("N");
+  choice("--optimizer", wishes.optimizer, "", {optimizer_names().begin(), optimizer_names().end()});
+  choice("--size", wishes.size, "Of the model, where a recipe has several: ", values_of(&RecipeRow::sizes));
+  choice("--precision", wishes.precision,
+         "Of products, where a recipe has several: ", values_of(&RecipeRow::precisions));
 }
 
 void add_mesh_options(CLI::App& command, Parsed& parsed, MeshWishes& o, const std::string& devices_doc) {
@@ -193,7 +213,7 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
   parsed.choices[command.add_option("--stage", o.stage, listed(stage_names()) + " [graph]")->type_name("NAME")] =
       stage_names();
-  add_batch(command, o.wishes);
+  add_step_options(command, parsed, o.wishes);
   add_mesh_options(command, parsed, o.mesh,
                    "The step of one of so many devices; --stage plan shows what they exchange");
   command.add_flag("--dot", o.dot, "The graph for Graphviz, with values and gradients");
@@ -216,7 +236,7 @@ void add_profile(CLI::App& app, Parsed& parsed) {
                                   "  caravan profile mnist-conv --plot profile.svg\n"
                                   "  caravan profile moons --top 0 --json");
   parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
-  add_batch(command, o.wishes);
+  add_step_options(command, parsed, o.wishes);
   add_mesh_options(command, parsed, o.mesh,
                    "One of so many devices that share each batch; how long it waits for the others is shown, too [1]");
   command.add_option("--steps", o.steps, "Steps that are measured [as many as run in about half a second]")
@@ -251,11 +271,8 @@ void add_plan(CLI::App& app, Parsed& parsed) {
       ->required()
       ->check(kNotEmpty)
       ->type_name("MESH");
-  command
-      .add_option("--batch", o.wishes.batch,
-                  "How many examples all devices take together in a step [the recipe's for each device]")
-      ->check(kWhole)
-      ->type_name("N");
+  add_step_options(command, parsed, o.wishes,
+                   "How many examples all devices take together in a step [the recipe's for each device]");
   command.add_option("--bandwidth", o.bandwidth, "Of each device's network, in each direction [10]")
       ->check(kPositive)
       ->type_name("GB/S");

@@ -38,7 +38,9 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   const bool only_files = options.stage.empty() && !(options.dump.empty() && options.trace.empty());
   const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
-  const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
+  const RecipeRow& row = find_recipe(options.recipe);
+  check_choices(row, options.wishes);
+  const Recipe recipe = row.make({options.wishes, settings.seed(), settings.data()});
   // Looking at stages and values needs no compiler and no GPU: the interpreter shows the plan for a device.
   std::string device = "interp";
   const Mesh mesh = mesh_of(options.mesh, device);

@@ -79,6 +79,7 @@ int plan_command(const PlanOptions& options, const Settings& settings) {
     throw ConfigError(fmt::format("recipes place their batches on the axis `data`; the mesh is {}.", to_string(mesh)));
   const int64_t shares = mesh.axes[size_t(data_axis)].size;
   const RecipeRow& row = find_recipe(options.recipe);
+  check_choices(row, options.wishes);
   auto recipe_with = [&](std::optional<int64_t> batch) {
     Wishes wishes = options.wishes;
     wishes.batch = batch;

@@ -49,7 +49,9 @@ nlohmann::ordered_json profile_json(const plan::Profile& profile) {
 int profile_command(const ProfileRequest& options, const Settings& settings) {
   std::optional<OutputFile> picture;
   if (!options.plot.empty()) picture.emplace(options.plot, "--plot");
-  const Recipe recipe = find_recipe(options.recipe).make({options.wishes, settings.seed(), settings.data()});
+  const RecipeRow& row = find_recipe(options.recipe);
+  check_choices(row, options.wishes);
+  const Recipe recipe = row.make({options.wishes, settings.seed(), settings.data()});
   std::string device = settings.device();
   const Mesh mesh = mesh_of(options.mesh, device);
   Context ctx({.seed = settings.seed(),

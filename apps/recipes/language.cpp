@@ -9,7 +9,6 @@
 #include "apps/figures.h"
 #include "apps/model_file.h"
 #include "apps/recipes/text_data.h"
-#include "apps/unknown_name.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/printable.h"
@@ -238,15 +237,12 @@ std::vector<Part> parts_of(const TextModel& model) {
   return {{"next", Shape{.output = {model.context}}, layers, true}};
 }
 
-// The model with the precision that is wished.
+// The model with the size and the precision that are wished.
 TextModel wished(MakeTextModel make, int64_t symbols, const Wishes& wishes) {
   TextModel out = make(symbols, wishes);
-  if (!wishes.precision) return out;
-  const std::vector<std::string>& known = find_recipe(out.recipe).precisions;
-  if (std::find(known.begin(), known.end(), *wishes.precision) == known.end())
-    throw ConfigError(unknown_name("precision", *wishes.precision, known));
-  if (*wishes.precision == "bf16") out.precision = DType::bf16;
-  if (*wishes.precision == "f16") out.precision = DType::f16;
+  check_choices(find_recipe(out.recipe), wishes);
+  if (wishes.precision == "bf16") out.precision = DType::bf16;
+  if (wishes.precision == "f16") out.precision = DType::f16;
   return out;
 }
 

@@ -193,6 +193,17 @@ const RecipeRow& find_recipe(const std::string& name) {
   throw ConfigError(unknown_name("recipe", name, known));
 }
 
+void check_choices(const RecipeRow& row, const Wishes& wishes) {
+  auto check = [&](const char* what, const std::optional<std::string>& wish, const std::vector<std::string>& known) {
+    if (!wish) return;
+    if (known.empty()) throw ConfigError(fmt::format("{0} has one {1}; leave out --{1}.", row.name, what));
+    if (std::find(known.begin(), known.end(), *wish) == known.end())
+      throw ConfigError(unknown_name(what, *wish, known));
+  };
+  check("size", wishes.size, row.sizes);
+  check("precision", wishes.precision, row.precisions);
+}
+
 Schedule schedule(const Request& request, const Defaults& defaults) {
   const Wishes& wishes = request.wishes;
   auto positive = [](const char* option, int64_t value) {

@@ -174,6 +174,8 @@ struct RecipeRow {
 };
 std::span<const RecipeRow> recipe_rows();
 const RecipeRow& find_recipe(const std::string& name);  // ConfigError naming those there are
+// For options that were read before the recipe was known. ConfigError if it has no such choice.
+void check_choices(const RecipeRow& row, const Wishes& wishes);
 
 std::string stand_in_message(const RecipeRow& row, const Recipe& recipe);  // a line that says how to have the real data
 bool is_made(const std::string& data);  // whether that source of points is a program of ours, not a folder

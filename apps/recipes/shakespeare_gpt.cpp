@@ -2,16 +2,11 @@
 #include <fmt/format.h>
 
 #include "apps/recipes/language_pictures.h"
-#include "apps/unknown_name.h"
-#include "caravan/base/error.h"
 
 namespace caravan::app {
 
 TextModel shakespeare_gpt(int64_t symbols, const Wishes& wishes) {
-  const std::vector<std::string>& sizes = find_recipe("shakespeare-gpt").sizes;
-  const std::string size = wishes.size.value_or(sizes[0]);
-  if (size != "small" && size != "large") throw ConfigError(unknown_name("size", size, sizes));
-  const bool large = size == "large";
+  const bool large = wishes.size == "large";
   nn::GptOptions options{.vocab = symbols, .ctx = 64, .dim = 128, .heads = 4, .layers = 4};
   if (large) options.ctx = 256, options.dim = 384, options.heads = 6, options.layers = 6, options.dropout = 0.2;
   const nn::Gpt gpt(options);
