@@ -85,9 +85,9 @@ std::string stage_of(const plan::Plan& plan, const std::string& stage, const std
   if (stage == "optimized") return loop::to_string(plan.scheduled);
   if (stage == "c" || stage == "cuda") {
     if (stage != language(plan))
-      throw ConfigError("the step is planned for " + (stage == "c" ? "a GPU"s : "the processor"s) +
-                        ", and so its code is not " + (stage == "c" ? "C" : "CUDA C++") +
-                        "; choose with --device cpu or --device cuda.");
+      throw ConfigError(stage == "c"
+                            ? "the code of a GPU is CUDA C++, not C: use --stage cuda, or --device cpu."
+                            : "the code of the processor is C, not CUDA C++: use --stage c, or --device cuda.");
     return stage == "c" ? c_text(plan, cache) : cuda_text(plan);
   }
   if (stage == "memory") return memory_table(plan);

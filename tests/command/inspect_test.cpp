@@ -203,9 +203,7 @@ TEST_F(Command, AStepIsShownForTheDeviceThatIsNamed) {
   EXPECT_EQ(shown({"kernels"}).out.find("  runs  "), string::npos);
   const Outcome refused = shown({"c", "--device", "cuda"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_EQ(
-      refused.err,
-      "caravan: the step is planned for a GPU, and so its code is not C; choose with --device cpu or --device cuda.\n");
+  EXPECT_EQ(refused.err, "caravan: the code of a GPU is CUDA C++, not C: use --stage cuda, or --device cpu.\n");
   const string to = folder_ + "/stages";
   EXPECT_EQ(run({"inspect", "moons", "--device", "cuda", "--dump", to}).code, 0);
   EXPECT_EQ(content(to + "/step.cu"), cuda);
