@@ -52,8 +52,10 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   wanted.memory_limit = options.memory_limit;
   wanted.passes_off = options.passes_off;
   const bool automatic = settings.device() == "auto" && stage != "c";
-  if (stage == "cuda" || settings.device().starts_with("cuda"))
-    wanted.plans_for = settings.device().starts_with("cuda") ? settings.device() : "cuda";
+  if (settings.device().starts_with("cuda"))
+    wanted.plans_for = settings.device();
+  else if (settings.device() == "auto" && stage == "cuda")
+    wanted.plans_for = "cuda";
   auto ctx = std::make_unique<Context>(wanted);
   Routine step = ctx->compile(recipe.program);
   if (automatic && wanted.plans_for == "cpu" && takes_gpu(plan::operations(step.plan().program))) {

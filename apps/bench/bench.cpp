@@ -117,7 +117,8 @@ std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string&
 // How the steps would run on the device, which need not be here.
 int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& options, const std::string& device,
                 const Settings& settings) {
-  const Target target = target_of({.threads = int(settings.threads()), .tf32 = options.tf32}, device);
+  const Target target =
+      target_of({.threads = int(settings.threads()), .compiler_flags = options.flags, .tf32 = options.tf32}, device);
   for (const bench::Entry& entry : entries) {
     const Context ctx({.device = "interp", .memory_limit = options.memory_limit});
     const std::shared_ptr<const plan::Plan> plan = ctx.plan(entry.make({}).program, target);

@@ -242,6 +242,23 @@ Variable add_variable(Kernel& kernel, std::string name) {
   kernel.variables.push_back(std::move(name));
   return Variable(kernel.variables.size()) - 1;
 }
+Variable add_variable(Kernel& kernel, Variable of, const char* suffix) {
+  return add_variable(kernel, kernel.variables[size_t(of)] + suffix);
+}
+Memory add_local(Kernel& kernel, Local local) {
+  const std::string base = local.name;
+  auto taken = [&](const Local& other) { return other.name == local.name; };
+  for (int n = 2; std::any_of(kernel.locals.begin(), kernel.locals.end(), taken); ++n)
+    local.name = base + "_" + std::to_string(n);
+  kernel.locals.push_back(std::move(local));
+  return Memory::local(int(kernel.locals.size()) - 1);
+}
+Memory add_buffer(Module& module, const std::string& name, DType dtype, int64_t elements, const Source& where) {
+  const Memory out(ir::BufferId(module.buffers.size()));
+  module.buffers.push_back(
+      {name + " " + std::to_string(out), Shape{.output = {{elements}}}, dtype, ir::Computed{}, where});
+  return out;
+}
 
 Block copied(Kernel& kernel, const Block& block) {
   std::map<Register, Register> fresh;

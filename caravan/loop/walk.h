@@ -148,9 +148,14 @@ struct Renaming {
 };
 void rename(Block& block, const Renaming& renaming);
 
-// Adds a register or a variable to the kernel.
+// Adds a register, a variable or a local array to the kernel. If there is a local of that name, the new one gets a
+// number, too.
 Register add_register(Kernel& kernel, RegisterType type);
 Variable add_variable(Kernel& kernel, std::string name);
+Variable add_variable(Kernel& kernel, Variable of, const char* suffix);  // named after another one
+Memory add_local(Kernel& kernel, Local local);
+// Adds a buffer for values that kernels compute. Its name is followed by its number.
+Memory add_buffer(Module& module, const std::string& name, DType dtype, int64_t elements, const Source& where = {});
 
 // A copy of the block that defines new registers.
 Block copied(Kernel& kernel, const Block& block);

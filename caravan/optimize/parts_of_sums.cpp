@@ -14,6 +14,12 @@ SumSizes sizes_of(const Accumulation& a, const ir::WriteForm& form) {
   return out;
 }
 
+bool has_parts(const ir::Program& program, const Accumulation& a, const ir::WriteForm& form) {
+  const DType dtype = program.buffers[size_t(a.target)].dtype;
+  return a.accumulator == Accumulator::add && !a.part && (dtype == DType::f32 || dtype == DType::f64) &&
+         form.injective && form.covers && a.where.empty() && !a.body.uses_position();
+}
+
 int divide(Accumulation& a, size_t k, int64_t size) {
   const int block = int(a.iterators.size());
   auto change = [&](Term& term) {

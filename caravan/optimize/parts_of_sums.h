@@ -12,6 +12,10 @@ struct SumSizes {
 };
 SumSizes sizes_of(const ir::Accumulation& accumulation, const ir::WriteForm& form);
 
+// Can parts of the sum be stored, and added up later? Not if it is narrow, because the parts would round, or if some
+// elements get no term or several sums.
+bool has_parts(const ir::Program& program, const ir::Accumulation& accumulation, const ir::WriteForm& form);
+
 // Divides iterator k into blocks of `size`, which divides its extent: i becomes size * block + i. The number of the
 // block is a new iterator, last, which is returned.
 int divide(ir::Accumulation& accumulation, size_t k, int64_t size);

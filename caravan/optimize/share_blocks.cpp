@@ -13,11 +13,7 @@ using ir::SumOrder;
 namespace {
 
 bool is_long_sum(const ir::Program& program, const Accumulation& a, const ir::WriteForm& form, const Tuning& tuning) {
-  if (a.accumulator != Accumulator::add || a.part || a.collective || a.order.lanes >= 0 || a.order.blocks.empty())
-    return false;
-  const DType dtype = program.buffers[size_t(a.target)].dtype;  // a part of a narrow float would round
-  if (dtype != DType::f32 && dtype != DType::f64) return false;
-  if (!form.injective || !form.covers || !a.where.empty() || a.body.uses_position()) return false;
+  if (!has_parts(program, a, form) || a.collective || a.order.lanes >= 0 || a.order.blocks.empty()) return false;
   const SumSizes sizes = sizes_of(a, form);
   return sizes.sums <= tuning.few_shared_sums && sizes.sums * sizes.terms >= 2 * tuning.parallel_work &&
          !is_contraction(program, a, tuning);

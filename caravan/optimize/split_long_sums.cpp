@@ -14,10 +14,7 @@ using ir::Accumulation;
 namespace {
 
 bool is_long_sum(const ir::Program& program, const Accumulation& a, const ir::WriteForm& form, const Gpu& gpu) {
-  if (a.accumulator != Accumulator::add || a.part) return false;
-  const DType dtype = program.buffers[size_t(a.target)].dtype;  // a part of a narrow float would round
-  if (dtype != DType::f32 && dtype != DType::f64) return false;
-  if (!form.injective || !form.covers || !a.where.empty() || a.body.uses_position()) return false;
+  if (!has_parts(program, a, form)) return false;
   const SumSizes sizes = sizes_of(a, form);
   return sizes.terms >= gpu.long_sum && sizes.sums <= gpu.few_sums;
 }

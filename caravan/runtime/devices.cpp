@@ -17,18 +17,23 @@ namespace caravan {
 
 namespace {
 
+cc::DeviceOptions cpu_options(const ContextOptions& options) {
+  cc::DeviceOptions out;
+  out.seed = options.seed;
+  out.threads = options.threads;
+  out.quick_start = options.quick_start;
+  out.compiler.cache = options.cache;
+  out.compiler.progress = options.compiling;
+  out.compiler.flags.insert(out.compiler.flags.end(), options.compiler_flags.begin(), options.compiler_flags.end());
+  return out;
+}
 std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int, ExchangeRef exchange) {
-  cc::DeviceOptions device;
+  cc::DeviceOptions device = cpu_options(options);
   device.exchange = std::move(exchange);
-  device.seed = options.seed;
-  device.threads = options.threads;
-  device.compiler.progress = options.compiling;
-  device.quick_start = options.quick_start;
-  device.compiler.cache = options.cache;
-  device.compiler.flags.insert(device.compiler.flags.end(), options.compiler_flags.begin(),
-                               options.compiler_flags.end());
   return cc::make_device(device);
 }
+Target cpu_target(const ContextOptions& options, int) { return cc::target_of(cpu_options(options)); }
+
 std::unique_ptr<backend::Device> make_cuda(const ContextOptions& options, int ordinal, ExchangeRef exchange) {
   return cuda::make_device({.seed = options.seed,
                             .ordinal = ordinal,
@@ -37,6 +42,14 @@ std::unique_ptr<backend::Device> make_cuda(const ContextOptions& options, int or
                             .exchange = std::move(exchange),
                             .compiling = options.compiling});
 }
+Target cuda_target(const ContextOptions& options, int ordinal) {
+  if (ordinal < cuda::facts().count) return *make_cuda(options, ordinal, nullptr)->target();
+  Gpu common;
+  common.library_products = true;
+  common.tf32 = options.tf32;
+  return gpu_target(common);
+}
+
 std::unique_ptr<backend::Device> make_interp(const ContextOptions& options, int, ExchangeRef exchange) {
   return interp::make_device(options.seed, std::move(exchange));
 }
@@ -44,20 +57,29 @@ std::unique_ptr<backend::Device> make_interp(const ContextOptions& options, int,
 // The one table of devices.
 struct Kind {
   const char* name;
-  int (*count)();  // of devices here, numbered from 0
-  std::unique_ptr<backend::Device> (*make)(const ContextOptions&, int ordinal, ExchangeRef exchange);
+  int (*count)();             // of devices here that are built and can be used, numbered from 0
+  std::string (*why_none)();  // if there are none: a line without a full stop
+  bool (*works)(const cc::CompilerFacts&);
   std::string (*note)(const cc::CompilerFacts&);
+  std::unique_ptr<backend::Device> (*make)(const ContextOptions&, int ordinal, ExchangeRef exchange);
+  Target (*target)(const ContextOptions&, int ordinal);  // that plans are shown for; the device need not be here
 };
 constexpr Kind kKinds[] = {
     // However many cores it has, a machine is one device that runs a step on all of them.
-    {"cpu", [] { return 1; }, make_cpu, [](const cc::CompilerFacts& compiler) { return cc::to_string(compiler); }},
-    {"interp", [] { return 1; }, make_interp,
-     [](const cc::CompilerFacts&) { return std::string("the interpreter, in double precision, one thread"); }},
-    {"cuda", [] { return cuda::facts().count; }, make_cuda,
+    {"cpu", [] { return 1; }, [] { return std::string(); },
+     [](const cc::CompilerFacts& compiler) { return compiler.works(); },
+     [](const cc::CompilerFacts& compiler) { return cc::to_string(compiler); }, make_cpu, cpu_target},
+    // It runs programs without a plan.
+    {"interp", [] { return 1; }, [] { return std::string(); }, [](const cc::CompilerFacts&) { return true; },
+     [](const cc::CompilerFacts&) { return std::string("the interpreter, in double precision, one thread"); },
+     make_interp, cpu_target},
+    {"cuda", [] { return cuda::facts().count; }, [] { return cuda::facts().note; },
+     [](const cc::CompilerFacts&) { return cuda::facts().count > 0; },
      [](const cc::CompilerFacts&) {
        const cuda::Facts& facts = cuda::facts();
        return facts.count > 0 ? facts.note + ", " + cuda::library_note() : facts.note;
-     }},
+     },
+     make_cuda, cuda_target},
 };
 
 [[noreturn]] void refuse_kind(const std::string& kind) {
@@ -71,12 +93,17 @@ constexpr Kind kKinds[] = {
   throw ConfigError("there is no `" + device + "`; this machine has " + joined(there) + ".");
 }
 
+const Kind& kind_of(const DeviceName& device) {
+  for (const Kind& k : kKinds)
+    if (device.kind == k.name) return k;
+  refuse_kind(device.kind);
+}
+
 }  // namespace
 
 std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler) {
   std::vector<DeviceKind> out;
-  for (const Kind& k : kKinds)
-    out.push_back({k.name, k.count() > 0 && (k.make != make_cpu || compiler.works()), k.note(compiler)});
+  for (const Kind& k : kKinds) out.push_back({k.name, k.works(compiler), k.note(compiler)});
   return out;
 }
 std::vector<std::string> device_names() {
@@ -125,27 +152,18 @@ namespace {
 std::unique_ptr<backend::Device> make_one(const ContextOptions& options, ExchangeRef exchange) {
   const std::string name = options.device == "auto" ? automatic_device(options.cache).name : options.device;
   const DeviceName device = parse_device_name(name);
-  const int ordinal = device.ordinal.value_or(0);
-  for (const Kind& k : kKinds)
-    if (device.kind == k.name) {
-      if (k.make == make_cuda && k.count() == 0)
-        throw ConfigError("the device `" + name + "` cannot be used: " + cuda::facts().note + ".");
-      return ordinal < k.count() ? k.make(options, ordinal, std::move(exchange)) : (refuse_ordinal(name), nullptr);
-    }
-  refuse_kind(device.kind);
+  const Kind& kind = kind_of(device);
+  const int ordinal = device.ordinal.value_or(0), count = kind.count();
+  if (count == 0) throw ConfigError("the device `" + name + "` cannot be used: " + kind.why_none() + ".");
+  if (ordinal >= count) refuse_ordinal(name);
+  return kind.make(options, ordinal, std::move(exchange));
 }
 
 }  // namespace
 
 Target target_of(const ContextOptions& options, const std::string& device) {
-  if (parse_device_name(device).kind != "cuda") return host(options.threads);
-  Gpu common;
-  common.library_products = true;
-  ContextOptions here = options;
-  here.device = device;
-  Target out = cuda::facts().count > 0 ? *make_one(here, nullptr)->target() : gpu_target(common);
-  out.gpu.tf32 = options.tf32;
-  return out;
+  const DeviceName name = parse_device_name(device);
+  return kind_of(name).target(options, name.ordinal.value_or(0));
 }
 
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {

@@ -25,8 +25,8 @@ std::vector<std::string> device_names();  // of the kinds that are built
 // The device that the options name. ConfigError: a kind that is not built in, an ordinal that is not there.
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options);
 
-// The machine for which a device, `cpu` or `cuda`, has its plans. It need not be here: for a GPU that is not, it is an
-// H200 with its library of products.
+// The machine for which a device has its plans, or for which those of the interpreter are shown. It need not be here:
+// for a GPU that is not, it is an H200 with its library of products.
 Target target_of(const ContextOptions& options, const std::string& device);
 
 // Does `auto` take a GPU for a program of so many operations?

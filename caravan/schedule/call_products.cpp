@@ -212,8 +212,8 @@ class Caller {
         if (first < 0) first = load->buffer;
       }
     });
-    factor.elements.buffer = add_buffer(out_.buffers[size_t(first)].name + " as a factor", factor.count,
-                                        factor.elements.dtype, out_.buffers[size_t(first)].where);
+    factor.elements.buffer = add_buffer(out_, out_.buffers[size_t(first)].name + " as a factor", factor.elements.dtype,
+                                        factor.count, out_.buffers[size_t(first)].where);
     for_each_of<Store>(statements(kernel), [&](Store& s) { s.buffer = factor.elements.buffer; });
     kernel.name = out_.buffers[size_t(factor.elements.buffer)].name;
     kernel.origins = user.origins, kernel.after = user.after;
@@ -365,7 +365,7 @@ class Caller {
 
     store(*left, kernel), store(*right, kernel);
     if (sums->elements.buffer < 0)
-      sums->elements.buffer = add_buffer(kernel.name + " sums", results, sums->elements.dtype, Source{});
+      sums->elements.buffer = add_buffer(out_, kernel.name + " sums", sums->elements.dtype, results);
     Kernel called;
     called.name = kernel.name, called.comments = kernel.comments, called.origins = kernel.origins;
     called.after = kernel.after;
@@ -377,11 +377,6 @@ class Caller {
 
   // --- the new module ---
 
-  BufferId add_buffer(const std::string& name, int64_t elements, DType dtype, const Source& where) {
-    const std::string number = std::to_string(out_.buffers.size());
-    out_.buffers.push_back({name + " " + number, Shape{.batch = {elements}}, dtype, ir::Computed{}, where});
-    return BufferId(out_.buffers.size()) - 1;
-  }
   // A stored factor can be used again until one of the buffers that it was computed from is written.
   void add(Kernel kernel) {
     for_each_access(kernel, [&](const Access& a) {

@@ -107,21 +107,14 @@ class Expander {
       for (const Lane& lane : survey_.made.at(r).lanes) elements *= lane.extent;
       auto name = survey_.names.find(r);
       locals_[r] = int(kernel_.locals.size());
-      kernel_.locals.push_back({free_name(name == survey_.names.end() ? "value" : name->second),
-                                kernel_.registers[size_t(r)].dtype, elements});
+      add_local(kernel_,
+                {name == survey_.names.end() ? "value" : name->second, kernel_.registers[size_t(r)].dtype, elements});
     }
     kernel_.body = outside(statements(kernel_));
   }
 
  private:
   bool has_vectors() const { return target_.kind == Target::Kind::cpu; }
-  std::string free_name(const std::string& base) const {
-    std::string name = base;
-    auto taken = [&](const Local& local) { return local.name == name; };
-    for (int n = 2; std::any_of(kernel_.locals.begin(), kernel_.locals.end(), taken); ++n)
-      name = base + "_" + std::to_string(n);
-    return name;
-  }
 
   Block outside(const Block& block) {
     Block out;

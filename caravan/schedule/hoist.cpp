@@ -12,16 +12,11 @@ using ir::BufferId;
 
 namespace {
 
-bool names(const Term& term, Variable variable) {
-  return std::any_of(term.parts.begin(), term.parts.end(), [&](const Term::Part& part) {
-    return part.kind == Term::Part::Kind::iterator && part.which == variable;
-  });
-}
 bool names(const Value& value, Variable variable) {
   return match(
-      value, [&](const Load& load) { return names(load.offset, variable); },
-      [&](const IndexValue& index) { return names(index.term, variable); },
-      [&](const RandomValue& random) { return names(random.element, variable); },
+      value, [&](const Load& load) { return load.offset.mentions(variable); },
+      [&](const IndexValue& index) { return index.term.mentions(variable); },
+      [&](const RandomValue& random) { return random.element.mentions(variable); },
       [](const OneOf<Constant, Apply, Cast, Interleave, AcrossLanes> auto&) { return false; });
 }
 

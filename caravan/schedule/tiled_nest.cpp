@@ -33,9 +33,9 @@ class Tiler {
   Statement run() {
     const int64_t terms = nest_.terms_in_block();
     if (tiles_.pack_rows)
-      packed_rows_ = add_local("rows", (tiles_.spread_rows ? tiles_.rows : tiles_.block_rows) * terms * copies());
+      packed_rows_ = array("rows", (tiles_.spread_rows ? tiles_.rows : tiles_.block_rows) * terms * copies());
     if (tiles_.pack_columns && !tiles_.share_columns)
-      packed_columns_ = add_local("columns", padded(tiles_.block_columns) * terms);
+      packed_columns_ = array("columns", padded(tiles_.block_columns) * terms);
     // One nest of loops around a block, so that threads can share the blocks of rows and columns.
     const std::vector<Pieces> row_blocks = cut(nest_.row.extent, tiles_.block_rows),
                               column_blocks = cut(nest_.column.extent, tiles_.block_columns);
@@ -96,16 +96,9 @@ class Tiler {
   int64_t padded(int64_t columns) const { return (columns + lanes_ - 1) / lanes_ * lanes_; }
 
  private:
-  Variable variable(Variable of, const char* suffix) {
-    return add_variable(kernel_, kernel_.variables[size_t(of)] + suffix);
-  }
-  Memory add_local(const char* name, int64_t elements) {
-    std::string free = name;
-    auto taken = [&](const Local& local) { return local.name == free; };
-    for (int n = 2; std::any_of(kernel_.locals.begin(), kernel_.locals.end(), taken); ++n)
-      free = name + std::to_string(n);
-    kernel_.locals.push_back({free, nest_.dtype, elements, Scope::thread, alignment_});
-    return Memory::local(int(kernel_.locals.size()) - 1);
+  Variable variable(Variable of, const char* suffix) { return add_variable(kernel_, of, suffix); }
+  Memory array(const char* name, int64_t elements) {
+    return add_local(kernel_, {name, nest_.dtype, elements, Scope::thread, alignment_});
   }
   int64_t copies() const { return tiles_.spread_rows ? lanes_ : 1; }  // of a packed element of a row
   Register make(int width = 1) { return add_register(kernel_, {nest_.dtype, width}); }
@@ -127,7 +120,7 @@ class Tiler {
   // sums are in memory, and blocks of terms are added to them one after the other.
   Block computed(const Term& row, int64_t rows, const Term& column, int64_t columns) {
     if (!nest_.is_blocked()) return columns_of(row, rows, column, columns, {nest_.terms, {}, {}});
-    if (!sums_) sums_ = add_local("sums", points(tiles_.inner_rows) * tiles_.block_rows * tiles_.block_columns);
+    if (!sums_) sums_ = array("sums", points(tiles_.inner_rows) * tiles_.block_rows * tiles_.block_columns);
     Block out;
     const Variable e = add_variable(kernel_, "e");
     const Register zero = make();
@@ -423,7 +416,7 @@ class Tiler {
       });
       return out;
     }
-    if (!tile_) tile_ = add_local("tile", tiles_.rows * tiles_.wide * lanes_);
+    if (!tile_) tile_ = array("tile", tiles_.rows * tiles_.wide * lanes_);
     const int64_t before = std::max<int64_t>(0, -start_of_vector(wide - 1, wide, valid));  // columns of other tiles
     each([&](Register sum, int64_t i, int64_t j) {
       out.push_back(Store{*tile_, Term::number(i * wide * lanes_ + before + j), sum});
@@ -463,14 +456,6 @@ class Tiler {
   std::optional<Memory> slices_;
   std::optional<Variable> slice_;  // the number of the slice that is computed
 };
-
-// Adds a buffer for values that the kernel computes.
-Memory add_buffer(Module& module, const std::string& name, DType dtype, int64_t elements) {
-  const Memory buffer(ir::BufferId(module.buffers.size()));
-  module.buffers.push_back(
-      {name + " " + std::to_string(buffer), Shape{.output = {{elements}}}, dtype, ir::Computed{}, {}});
-  return buffer;
-}
 
 }  // namespace
 

@@ -131,10 +131,11 @@ class RowTransposer {
     if (elements > target_.tuning.stack_elements) return std::nullopt;
 
     const int64_t count = lane.extent / lanes;
-    const Variable block = variable(v, "_block"), in = variable(v, "_in");
+    const Variable block = add_variable(kernel_, v, "_block"), in = add_variable(kernel_, v, "_in");
     const Term now = (count > 1 ? Term::iterator(block, lanes) : Term{}) + Term::iterator(in);
     Block made = copied(kernel_, body);
-    for (Rows& r : rows) r.copy = add_local(r.elements * lanes, r.dtype);
+    for (Rows& r : rows)
+      r.copy = add_local(kernel_, {"rows", r.dtype, r.elements * lanes, Scope::thread, target_.tuning.alignment});
     for (Statement& s : made)
       if (auto* loop = std::get_if<For>(&s)) redirect(*loop, rows, in, lanes);
     substitute(made, v, now);
@@ -151,24 +152,12 @@ class RowTransposer {
     for (size_t n = nest.size(); n-- > k + 1;) around(*nest[n]);
     if (count > 1) all = block_with(loop_over(block, count, std::move(all)));
     if (lane.extent % lanes != 0) {
-      For rest = loop_over(variable(v, "_rest"), lane.extent % lanes, copied(kernel_, lane.body));
+      For rest = loop_over(add_variable(kernel_, v, "_rest"), lane.extent % lanes, copied(kernel_, lane.body));
       substitute(rest.body, v, Term::number(count * lanes) + Term::iterator(rest.variable));
       all.push_back(std::move(rest));
     }
     for (size_t n = k; n-- > 0;) around(*nest[n]);
     return all;
-  }
-
-  Variable variable(Variable of, const char* suffix) {
-    return add_variable(kernel_, kernel_.variables[size_t(of)] + suffix);
-  }
-  Memory add_local(int64_t elements, DType dtype) {
-    std::string free = "rows";
-    auto taken = [&](const Local& local) { return local.name == free; };
-    for (int n = 2; std::any_of(kernel_.locals.begin(), kernel_.locals.end(), taken); ++n)
-      free = "rows" + std::to_string(n);
-    kernel_.locals.push_back({free, dtype, elements, Scope::thread, target_.tuning.alignment});
-    return Memory::local(int(kernel_.locals.size()) - 1);
   }
 
   // Adds what the loop touches. False if there is something that cannot be transposed.
@@ -225,7 +214,7 @@ class RowTransposer {
   }
   // The loops that transpose the rows of a block into the copy, or back.
   For copy(const Rows& rows, Variable lane, const Term& now, Variable in, int64_t lanes, bool there) {
-    const Variable along = add_variable(kernel_, kernel_.variables[size_t(lane)] + "_row");
+    const Variable along = add_variable(kernel_, lane, "_row");
     const Register value = add_register(kernel_, rows.dtype);
     const Term in_buffer = rows.place + Term::iterator(along, rows.stride),
                in_copy = Term::iterator(along, lanes) + Term::iterator(in);

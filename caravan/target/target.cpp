@@ -22,13 +22,16 @@ std::string processor_name() {
 
 int64_t cache_bytes(int name) { return std::max<int64_t>(0, sysconf(name)); }
 
+void use_instructions(Target& target, const Instructions& there) {
+  target.vector_bytes = there.avx512 ? 64 : there.avx ? 32 : 16;
+  target.vector_registers = there.avx512 ? 32 : 16;
+  target.fma = there.fma;
+}
+
 void find_vectors(Target& target) {
 #if defined(__x86_64__)
-  target.fma = __builtin_cpu_supports("fma");
-  if (__builtin_cpu_supports("avx512f"))
-    target.vector_bytes = 64, target.vector_registers = 32;
-  else if (__builtin_cpu_supports("avx"))
-    target.vector_bytes = 32;
+  use_instructions(target, {__builtin_cpu_supports("avx") != 0, __builtin_cpu_supports("avx512f") != 0,
+                            __builtin_cpu_supports("fma") != 0});
 #elif defined(__aarch64__)
   target.fma = true, target.vector_registers = 32;
 #endif
@@ -50,6 +53,17 @@ Target host(int threads) {
   }();
   Target out = known;
   out.threads = threads > 0 ? threads : processors().usable();
+  return out;
+}
+
+Target with_at_most(const Target& target, const Instructions& allowed) {
+  Target least = target, out = target;
+  use_instructions(least, allowed);
+  if (least.vector_bytes < target.vector_bytes) {
+    out.vector_bytes = least.vector_bytes, out.vector_registers = least.vector_registers;
+    if (target.tuning == built_in_tuning(target.vector_bytes)) out.tuning = built_in_tuning(least.vector_bytes);
+  }
+  out.fma = target.fma && allowed.fma;
   return out;
 }
 

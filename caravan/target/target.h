@@ -252,7 +252,13 @@ constexpr bool is_large_row_product(int64_t rows, int64_t columns, int64_t terms
 }
 
 Target host(int threads = 0);  // this machine, with its tuning file; threads = 0: all that the process may use
-Target plain_c();              // a C99 compiler for an unknown processor
+// Of x86-64, beside SSE, which all of these processors have.
+struct Instructions {
+  bool avx = false, avx512 = false, fma = false;
+};
+// The target if a program may use no other instructions. Built-in tuning numbers become those for such vectors.
+Target with_at_most(const Target& target, const Instructions& allowed);
+Target plain_c();                                                      // a C99 compiler for an unknown processor
 Gpu gpu_of(int compute, int64_t multiprocessors);                      // of an older or smaller GPU than an H200
 Target gpu_target(const Gpu& gpu = {}, const std::string& name = "");  // a GPU of NVIDIA
 std::string to_string(const Target& target);                           // a line

@@ -40,6 +40,14 @@ TEST_F(Command, BenchProfilesKernels) {
   EXPECT_FALSE(json[0]["kernels"].empty());
 }
 
+TEST_F(Command, BenchShowsTheStepThatRunsWithFlags) {
+  const Arguments show = {"bench", "gemm-128x784x100", "--stage", "c", "--compiler-flag=-mno-avx"};
+  const std::string text = good(show).out;
+  const std::string kernels = text.substr(text.find("static void k0_"));
+  EXPECT_CONTAINS(kernels, "caravan_f32x4");
+  EXPECT_EQ(kernels.find("caravan_f32x8"), kernels.npos);
+}
+
 TEST_F(Command, BenchWritesRecords) {
   EXPECT_EQ(good({"bench", "moons", "--write", "records"}).out, "");
   EXPECT_CONTAINS(content(folder_ + "/records/moons.safetensors"), "param.mlp.0.weight");

@@ -204,6 +204,7 @@ TEST_F(Command, AStepIsShownForTheDeviceThatIsNamed) {
   const Outcome refused = shown({"c", "--device", "cuda"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_EQ(refused.err, "caravan: the code of a GPU is CUDA C++, not C: use --stage cuda, or --device cpu.\n");
+  EXPECT_CONTAINS(shown({"cuda", "--device", "cpu"}).err, "the code of the processor is C, not CUDA C++");
   const string to = folder_ + "/stages";
   EXPECT_EQ(run({"inspect", "moons", "--device", "cuda", "--dump", to}).code, 0);
   EXPECT_EQ(content(to + "/step.cu"), cuda);

@@ -20,14 +20,7 @@ Target with_allowed_vectors(const Target& target, const CompilerOptions& options
   auto defined = [&](const char* name) {
     return macros.output.find(std::string(" ") + name + " ") != std::string::npos;
   };
-  Target out = target;
-  const int64_t widest = defined("__AVX512F__") ? 64 : defined("__AVX__") ? 32 : 16;
-  if (widest < target.vector_bytes) {
-    out.vector_bytes = widest, out.vector_registers = 16;
-    if (target.tuning == built_in_tuning(target.vector_bytes)) out.tuning = built_in_tuning(widest);
-  }
-  out.fma = target.fma && defined("__FMA__");
-  return out;
+  return with_at_most(target, {defined("__AVX__"), defined("__AVX512F__"), defined("__FMA__")});
 }
 
 }  // namespace caravan::cc

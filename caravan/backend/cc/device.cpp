@@ -234,11 +234,7 @@ class CcDevice : public backend::Device {
 
   std::string name() const override { return "cpu"; }
   std::optional<Target> target() const override {
-    if (!target_) {
-      Target machine = host(shared_->options.threads);
-      if (shared_->options.tuning) machine.tuning = *shared_->options.tuning;
-      target_ = with_allowed_vectors(machine, shared_->options.compiler);
-    }
+    if (!target_) target_ = target_of(shared_->options);
     return target_;
   }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
@@ -321,6 +317,11 @@ class CcDevice : public backend::Device {
 
 }  // namespace
 
+Target target_of(const DeviceOptions& options) {
+  Target out = host(options.threads);
+  if (options.tuning) out.tuning = *options.tuning;
+  return with_allowed_vectors(out, options.compiler);
+}
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options) {
   return std::make_unique<CcDevice>(options, options.compiler);
 }

@@ -20,5 +20,6 @@ struct DeviceOptions {
   std::optional<Tuning> tuning{};  // how loops are cut; none: as the tuning file says (target/tuning_file.h)
 };
 std::unique_ptr<backend::Device> make_device(const DeviceOptions& options);
+Target target_of(const DeviceOptions& options);  // the machine for which such a device has its plans
 
 }  // namespace caravan::cc
