@@ -16,6 +16,7 @@
 #include <fstream>
 #include <set>
 
+#include "caravan/backend/own_folder.h"
 #include "caravan/base/scratch.h"
 #include "cc/answer.h"
 #include "contains.h"
@@ -150,7 +151,7 @@ TEST(KernelCache, CodeThatAnotherCouldHavePutThereIsNotLoaded) {
     EXPECT_EQ(compiled_in_child(kSource, in_folder(cache)), "42 made");
     const string entry = entry_in(cache), code = folder.path + "/code";
     write_file(code + ".c", "#include <stdio.h>\n__attribute__((constructor)) void run(void) { fclose(fopen(\"" + mark +
-                           "\", \"w\")); }\nint answer(void) { return 13; }\n");
+                                "\", \"w\")); }\nint answer(void) { return 13; }\n");
     ASSERT_EQ(std::system(("cc -shared -fPIC -o " + code + ".so " + code + ".c").c_str()), 0);
     write_file(entry, backend::sealed(content(code + ".so"), key_of(entry)));
     row.plant(cache, entry);
@@ -435,7 +436,8 @@ TEST(KernelCache, WhatWasNotUsedForTheLongestTimeGoesWhereThereIsALimit) {
   auto fill = [&] {
     time_t old = 5000;
     for (const char c : {'a', 'b', 'c', 'd'}) {
-      write_file(entry(c) + ".so", backend::sealed(string(400'000, c), string(32, c))), age(entry(c) + ".so", old -= 1000);
+      write_file(entry(c) + ".so", backend::sealed(string(400'000, c), string(32, c))),
+          age(entry(c) + ".so", old -= 1000);
       write_file(entry(c) + ".0.c", string(1000, c)), age(entry(c) + ".0.c", 9000);
     }
   };

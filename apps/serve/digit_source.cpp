@@ -7,6 +7,7 @@
 #include "apps/model_file.h"
 #include "apps/output_folder.h"
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/backend/own_folder.h"
 #include "caravan/base/error.h"
 #include "caravan/base/folders.h"
 #include "caravan/data/digits.h"

@@ -84,8 +84,8 @@ class Device {
   // The memory of a state's elements in this process, in the precision that it was declared with; null if the device
   // keeps them in another form.
   virtual const void* memory([[maybe_unused]] const std::string& state) const { return nullptr; }
-  // Makes memory of the caller a state, so that programs read and write it in place. It needs no more alignment than its
-  // elements. Returns false if the device cannot do that, because it keeps states in another form.
+  // Makes memory of the caller a state, so that programs read and write it in place. It needs no more alignment than
+  // its elements. Returns false if the device cannot do that, because it keeps states in another form.
   virtual bool borrow([[maybe_unused]] const std::string& state, [[maybe_unused]] const Shape& shape,
                       [[maybe_unused]] DType dtype, [[maybe_unused]] void* memory) {
     return false;

@@ -63,15 +63,6 @@ class KernelCache {
   bool exists_ = false;
 };
 
-// A folder for this process alone, made at the first call and removed when the process ends. A child of fork() gets
-// another one.
-class NoFolderError : public BackendError {  // no such folder can be made
- public:
-  using BackendError::BackendError;
-};
-std::string own_folder();
-std::optional<std::string> own_folder_if_made();
-
 // The prefix of the names of folders in which entries are built.
 inline constexpr const char* kBuildPrefix = "build.";
 

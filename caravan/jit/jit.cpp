@@ -2,6 +2,7 @@
 
 #include "caravan/backend/cc/device.h"
 #include "caravan/base/error.h"
+#include "caravan/jit/parse.h"
 
 namespace caravan::jit {
 

@@ -3,7 +3,7 @@
 //     jit::Kernel product = jit::compile("y[i, j] += a[i, k] * b[k, j]   for i < 64, j < 32, k < 128");
 //     product.run({{"a", a}, {"b", b}, {"y", y}});   // float*, row by row
 //
-// A result is overwritten, not added to. The notation is described in parse.h. Several lines are fused where that is
+// A result is overwritten, not added to. The notation is described in buffers.h. Several lines are fused where that is
 // possible.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "caravan/base/error.h"
-#include "caravan/jit/parse.h"
+#include "caravan/jit/buffers.h"
 
 namespace caravan::jit {
 

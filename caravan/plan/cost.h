@@ -4,14 +4,11 @@
 #include <cstdint>
 
 #include "caravan/loop/loop.h"
+#include "caravan/plan/kernel_cost.h"
 
 namespace caravan::plan {
 
 // Guards count as always true.
-struct KernelCost {
-  int64_t read_bytes = 0, written_bytes = 0;  // of the elements that are touched, each counted once
-  int64_t flops = 0;                          // floating-point operations
-};
 KernelCost cost(const loop::Module& module, const loop::Kernel& kernel);
 
 // Of a collective on so many devices along its axis of the mesh.

@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "caravan/plan/cost.h"
-#include "caravan/plan/plan.h"
+#include "caravan/plan/kernel_cost.h"
 #include "caravan/target/peaks.h"
 
 namespace caravan::plan {
+
+struct Plan;
 
 // One kernel of a step.
 struct KernelProfile {

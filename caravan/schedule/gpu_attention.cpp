@@ -75,7 +75,7 @@ class GpuMaker : AttentionMaker {
   bool choose_tile() {
     const int64_t gap = element_ == bytes(DType::f32) && !base_.tf32 ? kPlainGap : kGap;
     base_.tile_rows = kAttentionRows, base_.padded = (base_.depth + kTerms - 1) / kTerms * kTerms;
-    for (const int64_t columns : {64, 32, 16}) {
+    for (const int64_t columns : kAttentionColumns) {
       base_.tile_columns = columns;
       base_.shared_bytes = 2 * columns * (2 * (base_.padded + gap) * element_ + 2 * bytes(DType::f32));
       if (base_.shared_bytes <= gpu_.sure_shared_bytes) return true;

@@ -94,7 +94,7 @@ Contraction::Factor come(Register factor, const std::vector<For>& side, const Pr
     for (const Term& guard : nest.guards) fits = fits && coefficient(guard, inner.variable) == 0;
     return fits;
   };
-  for (const int64_t size : {16, 8, 4})
+  for (const int64_t size : prelude_sizes::kCopySizes)
     if (size >= bytes(element) && piece(size / bytes(element))) {
       out.copied = int(size);
       break;

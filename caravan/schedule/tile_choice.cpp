@@ -57,7 +57,8 @@ class Chooser {
     if (few_rows_) {
       // A vector that is used for a single row needs no register: it is an operand in memory.
       const int64_t registers = all_rows_ + (all_rows_ > 1 ? 1 : 0);
-      const int64_t most = std::min(tuning().row_vectors, (target_.vector_registers - target_.operand_registers) / registers);
+      const int64_t most =
+          std::min(tuning().row_vectors, (target_.vector_registers - target_.operand_registers) / registers);
       const int64_t parts = (vectors + most - 1) / most;
       tiles_.wide = (vectors + parts - 1) / parts;
     }

@@ -13,6 +13,8 @@ namespace caravan::prelude_sizes {
 inline constexpr int64_t kGroupedTile = 32, kGroupBytes = 32, kTileThreads = 128, kLargeTile = 128,
                          kLargeTileThreads = 256, kRowGap = 16, kColumnGap = 8;
 
+inline constexpr int64_t kCopySizes[] = {16, 8, 4};  // bytes that one asynchronous copy to shared memory can have
+
 // Sums into a table on a GPU (prelude/scatter.cuh).
 inline constexpr int64_t kMostTableRows = 128;  // of a block of threads
 
@@ -22,6 +24,7 @@ inline constexpr int64_t kMostTableRows = 128;  // of a block of threads
 // `kTogether` rows of as many elements of 16 bits, without gaps, which begin at multiples of `kTileAlignment` bytes.
 inline constexpr int64_t kAttentionThreads = 128, kAttentionRows = 64, kTerms = 16, kMostDepth = 128, kCopied = 16,
                          kGap = 8, kPlainGap = 4, kTogether = 64, kTileAlignment = 1024;
+inline constexpr int64_t kAttentionColumns[] = {64, 32, 16};  // of a tile; the first that fits into shared memory
 
 // Attention on a processor (prelude/attention.h).
 inline constexpr int64_t kScoreLanes = 8;      // partial sums of a row

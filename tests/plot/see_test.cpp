@@ -47,8 +47,7 @@ TEST(See, TheGraphWithoutValuesNeedsNoShapes) {
   Model m;
   std::string text = text_of([&](auto& out) { print_graph(out, m.loss); });
   EXPECT_EQ(lines(text), 7);
-  expect_phrases(text,
-                 {"[1] w <- []\n", "apply w <- [1; 2]", "w(data)", "w(..) + b", "square(add(..))", "sum <- [6]"});
+  expect_phrases(text, {"[1] w <- []\n", "apply w <- [1; 2]", "w(data)", "w(..) + b", "square(add(..))", "sum <- [6]"});
 }
 
 TEST(See, IntegersHaveNoGradientToShow) {

@@ -1,8 +1,9 @@
 // Sums into small tables, as sums that threads can share. It runs before kernels are fused.
+#include "caravan/schedule/gather_scatters.h"
+
 #include <gtest/gtest.h>
 
 #include "caravan/plan/plan.h"
-#include "caravan/schedule/gpu_scatters.h"
 #include "schedule/for_gpu.h"
 
 namespace caravan::schedule {

@@ -20,6 +20,7 @@
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/run_command.h"
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/backend/own_folder.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/processors.h"
 #include "caravan/base/regular_file.h"

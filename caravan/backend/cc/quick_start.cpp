@@ -11,6 +11,7 @@
 
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/backend/own_folder.h"
 #include "caravan/base/processors.h"
 
 namespace caravan::cc {
