@@ -25,11 +25,11 @@ Target tested_target() {
   out.vector_bytes = 32, out.vector_registers = 16, out.tuning = built_in_tuning(out.vector_bytes);
   return out;
 }
-ProgramPass on_host(ir::Program (*pass)(const ir::Program&, const Target&)) {
-  return [pass](const ir::Program& program) { return pass(program, host()); };
+ProgramPass for_tested(ir::Program (*pass)(const ir::Program&, const Target&)) {
+  return [pass](const ir::Program& program) { return pass(program, tested_target()); };
 }
-LoopPass on_host(loop::Module (*pass)(const loop::Module&, const Target&)) {
-  return [pass](const loop::Module& module) { return pass(module, host()); };
+LoopPass for_tested(loop::Module (*pass)(const loop::Module&, const Target&)) {
+  return [pass](const loop::Module& module) { return pass(module, tested_target()); };
 }
 
 void expect_rewritten(const ProgramPass& pass, const std::vector<Rewrite>& rows) {

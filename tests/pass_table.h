@@ -25,9 +25,9 @@ using LoopPass = std::function<loop::Module(const loop::Module&)>;
 // The machine for which passes of loops are tested, wherever the tests run: vectors of 32 bytes, built-in numbers.
 Target tested_target();
 
-// A pass that asks what the machine is like, for the machine that runs the test.
-ProgramPass on_host(ir::Program (*pass)(const ir::Program&, const Target&));
-LoopPass on_host(loop::Module (*pass)(const loop::Module&, const Target&));
+// A pass that asks what the machine is like, for that machine.
+ProgramPass for_tested(ir::Program (*pass)(const ir::Program&, const Target&));
+LoopPass for_tested(loop::Module (*pass)(const loop::Module&, const Target&));
 
 struct Rewrite {
   const char* name;

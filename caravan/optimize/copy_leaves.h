@@ -3,7 +3,7 @@
 //
 // Runs first, always: later passes and backends rely on it. Promises that every observed or assigned buffer is computed
 // by an accumulation, that an assigned value has its state's precision, and that nothing reads the old value of a state
-// after the assignments.
+// after the assignments. Refuses nothing.
 #pragma once
 
 #include "caravan/ir/program.h"

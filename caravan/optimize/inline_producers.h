@@ -4,9 +4,12 @@
 // one of these holds:
 //   - The producer only copies: it is a slice, a transposition, or a number that is computed from numbers.
 //   - The reader has no more points than the producer has elements, and it is the only reader. With several readers,
-//     the producer must also be cheap, and inlining it must move fewer bytes than storing it. Exceptions: what is
-//     stored for another reader anyway is not computed again from several operands by a reduction, nor by any reader if
-//     one of these operands is a reduction that nothing else reads, and that need not be stored then.
+//     the producer must also be cheap, and inlining it must move fewer bytes than storing it.
+//
+// There are two exceptions for a producer of several operands that is stored anyway, because it is assigned to a state
+// or because another reader has more points than it has elements. A sum, or another reduction, loads the stored value:
+// that is one load instead of several. So does every reader if the producer is the only one that reads the result of a
+// reduction, as in y = relu(sum + b): then the sum need not be stored.
 //
 // Promises the same bits: the value is cast to the precision that the producer's buffer had. Refuses producers that are
 // reductions; that have conditions, padding or index tensors, which would need a guarded load; that merge axes or write

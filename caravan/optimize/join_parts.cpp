@@ -142,11 +142,11 @@ class Joiner {
 
   // A term of the sum that writes a slice: the one axis that it does not write completely, and the range that it
   // writes.
-  struct Piece {
+  struct Slice {
     size_t accumulation = 0, axis = 0;
     Range range;
   };
-  std::optional<Piece> piece(BufferId id) const {
+  std::optional<Slice> slice(BufferId id) const {
     const int p = producer_[size_t(id)];
     if (p < 0 || readers_[size_t(id)] != 1) return std::nullopt;
     const Accumulation& a = out_.accumulations[size_t(p)];
@@ -155,11 +155,11 @@ class Joiner {
     if (a.accumulator != Accumulator::add || a.part || a.collective || box.size() != sizes.size()) return std::nullopt;
     // A sum that is rounded to a narrow float may become -0.
     if (is_narrow(buffer(id).dtype) && reduces(a)) return std::nullopt;
-    std::optional<Piece> out;
+    std::optional<Slice> out;
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
       if (box[axis].from == 0 && box[axis].extent == sizes[axis]) continue;
       if (out || box[axis].extent == 0) return std::nullopt;
-      out = Piece{size_t(p), axis, box[axis]};
+      out = Slice{size_t(p), axis, box[axis]};
     }
     return out;
   }
@@ -167,25 +167,25 @@ class Joiner {
   void join(size_t f) {
     std::vector<size_t> sums;
     const std::vector<BufferId> all = terms(f, sums);
-    std::vector<Piece> pieces;
+    std::vector<Slice> slices;
     std::vector<BufferId> others;
     size_t first = all.size(), last = 0, others_before = 0;
     for (size_t k = 0; k < all.size(); ++k) {
-      const std::optional<Piece> found = piece(all[k]);
-      if (!found || (!pieces.empty() && found->axis != pieces[0].axis)) {
+      const std::optional<Slice> found = slice(all[k]);
+      if (!found || (!slices.empty() && found->axis != slices[0].axis)) {
         others.push_back(all[k]);
         continue;
       }
-      if (pieces.empty()) first = k, others_before = others.size();
+      if (slices.empty()) first = k, others_before = others.size();
       last = k;
-      pieces.push_back(*found);
+      slices.push_back(*found);
     }
-    if (pieces.size() < 2 || buffer(out_.accumulations[f].target).shape.elements() == 0 ||
-        (others.size() > 1 && last - first + 1 != pieces.size()))
+    if (slices.size() < 2 || buffer(out_.accumulations[f].target).shape.elements() == 0 ||
+        (others.size() > 1 && last - first + 1 != slices.size()))
       return;
-    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.range.from < b.range.from; });
-    for (size_t k = 1; k < pieces.size(); ++k)
-      if (pieces[k - 1].range.from + pieces[k - 1].range.extent > pieces[k].range.from) return;
+    std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.range.from < b.range.from; });
+    for (size_t k = 1; k < slices.size(); ++k)
+      if (slices[k - 1].range.from + slices[k - 1].range.extent > slices[k].range.from) return;
 
     Accumulation& sum = out_.accumulations[f];
     BufferId joined = sum.target;
@@ -196,8 +196,8 @@ class Joiner {
       }
       out_.buffers.push_back(std::move(made));
     }
-    for (const Piece& p : pieces) write_part(out_.accumulations[p.accumulation], joined);
-    fill_gaps(f, joined, pieces);
+    for (const Slice& p : slices) write_part(out_.accumulations[p.accumulation], joined);
+    fill_gaps(f, joined, slices);
     for (size_t s : sums) gone_[s] = true;
     if (others.empty()) return;
 
@@ -230,8 +230,8 @@ class Joiner {
     a.body.finish(a.body.apply(Op::add, args));
   }
 
-  void fill_gaps(size_t f, BufferId joined, const std::vector<Piece>& pieces) {
-    const size_t axis = pieces[0].axis;
+  void fill_gaps(size_t f, BufferId joined, const std::vector<Slice>& slices) {
+    const size_t axis = slices[0].axis;
     const std::vector<int64_t> sizes = buffer(joined).shape.sizes();
     auto fill = [&](int64_t from, int64_t to) {
       if (from >= to) return;
@@ -251,7 +251,7 @@ class Joiner {
       before_[f].push_back(std::move(zero));
     };
     int64_t end = 0;
-    for (const Piece& p : pieces) fill(end, p.range.from), end = p.range.from + p.range.extent;
+    for (const Slice& p : slices) fill(end, p.range.from), end = p.range.from + p.range.extent;
     fill(end, sizes[axis]);
   }
 

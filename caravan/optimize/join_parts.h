@@ -6,8 +6,8 @@
 // Then n slices cost the memory and the time of one tensor, not of n. May run on any verified program, before anything
 // is inlined. A term of the sum is such a slice iff nothing else reads it, it has the precision of the sum, and it
 // writes a range of one axis and all of every other; the ranges do not overlap. What none of them writes is filled with
-// 0. Other terms are added to the joined tensor as before, if there is only one of them or if the slices are neighbours
-// in the sum.
+// 0. The sum may have other terms as well: it then adds these and the joined tensor. Several others are allowed only if
+// the slices follow each other in the sum, as in u + (a + b) + v, so that the order of the additions stays the same.
 //
 // Promises the same bits: an element is the sum of one slice's value and zeros, whose order does not matter. Adding 0
 // turns -0 into 0, and so a slice that is stored without a sum adds 0 to what it stores. Refuses ranges that depend on

@@ -11,8 +11,8 @@
 // May run on any verified program, last: the order of its accumulations is the order in which they are to run. In every
 // step it looks at the point where most bytes are live, and takes a buffer that is not needed there, but later. It
 // prefers one that saves many bytes for a long time and costs few operations: elementwise functions first, then norms
-// and softmax, then whole products. What is needed to compute it again must still be there: it is, or it is small and
-// then kept, or it is computed again, too.
+// and softmax, then whole products. What the value is computed from may not be live any more at that time. If it is
+// small, it is kept until then, else it is computed again, too.
 //
 // Promises the same bits: every accumulation is repeated as it is, with the same order of sums. Refuses to repeat what
 // reads the old value of a state after its update, to repeat more than kMostRepeated accumulations for one value, and

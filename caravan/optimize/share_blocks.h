@@ -3,11 +3,12 @@
 //     y[c] += x[b, c]   in blocks of 64 b     becomes     part[n, c] += x[64*n + b, c];  y[c] += part[n, c]
 //
 // An example is the gradient of the bias of a convolution. The order of a sum (ir::SumOrder) says that its blocks are
-// added up by themselves, and then in order, so no bit changes. Blocks of blocks are those of the second step.
+// added up by themselves, and then in order, so no bit changes. If the order has blocks of blocks, the second step adds
+// the parts in these.
 //
-// May run after inlining, which would otherwise compute the first step again for every reader. Refuses sums that are
-// not in blocks of their outermost loop, that have lanes or conditions, contractions, whose blocks are shared by tiles,
-// and sums that are short or so many that threads can share these instead.
+// May run after inlining, which would otherwise compute the first step again for every reader. Promises the same bits.
+// Refuses sums whose blocks are not those of their outermost loop; sums with lanes or conditions; contractions, whose
+// blocks are shared as tiles; sums of few blocks; and so many sums that threads can share whole sums instead.
 #pragma once
 
 #include "caravan/ir/program.h"

@@ -1,7 +1,10 @@
-// Rewrites bodies to fewer entries that give the same bits. Replaces an entry that equals one of its operands (x * 1,
-// x - 0, --x, where(c, x, x), see Body::equal_operand), removes casts to the precision that the operand already has or
-// had before a cast to a wider one, and a cast to a wider one before the value is stored in the precision that it had,
-// folds arithmetic and comparisons of constants, and merges operands that read the same element.
+// Rewrites bodies to fewer entries that give the same bits:
+//
+//     x * 1, x - 0, --x, where(c, x, x)     become   x             (Body::equal_operand lists all of these)
+//     bf16(x), bf16(f32(x))                 become   x             where x is a bf16
+//     y = f32(x)                            becomes  y = x         where x and y are bf16: storing rounds anyway
+//     2 * 3, 2 < 3                          become   6, true
+//     x[i] * x[i]  with two operands x[i]   becomes  the same with one operand
 //
 // May run on any verified program. Promises the same bits for NaN, infinities and both zeros in every precision, and
 // the same precision of every entry that stays. What is then unused is removed. Refuses x + 0, which turns -0 into 0,

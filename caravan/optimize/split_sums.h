@@ -14,8 +14,13 @@
 //   Tuning::most_terms terms is cut into blocks of at most half as many, which tiles take one after the other. Its
 //   products are added by fused multiply-add, which rounds once, if the processor has it.
 //
-// Sums of integers do not round and have no stated order. Sums that are added into memory element by element, as
-// through an index tensor, have none either: they are added in the order of the iterators.
+// For a GPU only fused multiply-add is chosen here; map_to_grid chooses the lanes with its loops.
+//
+// May run on any verified program, after the passes that decide which terms a sum has and in which direction it reads
+// them (solve_writes, gather_operands, run_forwards), and again after split_long_sums, for the sums of its parts.
+// Promises the same terms, and to change nothing but the order; an order that was stated before does not count.
+// Refuses, and states no order for, sums of integers, which do not round; products, argmax and argmin; and what is
+// added into memory element by element, as through an index tensor, which is added in the order of the iterators.
 #pragma once
 
 #include "caravan/ir/program.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "caravan/ir/program.h"
 #include "caravan/loop/loop.h"
 #include "caravan/target/target.h"
 

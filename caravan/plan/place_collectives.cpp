@@ -69,9 +69,9 @@ class Placer {
   }
 
  private:
-  enum class Stage : uint8_t { open, collected, begun, finished };
+  enum class Progress : uint8_t { open, collected, begun, finished };
   struct State {
-    Stage stage = Stage::open;
+    Progress progress = Progress::open;
     size_t kernel = 0;  // of its call
   };
 
@@ -84,11 +84,11 @@ class Placer {
     });
   }
   bool is_here(BufferId id) const {
-    return giver_[size_t(id)] < 0 || states_[size_t(giver_[size_t(id)])].stage == Stage::finished;
+    return giver_[size_t(id)] < 0 || states_[size_t(giver_[size_t(id)])].progress == Progress::finished;
   }
   void collect_all_of(BufferId sent) {
     for (size_t c = 0; c < calls_.size(); ++c)
-      if (calls_[c].reads[0] == sent && states_[c].stage == Stage::open) collect(c);
+      if (calls_[c].reads[0] == sent && states_[c].progress == Progress::open) collect(c);
   }
   bool is_sent(BufferId id) const {
     for (const LibraryCall& call : calls_)
@@ -105,7 +105,7 @@ class Placer {
   const std::string& name(BufferId id) const { return out_.buffers[size_t(id)].name; }
 
   void collect(size_t c) {
-    states_[c].stage = Stage::collected;
+    states_[c].progress = Progress::collected;
     collected_.push_back(c);
     collected_bytes_ += bytes_of(calls_[c]);
     if (collected_bytes_ >= kCombinedBytes) begin();
@@ -124,7 +124,7 @@ class Placer {
       for (const size_t c : members) {
         writes.push_back(calls_[c].writes[0]), reads.push_back(calls_[c].reads[0]);
         together.values.push_back(collective(calls_[c]).values[0]);
-        states_[c] = {Stage::begun, out_.kernels.size()};
+        states_[c] = {Progress::begun, out_.kernels.size()};
       }
       add({std::move(together), std::move(writes), std::move(reads)}, "");
     }
@@ -133,17 +133,17 @@ class Placer {
 
   // Waits for the call, if nothing has waited for it yet.
   void finish(size_t c) {
-    if (states_[c].stage == Stage::finished) return;
+    if (states_[c].progress == Progress::finished) return;
     if (const int before = giver_[size_t(calls_[c].reads[0])]; before >= 0) finish(size_t(before));
-    if (states_[c].stage == Stage::open) collect(c);
-    if (states_[c].stage == Stage::collected) begin();
+    if (states_[c].progress == Progress::open) collect(c);
+    if (states_[c].progress == Progress::collected) begin();
     const size_t kernel = states_[c].kernel;
     LibraryCall wait = *library_call(out_.kernels[kernel]);
     wait.function = LibraryCall::Wait{kernel};
     std::vector<size_t> received;
     for (size_t k = 0; k < calls_.size(); ++k)
-      if (states_[k].stage == Stage::begun && states_[k].kernel == kernel)
-        states_[k].stage = Stage::finished, received.push_back(k);
+      if (states_[k].progress == Progress::begun && states_[k].kernel == kernel)
+        states_[k].progress = Progress::finished, received.push_back(k);
     add(std::move(wait), "wait for ");
     for (const size_t k : received) collect_all_of(calls_[k].writes[0]);  // what was waiting for these values
   }

@@ -11,8 +11,9 @@
 //
 // The library takes factors from memory and stores the sums. So what is computed from memory for a factor is first
 // stored in a buffer of its own, once for all products that have the same factor, and what follows the sum becomes a
-// kernel of its own. If the sum is stored first, as here, the library stores it there, else in a new buffer: in f32, or
-// in the narrow precision of the factors if all who use the sum round it to that.
+// kernel of its own. If the kernel itself stores the sum, as here, the library stores it in that buffer, else in a new
+// one. The new buffer has f32, or the narrow precision of the factors, if everything that reads the sum rounds it to
+// that precision first.
 //
 // May run before loops are shared by threads (map_to_grid). Promises the same sums in another order. The choice depends
 // on the sizes and on the target alone (Gpu::called_f32 and the others). Refuses products

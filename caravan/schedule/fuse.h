@@ -2,19 +2,21 @@
 // register or in the cache. Examples are a matrix product with the bias and activation after it, the accumulations of a
 // softmax or of a norm, and a gradient with the update of its parameter.
 //
-// May run after lowering. A kernel is merged into the last earlier kernel that it depends on, or else into one of the
-// last that read the same elements, if no kernel between them has to come first; then the merged kernel is merged
-// further in the same way. They share as many outer loops of equal extents as is legal. It is legal if every element
-// that both touch, and one of them writes, belongs to the same iteration of the shared loops in both: the offsets have
-// the same strides along the shared loops, and the elements of different iterations are disjoint.
+// May run after lowering. A kernel is merged into the last earlier kernel that it depends on. If it depends on none, it
+// is merged into one of the last kernels that read the same elements. No kernel between the two may have to come before
+// it. The merged kernel is then merged further in the same way.
+//
+// The two kernels share as many outer loops of equal extents as is legal. It is legal if every element that both touch,
+// and that one of them writes, belongs to the same iteration of the shared loops in both: the offsets have the same
+// strides along the shared loops, and the elements of different iterations are disjoint.
 //
 // Promises the same bits and the same stores. Refuses
 //   - kernels whose elements do not match in this way, and offsets through index tensors;
 //   - to leave more than one loop of either kernel inside of the shared loops, unless both share all their outer loops:
 //     one operand of a matrix product would be read again from memory in each iteration;
 //   - a loop whose iterations are computed as vectors with one that has stride 1 only in its inner loops;
-//   - an elementary function of sums that are computed in lanes: these sums are computed one by one, and so would be
-//     the function;
+//   - an elementary function, such as exp, with sums that have lanes: their vectors run along the terms, so that sums
+//     are computed one after the other, and the function would be computed for one sum at a time, not in vectors;
 //   - to move the new value of a state before a reader of the old one, or into the loop of a reader that reads other
 //     elements than are stored: then it could not be stored in place;
 //   - to move a kernel before what it must come `after`;
@@ -33,8 +35,9 @@ inline constexpr size_t kMostAccumulations = 64;
 inline constexpr size_t kMostCandidates = 4;
 
 loop::Module fuse(const loop::Module& module);  // for a processor
-// The same for a GPU, which has no vector loops: of the refusals above, those for vectors do not hold. Rows that lanes
-// share are still not merged into loops whose neighbouring iterations are neighbours in memory.
+// The same for a GPU, which has no vector loops, and so without the refusals for vectors. But a kernel whose inner
+// loops lanes will share, such as a sum along a row, is not merged into loops whose neighbouring iterations are
+// neighbours in memory: those need neighbouring threads for neighbouring iterations.
 loop::Module fuse_for_gpu(const loop::Module& module);
 
 }  // namespace caravan::schedule

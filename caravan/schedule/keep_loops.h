@@ -11,7 +11,11 @@
 //
 // Marked are serial loops inside another loop of the same floating-point sum, if an operand is not read in the order of
 // memory: backwards (x[4*h - w]), or with a larger stride in an inner loop than in an outer one (x[16*h + i + 4*j] with
-// j inside of i). May run when loops have their final bodies and kinds. Changes nothing else.
+// j inside of i).
+//
+// May run when loops have their final bodies and kinds. Promises to change nothing but For::unroll, and so no bit.
+// Leaves alone the outermost loop of a sum, sums of integers, loops of other kinds, which the compiler does not unroll
+// by its own choice, and accumulators that are vectors already or elements of a local array.
 #pragma once
 
 #include "caravan/loop/loop.h"

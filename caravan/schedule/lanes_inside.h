@@ -8,7 +8,10 @@
 //       r += p                                     for l < 8:
 //                                                    r += p[l]
 //
-// This pass changes only the kind of the loop. Promises the same bits.
+// May run after split_loops, which makes these loops, and before expand_lanes, for C without vector types. Promises the
+// same bits, and to change only the kind of the loop. Leaves alone loops of another number of iterations than a sum has
+// lanes (Tuning::sum_lanes), loops whose iterations do not read neighbours in memory, such as those over the blocks of
+// a sum, and loops whose iterations cannot run in lockstep.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -23,7 +23,13 @@
 // * Columns. Where many columns are added up, a thread takes several neighbouring ones (gpu_columns.h).
 //
 // May run when loops have their final bodies. A kernel with several outer loops becomes several kernels, because
-// only the end of a kernel lets all groups wait for each other. What cannot be shared is run by one thread.
+// only the end of a kernel lets all groups wait for each other. Promises that every kernel with statements has a Grid;
+// that no element is written by two groups; and the same values, but for sums that lanes share or that a block of
+// threads computes in tiles, which are added in another order. That order depends on the sizes and on the target alone.
+//
+// What cannot be shared is run by one thread. Lanes do not share loops of fewer than Gpu::least_shared iterations;
+// loops whose iterations depend on each other; the search for a position (argmax); and a register to which two
+// accumulators add. If one loop in a group's iteration is of the last three kinds, lanes share none of them.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -5,7 +5,7 @@
 // So `update(state, index, value)` costs as much as the slice has elements, not the state.
 //
 // May run after update_in_place, which lets the value be stored in its state. Promises the same bits. Refuses loops
-// that store anything else, and an index that the program does not keep within the loop.
+// that store anything else, and an index that the program does not limit to the iterations of the loop.
 #pragma once
 
 #include "caravan/loop/loop.h"

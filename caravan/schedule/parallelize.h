@@ -4,7 +4,13 @@
 // it has enough work (Tuning::parallel_work). If it has few iterations, and all that it contains is another such loop
 // whose iterations are large, that becomes parallel too: threads then share the iterations of both, such as the blocks
 // of rows and of columns of a product. How iterations are divided into chunks does not depend on the number of
-// threads, and no sum is divided, so that the bits are the same with any number of threads.
+// threads.
+//
+// May run when loops have their final bodies, after vectorize. Promises the same bits with any number of threads,
+// because no sum is divided, and kernels in which a parallel loop has only definitions before it and nothing after it:
+// a kernel with several outer loops is divided. Refuses loops whose iterations may touch what another one writes, such
+// as those of a scatter; unrolled loops, and vector loops around other loops; loops with too little work; and what
+// stands beside an accumulator or a store outside of all loops, as in a sum of everything.
 #pragma once
 
 #include "caravan/loop/loop.h"

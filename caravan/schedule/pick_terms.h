@@ -13,8 +13,8 @@
 // The cross-entropy of labels and its gradient contain such sums.
 //
 // May run before the order of sums is turned into loops (split_loops). Promises the same bits: the other terms are 0
-// whatever the values are that are left out. Refuses loops with other statements than definitions and sums, with terms
-// that can be NaN or not 0 where the index is another one, or with several indices.
+// whatever the values are that are left out. Refuses loops with other statements than definitions and sums; terms that
+// can be NaN or not 0 where the loop's variable is not the index; and loops that compare it with several indices.
 #pragma once
 
 #include "caravan/loop/loop.h"

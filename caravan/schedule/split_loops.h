@@ -24,7 +24,12 @@
 //                                                  for b < 3:
 //                                                    p += x[64*b + c + 64000]
 //                                                  r += p
-// In a sum with both, each lane has its own blocks. Loops without a stated order are unchanged.
+// In a sum with both, each lane has its own blocks.
+//
+// Must run, after all passes that look for sums as single loops (pick_terms, tile_contractions, transpose_rows),
+// and before vectorize, which makes vectors of the loops over lanes. Promises that every term is added in the order
+// that was stated, and that no loop has one afterwards: For::lanes is 0 and For::blocks empty. Refuses nothing. Loops
+// without a stated order are unchanged.
 #pragma once
 
 #include "caravan/loop/loop.h"

@@ -7,13 +7,14 @@
 //         r1 = x[50304*b + c]                                 r1 = x[50304*b + c]
 //         y[50304*b + c] = exp(r1 - r0)                       x[50304*b + c] = exp(r1 - r0)
 //
-// The gradient of the loss by the logits of a language model takes the place of the logits so.
+// In this way the gradient of the loss by the logits of a language model takes the place of the logits.
 //
 // May run when kernels have their final statements, and before loops are shared by threads. Promises the same bits: an
 // element is read for the last time before it is overwritten, and the iterations of all loops around the store stay
 // independent. Refuses tensors
 //   - of less than `Gpu::least_ordered` bytes, or of different sizes or precisions;
-//   - that are states, data or observed, or that are touched again: the old one after this kernel, the new one before;
+//   - that are states, data or observed;
+//   - of which the old one is used after this kernel, or the new one before it;
 //   - of which the kernel reads other elements than the one that is stored, in the loop of the store or after it.
 #pragma once
 

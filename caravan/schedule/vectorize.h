@@ -10,6 +10,13 @@
 //   are a register tile. Short sums over elements that are read only once, as in a norm, are left alone. A second round
 //   of the same enlarges tiles while registers are left. Only one of the unrolled loops may have a remainder, because
 //   each remainder would double the length of the generated text.
+//
+// May run when loops have their final bodies: after split_loops, whose loops over lanes it takes, and before
+// parallelize. Promises the same bits: a loop becomes vector or unrolled only if its iterations can run in lockstep
+// (loop/dependence.h), every sum adds its terms in the order that it had, and a remainder is computed by loops of its
+// own. Refuses loops that are not serial or that have a hint for the compiler (Unroll), loops of fewer than
+// Tuning::least_lanes iterations around no other loop, bodies whose vectors an earlier pass has chosen, such as tiles,
+// and the loops of a group, inside of which it looks at each nest for itself.
 #pragma once
 
 #include "caravan/loop/loop.h"

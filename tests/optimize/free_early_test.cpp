@@ -47,10 +47,10 @@ TEST(FreeEarly, BeforeAndAfter) {
        {"a", "b", "cos", "c", "new", "d", "e", "mul", "late"}},
   };
   for (const Row& row : rows) {
-    const ir::Program before = in_order(row.program(), row.before), after = free_early(before, host());
+    const ir::Program before = in_order(row.program(), row.before), after = free_early(before, tested_target());
     ir::verify(after);
     EXPECT_EQ(computed(after), row.after) << row.name;
-    EXPECT_EQ(computed(free_early(after, host())), row.after) << row.name << ", a second time";
+    EXPECT_EQ(computed(free_early(after, tested_target())), row.after) << row.name << ", a second time";
   }
 }
 
@@ -81,7 +81,7 @@ TEST(FreeEarly, MustRefuse) {
        {"a", "b", "c", "late", "early"}},
   };
   for (const Row& row : rows)
-    EXPECT_EQ(computed(free_early(in_order(row.program(), row.order), host())), row.order) << row.reason;
+    EXPECT_EQ(computed(free_early(in_order(row.program(), row.order), tested_target())), row.order) << row.reason;
 }
 
 }  // namespace

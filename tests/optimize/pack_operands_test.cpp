@@ -33,7 +33,7 @@ y[i, o] += x[i + k] * packed w 5[k, o]   for i < 18, o < 8, k < 3
 v[i, o] += z[i + k] * packed w 5[k, o]   for i < 18, o < 8, k < 3
 )"},
   };
-  expect_rewritten(on_host(pack_operands), rows);
+  expect_rewritten(for_tested(pack_operands), rows);
 }
 
 TEST(PackOperands, MustRefuse) {
@@ -52,10 +52,10 @@ TEST(PackOperands, MustRefuse) {
              gather(parameter("t", "3->9"), tensor(Array(parse_shape("64|"), std::vector<double>(64, 1), DType::i32))));
        }},
   };
-  expect_refused(on_host(pack_operands), hand_rows);
-  const ir::Program split =
-      split_sums(prepared(observe(einsum("b,k; o,k => b,o", parameter("x", "60,32"), parameter("w", "8,32")))), host());
-  EXPECT_EQ(body_of(pack_operands(split, host())), body_of(split)) << "a split sum";
+  expect_refused(for_tested(pack_operands), hand_rows);
+  const ir::Program split = split_sums(
+      prepared(observe(einsum("b,k; o,k => b,o", parameter("x", "60,32"), parameter("w", "8,32")))), tested_target());
+  EXPECT_EQ(body_of(pack_operands(split, tested_target())), body_of(split)) << "a split sum";
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST(SplitLongSums, MustRefuse) {
       {"a short sum", [] { return observe(einsum("b,c => c", parameter("x", "1024,16"))); }},
       {"as many sums as all multiprocessors can share",
        [] { return observe(einsum("b,c => c", parameter("x", "2048,16384"))); }},
-      {"terms that no number of parts divides", [] { return observe(einsum("b,c => c", parameter("x", "2053,16"))); }},
+      {"terms that no number of parts divides", [] { return observe(einsum("b,c => c", parameter("x", "4099,16"))); }},
       {"a maximum", [] { return observe(einmax("b,c => c", parameter("x", "8192,16"))); }},
       {"integers", [] { return observe(einsum("b,c => c", cast(parameter("x", "8192,16"), DType::i32))); }},
       {"narrow floats, which would round in between",

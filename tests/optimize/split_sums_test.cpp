@@ -36,7 +36,7 @@ TEST(SplitSums, Choice) {
        ""},
   };
   for (const Row& row : rows) {
-    const ir::Program p = split_sums(to_ir(observe(row.tensor())), host());
+    const ir::Program p = split_sums(to_ir(observe(row.tensor())), tested_target());
     ir::verify(p);
     const ir::Accumulation& last = p.accumulations.back();
     EXPECT_EQ(last.order.lanes < 0 ? "" : last.iterators[size_t(last.order.lanes)], row.split)
@@ -78,7 +78,7 @@ TEST(SplitSums, StatesBlocks) {
        ""},
   };
   for (const Row& row : rows) {
-    const ir::Program p = split_sums(prepared(observe(row.tensor())), host());
+    const ir::Program p = split_sums(prepared(observe(row.tensor())), tested_target());
     ir::verify(p);
     const std::string line = ir::to_string(p, p.accumulations.back());
     const size_t at = line.find("summed in");

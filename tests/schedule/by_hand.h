@@ -8,7 +8,8 @@
 
 namespace caravan::schedule {
 
-// A kernel by hand over buffers a[3], b[3] (states) and y[3] (computed and observed), all f32; 0, 1 are loops of 3.
+// A kernel by hand over buffers a[3], b[3] (states) and y[3] (computed and observed), all f32; loops have the variables
+// 0, 1 and 2.
 inline loop::Module by_hand(std::vector<DType> registers, loop::Block body) {
   loop::Module out;
   for (const char* name : {"a", "b", "y"}) {
@@ -20,7 +21,7 @@ inline loop::Module by_hand(std::vector<DType> registers, loop::Block body) {
                            {}});
   }
   out.observed = {2};
-  out.kernels.push_back({"k", {}, {"i", "j"}, {registers.begin(), registers.end()}, std::move(body)});
+  out.kernels.push_back({"k", {}, {"i", "j", "k"}, {registers.begin(), registers.end()}, std::move(body)});
   loop::verify(out);
   return out;
 }

@@ -75,7 +75,7 @@ TEST(GroupKernels, Refuses) {
        },
        kFused},
   };
-  expect_refused(on_host(group_kernels), rows);
+  expect_refused(for_tested(group_kernels), rows);
 }
 
 }  // namespace

@@ -17,10 +17,10 @@ Tensor softmax_of(const Tensor& x, const std::string& sum) {
 }
 
 TEST(LocalBuffers, BeforeAndAfter) {
-  expect_rewritten(on_host(local_buffers), {{"the row of a softmax",
-                                             [] { return observe(softmax_of(parameter("x", "3|4"), "n|c => n|0")); },
-                                             {fuse},
-                                             R"(
+  expect_rewritten(for_tested(local_buffers), {{"the row of a softmax",
+                                                [] { return observe(softmax_of(parameter("x", "3|4"), "n|c => n|0")); },
+                                                {fuse},
+                                                R"(
 kernel y
   local scratch:f32[4] in memory, aligned to 64 bytes
   local scratch2:f32[1] in memory, aligned to 64 bytes
@@ -55,7 +55,7 @@ TEST(LocalBuffers, Refuses) {
        [] { return observe(softmax_of(parameter("x", "2|140000"), "n|c => n|0")); },
        {fuse, forward_stores}},
   };
-  expect_refused(on_host(local_buffers), rows);
+  expect_refused(for_tested(local_buffers), rows);
 }
 
 TEST(Digit, IsWhatALoopChoosesOfAnOffset) {

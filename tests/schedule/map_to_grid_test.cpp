@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caravan/loop/walk.h"
 #include "caravan/schedule/fuse.h"
 #include "schedule/for_gpu.h"
 
@@ -256,6 +257,21 @@ kernel y
             r4 += r3
         y[28*d0 + v] += r4
 )"));
+}
+
+TEST(MapToGrid, LanesWaitForWhatOthersHaveStored) {
+  auto barriers = [](const std::vector<Tensor>& results) {
+    const loop::Module before = fuse_for_gpu(lowered_for_gpu(observe(results)));
+    EXPECT_EQ(before.kernels.size(), 1u) << loops(before);
+    const loop::Module after = map_to_grid(before, gpu_target());
+    loop::verify(after);
+    int out = 0;
+    loop::for_each_of<loop::Barrier>(loop::statements(after.kernels[0]), [&](const loop::Barrier&) { ++out; });
+    return out;
+  };
+  const Tensor x = parameter("x", "64,512"), e = exp(x).named("e");
+  EXPECT_EQ(barriers({e, einsum("i,j => i", e)}), 1) << "the sum reads what other lanes have stored";
+  EXPECT_EQ(barriers({einmax("i,j => i", x), einsum("i,j => i", x)}), 0) << "nothing is stored before it is read";
 }
 
 TEST(MapToGrid, NoLanes) {

@@ -9,8 +9,9 @@
 #include "caravan/lower/lower.h"
 #include "caravan/optimize/join_parts.h"
 #include "caravan/optimize/split_sums.h"
+#include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/map_to_grid.h"
-#include "pass_table.h"
+#include "for_gpu.h"
 
 namespace caravan::schedule {
 namespace {
@@ -109,6 +110,58 @@ TEST(OrderStages, KernelsOfAStageAreLaunchedTogether) {
   EXPECT_EQ(launches({p, q}), 1u) << "2 and 8 slices";
   EXPECT_EQ(launches({large, exp(parameter("s", "1024"))}), 1u) << "few blocks";
   EXPECT_EQ(launches({large, table}), 2u) << "too many for the shared memory of a product";
+}
+
+TEST(OrderStages, MustRefuseToLaunchTogether) {
+  const Tensor a = param("a", Array(parse_shape("4"))), b = param("b", Array(parse_shape("4")));
+  const Tensor product = einsum("i,k; k,o => i,o", parameter("x", "128,512"), parameter("w", "512,512")).named("p");
+  const Tensor other = exp(parameter("s", "4")).named("other");
+  Target few_arguments = eager_gpu();
+  few_arguments.gpu.most_arguments = 11;  // a kernel with two buffers has 6
+  struct Row {
+    const char* reason;
+    std::function<loop::Module()> module;
+    Target target;
+    const char* staged;
+    size_t launches;
+  };
+  auto grid = [](const Program& program) { return map_to_grid(lowered_for_gpu(program), gpu_target()); };
+  const Row rows[] = {
+      {"nothing to refuse",
+       [&] {
+         return grid(observe({exp(a).named("p"), sin(b).named("q")}));
+       },
+       eager_gpu(), "0 p, 0 q", 1},
+      {"too many arguments",
+       [&] {
+         return grid(observe({exp(a).named("p"), sin(b).named("q")}));
+       },
+       few_arguments, "0 p, 0 q", 2},
+      {"calls of a library are launched alone", [&] { return copy_states(grid(assign(a, b) & assign(b, a))); },
+       eager_gpu(), "0 copy of b 2, 0 copy of a 3, 1 a, 1 b", 3},
+      {"a large block of threads has no registers for a product",
+       [&] {
+         loop::Module module = grid(observe({product, other}));
+         for (loop::Kernel& kernel : module.kernels)
+           if (kernel.name == "other") kernel.grid.threads = 512;
+         return module;
+       },
+       eager_gpu(), "0 p, 0 other", 2},
+  };
+  for (const Row& row : rows) {
+    const loop::Module after = order_stages(row.module(), row.target);
+    std::set<int> launches;
+    for (const loop::Kernel& kernel : after.kernels) launches.insert(kernel.grid.launch);
+    EXPECT_EQ(staged(after), row.staged) << row.reason;
+    EXPECT_EQ(launches.size(), row.launches) << row.reason;
+  }
+}
+
+TEST(OrderStages, MustRefuseOneStageForWritersThatMayOverlap) {
+  const Program shifted = observe(einsum("i^1,j => 1^i,j", parameter("a", "64,4096")).named("y"));  // fills it first
+  const loop::Module after = order_stages(map_to_grid(lowered_for_gpu(shifted), gpu_target()), eager_gpu());
+  loop::verify(after);
+  EXPECT_EQ(staged(after), "0 y, 1 y");
 }
 
 TEST(OrderStages, SlicesOfOneTensorAreWrittenInOneStage) {

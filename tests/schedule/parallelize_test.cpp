@@ -31,7 +31,7 @@ TEST(Parallelize, BeforeAndAfter) {
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
-    const loop::Module after = parallelize(lower::lower(to_ir(row.program())), host());
+    const loop::Module after = parallelize(lower::lower(to_ir(row.program())), tested_target());
     loop::verify(after);
     std::vector<std::string> heads;
     for (const loop::Kernel& kernel : after.kernels) {
@@ -51,7 +51,7 @@ TEST(Parallelize, MustRefuse) {
       {"a sum of everything has one accumulator", [&] { return observe(sum(large("a"))); }},
   };
   for (const Refusal& row : rows) {
-    const loop::Module after = parallelize(lower::lower(to_ir(row.program())), host());
+    const loop::Module after = parallelize(lower::lower(to_ir(row.program())), tested_target());
     for (const loop::Kernel& kernel : after.kernels)
       EXPECT_FALSE(loop::parallel_loop(kernel)) << row.reason << loop::to_string(after, kernel);
   }

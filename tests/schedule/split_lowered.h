@@ -8,7 +8,7 @@
 namespace caravan::schedule {
 
 inline loop::Module split_lowered(const Program& program) {
-  return lower::lower(optimize::split_sums(prepared(program), host()));
+  return lower::lower(optimize::split_sums(prepared(program), tested_target()));
 }
 
 }  // namespace caravan::schedule

@@ -49,6 +49,21 @@ TEST(TileTransposes, TakesTheWidestVectorsThatFit) {
   }
 }
 
+TEST(TileTransposes, MustRefuse) {
+  auto of = [](const char* name, const char* shape) { return parameter(name, shape); };
+  auto in = [](DType dtype) { return [dtype] { return observe(transposed("32,16", dtype)); }; };
+  const std::vector<LoopRefusal> rows = {
+      {"something is computed", [of] { return observe(einsum("i,j; i => j,i", of("x", "32,16"), of("s", "32"))); }, {}},
+      {"integers", in(DType::i32), {}},
+      {"f16", in(DType::f16), {}},
+      {"an axis of less than four elements", [of] { return observe(einsum("i,j => j,i", of("x", "3,64"))); }, {}},
+      {"the same order as before", [of] { return observe(einsum("i,j => i,j", of("x", "32,16"))); }, {}},
+      {"no axis has neighbours in both", [of] { return observe(einsum("i,j,k => j,i,k", of("x", "32,16,8"))); }, {}},
+      {"a sum", [of] { return observe(einsum("i,j,k => k,i", of("x", "8,8,8"))); }, {}},
+  };
+  expect_refused(for_tested(tile_transposes), rows);
+}
+
 TEST(TileTransposes, CopiesEveryElement) {
   for (const char* shape : {"4,4", "5,7", "16,16", "33,18", "8,100", "64,48"})
     for (DType dtype : {DType::f32, DType::f64}) {

@@ -170,7 +170,7 @@ TEST(Vectorize, MustRefuse) {
        },
        {}},
   };
-  expect_refused(on_host(vectorize), hand_rows);
+  expect_refused(for_tested(vectorize), hand_rows);
 }
 
 TEST(Vectorize, MakesATileOfRowsWhereItPays) {
