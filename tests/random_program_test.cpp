@@ -153,7 +153,7 @@ TEST_P(RandomPrograms, AreTheSameOnSeveralDevices) {
   if (on_gpu()) GTEST_SKIP() << "the devices are processors here";
   const Group g = group(uint32_t(GetParam()));
   const Outcome expected = run_on(*interp::make_device(0), g.task, kRuns);
-  const Mesh meshes[] = {{{"a", 2, 4}}, {{"a", 3}}, {{"a", 2}, {"b", 2}}, {{"a", 4}}, {{"a", 1, 3}}};
+  const Mesh meshes[] = {{{"a", 2, 4}}, {{"a", 3}}, {{"a", 2}, {"b", 2}}, {{"a", 4}}, {{"a", 2, 6}}};
   const Mesh& mesh = meshes[size_t(GetParam()) / kTogether % std::size(meshes)];
   const Task placed = placed_at_random(g.task, mesh, uint32_t(GetParam()));
   expect_near(g, run_on_mesh(placed, mesh, kRuns), expected, ", interpreted on " + to_string(mesh));
@@ -169,7 +169,8 @@ TEST(RandomPlacements, ChangeNoValue) {
   const Mesh meshes[] = {{{"a", 2}},           {{"a", 3}},
                          {{"a", 2}, {"b", 2}}, {{"a", 3}, {"b", 2}},
                          {{"a", 2, 4}},        {{"a", 2}, {"b", 3}, {"c", 2}},
-                         {{"a", 1, 3}},        {{"a", 1, 2}, {"b", 2}}};
+                         {{"a", 1, 3}},        {{"a", 1, 2}, {"b", 2}},
+                         {{"a", 2, 6}}};
   std::map<std::string, int> collectives;
   const uint32_t programs = kMore ? uint32_t(kPrograms) : 240;
   for (uint32_t seed = 1; seed <= programs; ++seed) {

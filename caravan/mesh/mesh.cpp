@@ -90,12 +90,10 @@ void check(const Mesh& mesh) {
   for (const MeshAxis& axis : mesh.axes) {
     if (axis.size < 1 || axis.name.empty())
       throw ConfigError("an axis of a mesh has a name and at least one device; the mesh is " + to_string(mesh) + ".");
-    // The parts of a device must be a subtree of the tree in which all parts are added.
-    const int64_t each = axis.summed_parts() / axis.size;
-    if (each * axis.size != axis.summed_parts() || (axis.size > 1 && (each & (each - 1)) != 0))
+    if (axis.parts < 0 || axis.summed_parts() % axis.size != 0)
       throw ConfigError("the axis `" + axis.name + "` of the mesh " + to_string(mesh) + " has " +
                         std::to_string(axis.size) + " devices and " + std::to_string(axis.parts) +
-                        " parts; each device must have the same number of them, and that must be a power of two.");
+                        " parts; each device must have the same number of them.");
   }
   for (const auto& [policy, axis] : {std::pair{"batches", mesh.batches}, {"optimizer_states", mesh.optimizer_states}})
     if (!axis.empty() && mesh.find(axis) < 0)

@@ -18,7 +18,7 @@ struct MeshAxis {
   std::string name;  // that `place` calls it by
   int64_t size = 1;  // its number of devices
   // Sums over what is divided are added up as on so many devices, so that fewer devices compute the same bits: each of
-  // them sums its parts one by one. 0: as many as there are devices.
+  // them sums its parts one by one. A multiple of the devices; 0: as many as there are.
   int64_t parts = 0;
   int64_t summed_parts() const { return parts > 0 ? parts : size; }  // `parts`, or the number of devices
 };

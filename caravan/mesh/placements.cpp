@@ -60,7 +60,10 @@ class Propagation {
   Placements run() {
     settle();
     if (!mesh_.optimizer_states.empty()) {
-      divide_states(mesh_.find(mesh_.optimizer_states));
+      const int axis = mesh_.find(mesh_.optimizer_states);
+      divide_states(axis);
+      settle();
+      divide_sums(axis);
       settle();
     }
     for (size_t k = 0; k < program_.accumulations.size(); ++k) scatter(k);
@@ -141,6 +144,57 @@ class Propagation {
     }
   }
 
+  // An update needs a part of a gradient, and the norm of the gradient needs all of it; but the norm is a sum, which
+  // can be divided. So each buffer of which some readers need a part, and all others can do with it, is divided.
+  void divide_sums(int axis) {
+    if (!mesh_.divides(axis)) return;
+    // By buffer and axis in memory order: can all readers do with a part of it?
+    std::vector<std::vector<bool>> in_parts;
+    for (const Places& places : out_.buffers) in_parts.emplace_back(places.size(), false);
+    for (size_t k = program_.accumulations.size(); k-- > 0;) {
+      const BufferId id = program_.accumulations[k].target;
+      if (observed_[size_t(id)] || assigned_[size_t(id)] >= 0) continue;
+      for (size_t x = 0; x < in_parts[size_t(id)].size(); ++x) {
+        const auto& readers = readers_[size_t(id)];
+        in_parts[size_t(id)][x] = std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
+          return can_read_a_part(reader.first, reader.second, x, axis, in_parts);
+        });
+        if (!in_parts[size_t(id)][x] || std::none_of(readers.begin(), readers.end(), [&](const auto& reader) {
+              return iterator_place(reader.first, reader.second, x) == axis;
+            }))
+          continue;
+        for (const auto& [reader, o] : readers) divide(reader, reading_iterator(reader, o, x), axis);
+      }
+    }
+  }
+  // The iterator of an accumulation that leads axis x of an operand, -1 if there is none.
+  int reading_iterator(size_t k, size_t o, size_t x) const {
+    const ir::Operand& operand = program_.accumulations[k].operands[o];
+    return leading_iterator(program_, program_.accumulations[k], operand.map[x],
+                            buffer(operand.buffer).shape.sizes()[x]);
+  }
+  int iterator_place(size_t k, size_t o, size_t x) const {
+    const int iterator = reading_iterator(k, o, x);
+    return iterator < 0 ? -1 : out_.iterators[k][size_t(iterator)];
+  }
+  // Does the accumulation divide the iterator that leads axis x of an operand, or could it? If the iterator is summed
+  // over, the result must be smaller than the operand, because all devices exchange it; else all readers of the result
+  // must do with a part.
+  bool can_read_a_part(size_t k, size_t o, size_t x, int axis, const std::vector<std::vector<bool>>& in_parts) const {
+    const Accumulation& a = program_.accumulations[k];
+    const int iterator = reading_iterator(k, o, x);
+    const Places& places = out_.iterators[k];
+    if (iterator < 0) return false;
+    if (places[size_t(iterator)] >= 0) return places[size_t(iterator)] == axis;
+    if (std::find(places.begin(), places.end(), axis) != places.end() ||
+        a.extents[size_t(iterator)] % parts(axis) != 0 || keeps_position(a.accumulator))
+      return false;
+    const std::vector<int64_t> sizes = buffer(a.target).shape.sizes();
+    for (size_t y = 0; y < sizes.size(); ++y)
+      if (leading_iterator(program_, a, a.write[y], sizes[y]) == iterator) return in_parts[size_t(a.target)][y];
+    return buffer(a.target).shape.elements() < buffer(a.operands[o].buffer).shape.elements();
+  }
+
   // Divides the iterator, if that is possible.
   void divide(size_t accumulation, int iterator, int axis) {
     Places& places = out_.iterators[accumulation];
@@ -196,9 +250,7 @@ class Propagation {
   int readers_place(BufferId id, size_t x) const {
     int out = -1;
     for (const auto& [k, o] : readers_[size_t(id)]) {
-      const Accumulation& a = program_.accumulations[k];
-      const int iterator = leading_iterator(program_, a, a.operands[o].map[x], buffer(id).shape.sizes()[x]);
-      const int axis = iterator < 0 ? -1 : out_.iterators[k][size_t(iterator)];
+      const int axis = iterator_place(k, o, x);
       if (axis < 0 || (out >= 0 && axis != out)) return -1;
       out = axis;
     }

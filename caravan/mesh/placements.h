@@ -37,13 +37,13 @@ struct Placements {
 //   has it divided, or if all readers divide the iterator that leads it, so that no device needs the rest;
 // * a state that nothing was said of is divided as the value that is assigned to it.
 // Then states of optimisers are divided if the mesh says so (Mesh::optimizer_states), and all other states keep what
-// they have. At last, the result of a sum over a divided iterator is divided along an axis if all readers divide the
-// iterator that leads it: each device gets the part of the sum that it needs. So an axis of a buffer may be divided
-// though the iterator of its writer that leads it is not.
-// An axis of the mesh divides at most one iterator of an accumulation. An iterator is not divided if its extent is not
-// a multiple of the devices (of the parts, if there are more: MeshAxis::parts), or if it counts in the position that an
-// argmax or argmin keeps and is reduced. Throws ConfigError if an axis that was asked for is not a multiple of the
-// devices.
+// they have; what an update needs of a gradient is divided then, and so are sums over the same gradient, such as its
+// norm, if nothing else needs all of it. At last, the result of a sum over a divided iterator is divided along an axis
+// if all readers divide the iterator that leads it: each device gets the part of the sum that it needs. So an axis of a
+// buffer may be divided though the iterator of its writer that leads it is not. An axis of the mesh divides at most one
+// iterator of an accumulation. An iterator is not divided if its extent is not a multiple of the devices (of the parts,
+// if there are more: MeshAxis::parts), or if it counts in the position that an argmax or argmin keeps and is reduced.
+// Throws ConfigError if an axis that was asked for is not a multiple of the devices.
 Placements propagate(const ir::Program& program, const Mesh& mesh, const StatePlaces& known);
 
 }  // namespace caravan::mesh

@@ -153,37 +153,60 @@ class Sharder {
 
   // A sum over divided iterators: over each part, over the parts of a device, and over the devices of each axis. If the
   // target is divided over such an axis, each device gets its slice of the sum.
+  //
+  // The parts of all devices are added as one balanced tree. If a device has 4 of 12 parts, these are a subtree, and
+  // the devices exchange its sum. If it has 6 of 12, its largest subtrees have 2 parts each, because some of those with
+  // 4 have parts of both devices: all devices get the sums of all such subtrees, and add them.
   void add_sum(Accumulation out, const std::vector<int>& reduced, const std::vector<int>& in_parts) {
     const BufferId target = out.target;
     const Accumulation because = out;
     struct Step {
+      enum class Kind : uint8_t { add, gather, exchange } kind{};
       int axis = 0;
-      bool here = false;   // adds the parts of this device
-      int scattered = -1;  // the axis of the target that is divided by this step
+      int64_t rows = 1;      // how many partial sums along this axis of the mesh there are afterwards
+      int64_t together = 1;  // how many of them `add` makes one
+      int slice = -1;        // the axis of the target of which each device gets a slice by this step
     };
     std::vector<Step> steps;
     for (const int axis : reduced) {
-      if (own_parts(axis) > 1) steps.push_back({axis, true});
+      const int64_t own = own_parts(axis);
+      const int64_t subtree = devices(axis) == 1 ? own : own & -own, subtrees = own / subtree;
       const Places& made = places_[size_t(target)];
-      const auto scattered = std::find(made.begin(), made.end(), axis);
-      if (mesh_.exchanges())
-        steps.push_back({axis, false, scattered == made.end() ? -1 : int(scattered - made.begin())});
+      const auto at = std::find(made.begin(), made.end(), axis);
+      const int slice = at == made.end() ? -1 : int(at - made.begin());
+      if (subtree > 1) steps.push_back({Step::Kind::add, axis, subtrees, subtree});
+      if (subtrees > 1) {
+        steps.push_back({Step::Kind::gather, axis, subtrees * devices(axis)});
+        steps.push_back({Step::Kind::add, axis, 1, subtrees * devices(axis), slice});
+      } else if (mesh_.exchanges()) {
+        steps.push_back({Step::Kind::exchange, axis, 1, 1, slice});
+      }
     }
+    // How many partial sums there are after so many steps, by axis of the mesh; not of those that have one.
+    auto rows_after = [&](size_t done) {
+      std::vector<int64_t> rows;
+      for (const int axis : reduced) {
+        int64_t now = own_parts(axis);
+        for (size_t s = 0; s < done; ++s)
+          if (steps[s].axis == axis) now = steps[s].rows;
+        if (now > 1) rows.push_back(now);
+      }
+      return rows;
+    };
     auto next = [&](size_t done) {  // the buffer after so many steps
       if (done == steps.size()) return target;
       ir::Buffer part = out_.buffers[size_t(target)];
       part.name = unique(part.name, ".part");
       Places places = places_[size_t(target)];
-      Row parts;
       for (size_t s = done; s < steps.size(); ++s)
-        if (const int x = steps[s].scattered; x >= 0) {
+        if (const int x = steps[s].slice; x >= 0) {
           part.shape =
               with_size(std::move(part.shape), size_t(x), part.shape.sizes()[size_t(x)] * devices(steps[s].axis));
           places[size_t(x)] = -1;
         }
-      for (size_t s = done; s < steps.size(); ++s)
-        if (steps[s].here) parts.push_back({own_parts(steps[s].axis)}), places.insert(places.begin(), -1);
-      part.shape.batch.insert(part.shape.batch.begin(), parts.begin(), parts.end());
+      Row rows;
+      for (const int64_t size : rows_after(done)) rows.push_back({size}), places.insert(places.begin(), -1);
+      part.shape.batch.insert(part.shape.batch.begin(), rows.begin(), rows.end());
       return add_buffer(std::move(part), std::move(places));
     };
     BufferId from = next(0);
@@ -194,19 +217,29 @@ class Sharder {
     out_.accumulations.push_back(std::move(out));
     for (size_t s = 0; s < steps.size(); ++s) {
       const BufferId to = next(s + 1);
-      const auto& [axis, here, x] = steps[s];
-      const auto before =
-          std::count_if(steps.begin() + ptrdiff_t(s), steps.end(), [](const Step& t) { return t.here; });
-      out_.accumulations.push_back(here    ? parts_added(from, to, own_parts(axis), because)
-                                   : x < 0 ? collective(from, to, ir::Collective::Kind::all_reduce, axis, because)
-                                           : scatter(from, to, size_t(before + x), axis, because));
+      const auto& [kind, axis, rows, together, slice] = steps[s];
+      const int x = slice < 0 ? -1 : slice + int(rows_after(s + 1).size());  // the axis of `to`
+      switch (kind) {
+        case Step::Kind::add:
+          out_.accumulations.push_back(rows_added(from, to, rows, together, because));
+          if (x >= 0)
+            for (ir::Operand& o : out_.accumulations.back().operands)
+              to_own_part(o.map[size_t(x) + 1], to, size_t(x), axis);
+          break;
+        case Step::Kind::gather: out_.accumulations.push_back(gather(from, to, 0, axis, because)); break;
+        case Step::Kind::exchange:
+          out_.accumulations.push_back(x < 0 ? collective(from, to, ir::Collective::Kind::all_reduce, axis, because)
+                                             : scatter(from, to, size_t(x), axis, because));
+      }
       from = to;
     }
   }
 
   // to[i] = from[0, i] + from[1, i] + ..., or what else combines them, in the order of backend::combine: as a balanced
-  // tree. Narrow floats are combined in f32 and rounded once.
-  Accumulation parts_added(BufferId from, BufferId to, int64_t parts, const Accumulation& because) const {
+  // tree. With several rows, each of them is the sum of as many: to[r, i] = from[r * together, i] + .... Narrow floats
+  // are combined in f32 and rounded once.
+  Accumulation rows_added(BufferId from, BufferId to, int64_t rows, int64_t together,
+                          const Accumulation& because) const {
     Accumulation out = copy(to, to, because);
     const DType dtype = out_.buffers[size_t(to)].dtype;
     Op op = *row(because.accumulator).op;
@@ -216,9 +249,12 @@ class Sharder {
     ir::Body body;
     std::vector<int> values;
     const bool is_narrow = dtype == DType::f16 || dtype == DType::bf16;
-    for (int64_t p = 0; p < parts; ++p) {
+    for (int64_t p = 0; p < together; ++p) {
       std::vector<Term> map = out.write;
-      map.insert(map.begin(), Term::number(p));
+      if (rows > 1)
+        map[0] = map[0] * together + Term::number(p);
+      else
+        map.insert(map.begin(), Term::number(p));
       out.operands.push_back({from, std::move(map)});
       const int value = body.load(int(p));
       values.push_back(is_narrow ? body.cast(DType::f32, value) : value);
@@ -229,7 +265,7 @@ class Sharder {
         values[k] = body.apply(op, both);
       }
     body.finish(is_narrow ? body.cast(dtype, values[0]) : values[0]);
-    out.body = ir::typed(body, std::vector<DType>(size_t(parts), dtype), Accumulator::add, dtype);
+    out.body = ir::typed(body, std::vector<DType>(size_t(together), dtype), Accumulator::add, dtype);
     return out;
   }
 
@@ -317,9 +353,20 @@ class Sharder {
   Accumulation scatter(BufferId from, BufferId to, size_t x, int axis, const Accumulation& because) const {
     Accumulation out = copy(to, to, because);
     out.operands[0].buffer = from;
-    out.operands[0].map[x] = out.operands[0].map[x] + rank(axis) * out.extents[x];
+    to_own_part(out.operands[0].map[x], to, x, axis);
     out.collective = {ir::Collective::Kind::reduce_scatter, axis};
     out.accumulator = because.accumulator;
+    return out;
+  }
+  // Moves an index along axis x of `to`, which is divided over an axis of the mesh, to where the device's part begins.
+  void to_own_part(Term& index, BufferId to, size_t x, int axis) const {
+    index = index + rank(axis) * out_.buffers[size_t(to)].shape.sizes()[x];
+  }
+
+  // `to` has the parts of all devices one after the other along axis x.
+  Accumulation gather(BufferId from, BufferId to, size_t x, int axis, const Accumulation& because) const {
+    Accumulation out = collective(from, to, ir::Collective::Kind::all_gather, axis, because);
+    out.write[x] = out.write[x] + rank(axis) * out.extents[x];
     return out;
   }
 
@@ -352,9 +399,7 @@ class Sharder {
     made.shape = with_size(std::move(made.shape), x, size * devices(axis));
     made.name = unique(made.name, ".whole");
     const BufferId to = add_buffer(std::move(made), std::move(places));
-    Accumulation gather = collective(from, to, ir::Collective::Kind::all_gather, axis, because);
-    gather.write[x] = gather.write[x] + rank(axis) * size;
-    out_.accumulations.push_back(std::move(gather));
+    out_.accumulations.push_back(gather(from, to, x, axis, because));
     return gathered_[{id, x}] = to;
   }
 

@@ -14,7 +14,8 @@ namespace caravan::mesh {
 //   These symbols follow those of the program, one for each axis of the mesh;
 // * where a divided iterator is reduced, the accumulation writes a new buffer, and an all_reduce the old one, or a
 //   reduce_scatter if each device needs a part of it. If a device has several parts (MeshAxis::parts), they are summed
-//   one by one and added up in between;
+//   one by one and added up in between, as a balanced tree of the parts of all devices. Where the parts of a device are
+//   no subtree of it, an all_gather stands in the place of the all_reduce, and each device adds what is gathered;
 // * the order of sums is chosen as in the whole program (Accumulation::chosen_by), where they are not divided;
 // * where an accumulation needs an axis that is divided otherwise, it reads an all_gather of it; so does who observes
 //   it;

@@ -184,6 +184,11 @@ TEST(Mesh, FewerDevicesWithTheSamePartsComputeTheSameBits) {
       expect_same_bits(many, trained(program, {{"data", 1, n}}, first, steps), "one device as " + std::to_string(n));
       if (n == 4) expect_same_bits(many, trained(program, {{"data", 2, 4}}, first, steps), "two devices as four");
     }
+    // Six parts of twelve are no subtree of the tree in which twelve are added, and neither are three.
+    const auto one = trained(program, {{"data", 1, 12}}, first, steps);
+    for (const int64_t n : {2, 3, 4})
+      expect_same_bits(one, trained(program, {{"data", n, 12}}, first, steps), std::to_string(n) + " as twelve");
+    expect_same_bits(one, trained(program, divided_states(Mesh{{"data", 2, 12}}), first, steps), "divided states");
   }
 }
 
@@ -237,13 +242,23 @@ TEST(Mesh, GradientsThatAreNeededInPartsAreScattered) {
     return out;
   };
   EXPECT_EQ(sent(*parts), sent(*whole));
-  // The norm of a gradient needs all of it.
+}
+
+// The norm of all gradients is a sum of what each device has of them: of each gradient, one number is exchanged.
+TEST(Mesh, TheNormOfGradientsThatAreScatteredIsAddedUp) {
   const Tensor x = place(uniform("x", {.batch = {8}, .output = {4}, .step = 0}), "data");
-  const Program clipped =
-      train_step(mean(square(param("w", {.output = {4}})(x))), adam({.lr = 0.1}), clip_by_global_norm(0.01));
+  const Tensor b = param("b", {.output = {3}});  // cannot be divided: the whole of its gradient is needed
+  nn::Embedding table("table", {.num = 6, .dim = 4});
+  const Tensor ids = place(cast(uniform("ids", {.batch = {8}, .step = 0}) * 6, DType::i32), "data");
+  const Tensor loss = mean(square(param("w", {.output = {3}})(x + table(ids)) + b));
+  const Program clipped = train_step(loss, adam({.lr = 0.1}), clip_by_global_norm(0.01));
   const Mesh mesh = divided_states(Mesh{{"data", 2}});
-  EXPECT_EQ(exchanged_values(*ctx.plan(clipped, host(1), mesh)).count("reduce_scatter"), 0u);
+  EXPECT_EQ(exchanged_values(*Context(on({})).plan(clipped, host(1), mesh)),
+            (std::map<std::string, size_t>{{"all_reduce", 4}, {"reduce_scatter", 2}, {"all_gather", 2}}));
   for (const char* device : {"interp", "cpu"}) expect_same(clipped, mesh, device);
+  for (const int64_t n : {2, 4})
+    expect_same_bits(trained(clipped, divided_states(Mesh{{"data", 1, n}}), {}),
+                     trained(clipped, divided_states(Mesh{{"data", n}}), {}), std::to_string(n) + " devices");
 }
 
 // A weight divided by its outputs, one by its inputs, and one by its outputs again: between the last two, each device
@@ -420,7 +435,8 @@ TEST(Mesh, IsWrittenAndReadAsText) {
   for (const char* wrong : {"data", "data=0", "=2", "data=2,data=3", "data=x", "data=2/", "data=2/0", "data=2/4x"})
     EXPECT_THROW(parse_mesh(wrong), ConfigError) << wrong;
   EXPECT_NO_THROW(check(parse_mesh("data=1/3,model=2/8")));
-  for (const char* wrong : {"data=2/3", "data=2/6"}) EXPECT_THROW(check(parse_mesh(wrong)), ConfigError) << wrong;
+  EXPECT_NO_THROW(check(parse_mesh("data=2/6,model=4/12")));
+  for (const char* wrong : {"data=2/3", "data=4/6"}) EXPECT_THROW(check(parse_mesh(wrong)), ConfigError) << wrong;
   EXPECT_THROW(check(divided_states(Mesh{{"data", 2}}, "model")), ConfigError);
 }
 

@@ -18,8 +18,10 @@ void expect_near(const Array& actual, const Array& expected, const std::string& 
 }
 
 TEST(Placements, OfEveryGradientChangeNoValue) {
-  // Two devices, three, four along two axes; two that add in four parts, one that adds in three; four along one axis.
-  const Mesh meshes[] = {{{"a", 2}}, {{"a", 3}}, {{"a", 2}, {"b", 2}}, {{"a", 2, 4}}, {{"a", 1, 3}}, {{"a", 4}}};
+  // Two devices, three, four along two axes; two that add in four parts, one that adds in three; four along one axis;
+  // two that add in six parts, which are gathered.
+  const Mesh meshes[] = {{{"a", 2}},    {{"a", 3}}, {{"a", 2}, {"b", 2}}, {{"a", 2, 4}},
+                         {{"a", 1, 3}}, {{"a", 4}}, {{"a", 2, 6}}};
   uint32_t seed = 0;
   size_t divided = 0;
   for (const GradientProgram& g : gradient_programs()) {
