@@ -64,15 +64,7 @@ void CudaPrinter::print_neighbours(const For& loop) {
   line("}");
 }
 
-std::string CudaPrinter::body() {
-  const Attention* a = attention(kernel_);
-  if (!a) return KernelPrinter::body();
-  text_.clear();
-  print_attention(*a);
-  return " {\n" + text_ + "}\n";
-}
-
-void CudaPrinter::print_attention(const Attention& a) {
+void CudaPrinter::print(const Attention& a) {
   const DType dtype = module_.buffers[size_t(a.reads[0].buffer)].dtype;
   const std::string units = dtype == DType::bf16  ? "caravan_bf16"
                             : dtype == DType::f16 ? "caravan_f16"

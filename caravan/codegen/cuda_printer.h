@@ -19,8 +19,6 @@ class CudaPrinter : public KernelPrinter {
   CudaPrinter(const loop::Module& module, const loop::Kernel& kernel, const Cuda& dialect, Names names)
       : KernelPrinter(module, kernel, dialect, names), index_(dialect.index_type()) {}
 
-  std::string body();
-
  private:
   // The loops of a product, and the statements of its innermost body.
   struct Nest {
@@ -32,11 +30,11 @@ class CudaPrinter : public KernelPrinter {
 
   using KernelPrinter::print;
   void print(const loop::For& s) override;
+  void print(const loop::Attention& a) override;
   std::string element(const loop::Memory& memory, const loop::Term& offset) const override;
   void print_neighbours(const loop::For& loop);
   void print_product(const loop::For& outermost);
   void print_scatter(const loop::For& rows);
-  void print_attention(const loop::Attention& a);
   void print_factor(const Nest& nest, loop::Register factor, const char* parameters,
                     const std::vector<const loop::For*>& one, const char* one_name,
                     const loop::Contraction::Factor& how);

@@ -37,10 +37,11 @@ class KernelPrinter : public Expressions {
   void print(const loop::Barrier& s) override;
   void print(const loop::For& s) override;
   void print(const loop::If& s) override;
+  // Attention is a call of a function of the prelude, if the language has one.
+  virtual void print(const loop::Attention& a);
 
  private:
   void place_locals();
-  void print_attention(const loop::Attention& a);
   // `factor` is the register of a fused product's second factor, or -1.
   void print_combined(Accumulator accumulator, loop::RegisterType type, const Expression& total, loop::Register value,
                       loop::Register factor);
