@@ -215,6 +215,8 @@ struct For {
   Unroll unroll = Unroll::free;
   int at_once = 0;     // if it is Unroll::some
   bool group = false;  // its statements were kernels of their own, and each is scheduled for itself (group_kernels.h)
+  // Of an innermost parallel loop: iterations of a chunk may also run side by side, as those of a vector loop.
+  bool vector = false;
 };
 struct If {
   std::vector<Term> where;

@@ -194,7 +194,7 @@ class Dump : public Printer {
   }
   void print(const For& s) override {
     line("for " + variable_name(s.variable) + " < " + std::to_string(s.extent) +
-         (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
+         (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) + (s.vector ? " vector" : "") +
          (s.kind == LoopKind::parallel && s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
          (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + hint(s) + ":");
     print_inside(s.body);

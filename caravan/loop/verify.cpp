@@ -300,6 +300,8 @@ class Verifier {
       hold(independent(s.variable, s.extent, s.body) && !overwrites_loads(statements(kernel_)),
            loop + " may touch in one iteration what another writes");
     }
+    hold(!s.vector || (s.kind == LoopKind::parallel && !has_loop(s.body)), "the loop over ",
+         kernel_.variables[size_t(s.variable)], " is computed in vectors but is not an innermost parallel loop");
     if (s.kind == LoopKind::vector || s.kind == LoopKind::unrolled)
       hold(side_by_side(s), "the loop over ", kernel_.variables[size_t(s.variable)], " cannot run side by side");
     if (s.kind == LoopKind::grid)

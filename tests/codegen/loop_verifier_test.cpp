@@ -77,6 +77,8 @@ TEST(LoopVerifier, MustRefuse) {
        {For{0, 4, LoopKind::parallel, {define(0, Constant{1}), Store{0, zero, 0}}, 1}}},
       {"the parallel loop over i may touch in one iteration what another writes",
        {For{0, 3, LoopKind::parallel, {define(0, Load{0, i + Term::number(1)}), Store{0, i, 0}}, 1}}},
+      {"the loop over i is computed in vectors but is not an innermost parallel loop",
+       {For{.variable = 0, .extent = 4, .body = {}, .vector = true}}},
       {"buffer 9 does not exist", {define(0, Load{9, zero})}},
       {"buffer -1 does not exist", {define(0, Constant{1}), Store{-1, zero, 0}}},
       {"symbol 4 does not exist", {define(0, Load{0, Term::symbol(4)})}},
