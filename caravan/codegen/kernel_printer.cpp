@@ -42,9 +42,11 @@ std::string KernelPrinter::register_name(Register r) const {
   return total == totals_.end() ? "r" + std::to_string(r) : total->second;
 }
 
-// A local is declared in the innermost block that contains all of its uses.
+// A local is declared in the innermost block that contains all of its uses. A piece is declared where it is moved, by
+// a language that has pieces.
 void KernelPrinter::place_locals() {
   for (int local = 0; local < int(kernel_.locals.size()); ++local) {
+    if (kernel_.locals[size_t(local)].scope == Scope::piece) continue;
     const Block* block = &statements(kernel_);
     while (block) {
       std::vector<const Statement*> users;
@@ -86,10 +88,13 @@ void KernelPrinter::print(const Attention&) {
 
 void KernelPrinter::print_block(const Block& block) {
   for (const Statement& s : block) {
-    if (auto locals = declared_before_.find(&s); locals != declared_before_.end())
-      for (int local : locals->second) line(dialect_.local(kernel_.locals[size_t(local)], locals_[size_t(local)]));
+    declare_before(s);
     std::visit([&](const auto& x) { print(x); }, s);
   }
+}
+void KernelPrinter::declare_before(const Statement& s) {
+  if (auto locals = declared_before_.find(&s); locals != declared_before_.end())
+    for (int local : locals->second) line(dialect_.local(kernel_.locals[size_t(local)], locals_[size_t(local)]));
 }
 
 void KernelPrinter::print(const Define& s) {
@@ -165,6 +170,8 @@ void KernelPrinter::print(const StoreFirst& s) {
 void KernelPrinter::print(const Store& s) {
   line(elements(s.buffer, s.offset, width(s.value), true).text + " = " + stored(s.value, type(s.buffer)).text + ";");
 }
+
+void KernelPrinter::print(const Move&) { CARAVAN_CHECK(false, "a piece in a language without pieces"); }
 
 void KernelPrinter::print(const Barrier&) { line(dialect_.barrier(kernel_.grid)); }
 

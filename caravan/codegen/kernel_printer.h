@@ -27,6 +27,7 @@ class KernelPrinter : public Expressions {
   std::string condition(const loop::If& s) const;
 
   void print_block(const loop::Block& block) override;
+  void declare_before(const loop::Statement& s);  // the locals that are declared before this statement
   void print(const loop::Define& s) override;
   void print(const loop::Reset& s) override;
   void print(const loop::Combine& s) override;
@@ -34,6 +35,7 @@ class KernelPrinter : public Expressions {
   void print(const loop::Store& s) override;
   void print(const loop::StoreCombine& s) override;
   void print(const loop::StoreFirst& s) override;
+  void print(const loop::Move& s) override;
   void print(const loop::Barrier& s) override;
   void print(const loop::For& s) override;
   void print(const loop::If& s) override;

@@ -60,7 +60,8 @@ class Dump : public Printer {
       line("local " + l.name + ":" + std::string(caravan::name(l.dtype)) + "[" + std::to_string(l.elements) + "] in " +
            (l.scope == Scope::registers ? "registers"
             : l.scope == Scope::thread  ? "memory"
-                                        : "shared memory") +
+            : l.scope == Scope::shared  ? "shared memory"
+                                        : "a piece") +
            (l.alignment > 0 ? ", aligned to " + std::to_string(l.alignment) + " bytes" : ""));
     if (kernel_.grid.lanes > 1)
       line("groups of " + std::to_string(kernel_.grid.lanes) + " threads" + (kernel_.grid.spread ? ", spread" : ""));
@@ -175,6 +176,13 @@ class Dump : public Printer {
   void print(const StoreCombine& s) override { line(element(s.buffer, s.offset) + symbol(s.accumulator) + product(s)); }
   void print(const StoreFirst& s) override {
     line(element(s.positions, s.offset) + symbol(s.accumulator) + reg(s.value) + " at " + index(s.term).text);
+  }
+  void print(const Move& s) override {
+    const std::string piece = memory_name(Memory::local(s.local)),
+                      count =
+                          has(kernel_.locals, s.local) ? std::to_string(kernel_.locals[size_t(s.local)].elements) : "?",
+                      elements = count + " of " + element(s.buffer, s.offset);
+    line(s.store ? elements + " = " + piece : piece + " = " + elements);
   }
   void print(const Barrier&) override { line("barrier"); }
   static std::string blocks(const For& s) {
