@@ -159,6 +159,22 @@ TEST_F(CudaText, SumsIntoLargeTables) {
   for (const CudaForm form : {CudaForm::launches, CudaForm::one_block}) expect_compiled(sums, kHopper, form);
 }
 
+// Neighbours, and columns that a thread adds up together (schedule/gpu_pieces.h).
+TEST_F(CudaText, WhatAThreadMovesTogether) {
+  const Tensor x = param("x", {.output = {128, 36864}, .init = zeros()});
+  std::vector<Tensor> results;
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    const Tensor y = cast(exp(x), dtype);
+    results.push_back(y), results.push_back(einsum("i,j => j", y));
+  }
+  const ir::Program program = to_ir(observe(results));
+  std::string all;
+  for (const std::string& text : texts(program, kHopper, CudaForm::launches)) all += text;
+  EXPECT_CONTAINS(all, "caravan_load<4, float>(");
+  EXPECT_CONTAINS(all, "columns1[n]");
+  expect_compiled(program, kHopper, CudaForm::launches);
+}
+
 TEST_F(CudaText, ProductsOfAllTilesFitIntoSharedMemory) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     std::vector<Tensor> products;

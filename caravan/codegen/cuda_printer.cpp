@@ -16,63 +16,68 @@ void CudaPrinter::print(const For& s) {
     print_product(s);
   else if (s.kind == LoopKind::rows)
     print_scatter(s);
-  else if (s.kind == LoopKind::serial && s.unroll == Unroll::full)
-    print_neighbours(s);
   else
     KernelPrinter::print(s);
 }
 
-std::string CudaPrinter::element(const Memory& memory, const Term& offset) const {
-  for (const Piece& piece : pieces_)
-    if (memory == piece.buffer && offset == piece.offset) return piece.element;
-  return KernelPrinter::element(memory, offset);
+std::string CudaPrinter::memory_name(const Memory& memory) const {
+  const auto piece = memory.is_local() ? pieces_.find(memory.local()) : pieces_.end();
+  if (piece == pieces_.end()) return KernelPrinter::memory_name(memory);
+  return "caravan_piece" + std::to_string(std::distance(pieces_.begin(), piece));
 }
-// What is loaded comes before the loop, what is stored after it.
-void CudaPrinter::print_neighbours(const For& loop) {
-  const std::string count = std::to_string(loop.extent);
-  auto of_first = [&](const Piece& piece) {
-    Term first = piece.offset;
-    std::erase_if(first.parts, [&](const Term::Part& part) {
-      return part.kind == Term::Part::Kind::iterator && part.which == loop.variable;
-    });
-    return "&" + KernelPrinter::element(piece.buffer, first);
+std::string CudaPrinter::element(const Memory& memory, const Term& offset) const {
+  if (!memory.is_local() || !pieces_.count(memory.local())) return KernelPrinter::element(memory, offset);
+  return memory_name(memory) + ".all[" + index(offset).text + "]";
+}
+
+void CudaPrinter::print_block(const Block& block) {
+  auto is_move = [&](size_t k, bool store) {
+    auto* move = k < block.size() ? std::get_if<Move>(&block[k]) : nullptr;
+    return move && move->store == store;
   };
-  std::vector<Piece> pieces;
-  for_each_access(loop.body, [&](const Access& a) {
-    if (coefficient(*a.offset, loop.variable) != 1) return;
-    auto at = std::find_if(pieces.begin(), pieces.end(),
-                           [&](const Piece& p) { return p.buffer == a.buffer && p.offset == *a.offset; });
-    if (at == pieces.end()) at = pieces.insert(at, {a.buffer, *a.offset, {}});
-    (a.write ? at->written : at->read) = true;
-  });
+  for (size_t k = 0; k < block.size(); ++k) {
+    size_t at = k;
+    while (is_move(at, false)) ++at;
+    auto* loop = at < block.size() ? std::get_if<For>(&block[at]) : nullptr;
+    if (!loop || loop->kind != LoopKind::serial || loop->unroll != Unroll::full) {
+      declare_before(block[k]);
+      std::visit([&](const auto& s) { print(s); }, block[k]);
+      continue;
+    }
+    size_t end = at + 1;
+    while (is_move(end, true)) ++end;
+    declare_before(block[at]);
+    print_with_pieces(std::span(block).subspan(k, end - k), *loop);
+    k = end - 1;
+  }
+}
+// A loop and the moves before and after it, in a block of their own, in which pieces have numbers. A piece is declared
+// where it is loaded.
+void CudaPrinter::print_with_pieces(std::span<const Statement> group, const For& loop) {
+  for (const Statement& s : group)
+    if (auto* move = std::get_if<Move>(&s)) {
+      const Move*& loaded = pieces_.try_emplace(move->local, nullptr).first->second;
+      if (!move->store) loaded = move;
+    }
+  auto first_of = [&](const Move& move) { return "&" + KernelPrinter::element(move.buffer, move.offset); };
   line("{");
   ++depth_;
-  for (size_t k = 0; k < pieces.size(); ++k) {
-    Piece& p = pieces[k];
-    const std::string name = "caravan_piece" + std::to_string(k),
-                      type = dialect_.element_type(module_.buffers[size_t(p.buffer)].dtype);
-    line("caravan_neighbours<" + type + ", " + count + "> " + name +
-         (p.read ? " = caravan_load<" + count + ", " + type + ">(" + of_first(p) + ");" : ";"));
-    p.element = name + ".all[" + variable_name(loop.variable) + "]";
+  for (const auto& [number, load] : pieces_) {
+    const Local& piece = kernel_.locals[size_t(number)];
+    const std::string count = std::to_string(piece.elements), type = dialect_.element_type(piece.dtype);
+    line("caravan_neighbours<" + type + ", " + count + "> " + memory_name(Memory::local(number)) +
+         (load ? " = caravan_load<" + count + ", " + type + ">(" + first_of(*load) + ");" : ";"));
   }
-  pieces_ = pieces;
-  KernelPrinter::print(loop);
-  pieces_.clear();
-  for (size_t k = 0; k < pieces.size(); ++k)
-    if (pieces[k].written) line("caravan_store(" + of_first(pieces[k]) + ", caravan_piece" + std::to_string(k) + ");");
+  print(loop);
+  for (const Statement& s : group)
+    if (auto* move = std::get_if<Move>(&s); move && move->store)
+      line("caravan_store(" + first_of(*move) + ", " + memory_name(Memory::local(move->local)) + ");");
   --depth_;
   line("}");
+  pieces_.clear();
 }
 
-std::string CudaPrinter::body() {
-  const Attention* a = attention(kernel_);
-  if (!a) return KernelPrinter::body();
-  text_.clear();
-  print_attention(*a);
-  return " {\n" + text_ + "}\n";
-}
-
-void CudaPrinter::print_attention(const Attention& a) {
+void CudaPrinter::print(const Attention& a) {
   const DType dtype = module_.buffers[size_t(a.reads[0].buffer)].dtype;
   const std::string units = dtype == DType::bf16  ? "caravan_bf16"
                             : dtype == DType::f16 ? "caravan_f16"
@@ -120,7 +125,7 @@ void CudaPrinter::take(const Block& block, Nest& out) {
           out.guard = &guard;
           take(guard.body, out);
         },
-        [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Barrier> auto& other) {
+        [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier> auto& other) {
           out.after.push_back(other);
         });
 }

@@ -1,7 +1,9 @@
 // Prints a kernel as CUDA C++.
 #pragma once
 
+#include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,14 +14,11 @@ namespace caravan::codegen {
 
 // A product of matrices is printed as a call of caravan_product (prelude/product.cuh) with functions for its factors,
 // for what is loaded beside a sum and for what follows the sum, and attention as a call of a function of
-// prelude/attention.cuh. Elements that an unrolled loop accesses at neighbouring places are loaded and stored together
-// (schedule/gpu_neighbours.h).
+// prelude/attention.cuh. A piece (schedule/gpu_pieces.h) is a caravan_neighbours (prelude/cuda.cuh).
 class CudaPrinter : public KernelPrinter {
  public:
   CudaPrinter(const loop::Module& module, const loop::Kernel& kernel, const Cuda& dialect, Names names)
       : KernelPrinter(module, kernel, dialect, names), index_(dialect.index_type()) {}
-
-  std::string body();
 
  private:
   // The loops of a product, and the statements of its innermost body.
@@ -32,11 +31,13 @@ class CudaPrinter : public KernelPrinter {
 
   using KernelPrinter::print;
   void print(const loop::For& s) override;
+  void print(const loop::Attention& a) override;
+  void print_block(const loop::Block& block) override;
+  std::string memory_name(const loop::Memory& memory) const override;
   std::string element(const loop::Memory& memory, const loop::Term& offset) const override;
-  void print_neighbours(const loop::For& loop);
+  void print_with_pieces(std::span<const loop::Statement> group, const loop::For& loop);
   void print_product(const loop::For& outermost);
   void print_scatter(const loop::For& rows);
-  void print_attention(const loop::Attention& a);
   void print_factor(const Nest& nest, loop::Register factor, const char* parameters,
                     const std::vector<const loop::For*>& one, const char* one_name,
                     const loop::Contraction::Factor& how);
@@ -46,14 +47,8 @@ class CudaPrinter : public KernelPrinter {
   static loop::Block needed(const loop::Block& definitions, std::set<loop::Register> wanted);
 
   const std::string index_;  // the type of indices
-  // Neighbours that the current loop has in registers.
-  struct Piece {
-    ir::BufferId buffer = -1;
-    loop::Term offset;
-    std::string element;  // the one of the current iteration
-    bool read = false, written = false;
-  };
-  std::vector<Piece> pieces_;
+  // Pieces of the current loop by their locals, and what loads them; null: it only stores them.
+  std::map<int, const loop::Move*> pieces_;
 };
 
 }  // namespace caravan::codegen

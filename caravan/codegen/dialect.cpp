@@ -4,7 +4,6 @@
 #include "caravan/base/list_text.h"
 #include "caravan/codegen/functions.h"
 #include "caravan/codegen/words.h"
-#include "caravan/loop/walk.h"
 
 namespace caravan::codegen {
 
@@ -70,8 +69,7 @@ std::string GnuC::function(std::string_view name, DType compute) const {
   return "caravan_" + std::string(name) + (compute == DType::f32 ? "_f32" : "_f64");
 }
 std::vector<std::string> GnuC::before_loop(const For& loop) const {
-  const bool innermost = loop.kind == LoopKind::parallel && !has_loop(loop.body);
-  if (loop.kind == LoopKind::vector || innermost) return {"#pragma GCC ivdep"};
+  if (loop.kind == LoopKind::vector || loop.vector) return {"#pragma GCC ivdep"};
   if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full)
     return {"#pragma GCC unroll " + std::to_string(loop.extent)};
   if (loop.unroll == Unroll::lanes) return {"#pragma GCC unroll 1"};

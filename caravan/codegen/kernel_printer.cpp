@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/codegen/words.h"
 #include "caravan/loop/walk.h"
@@ -41,9 +42,11 @@ std::string KernelPrinter::register_name(Register r) const {
   return total == totals_.end() ? "r" + std::to_string(r) : total->second;
 }
 
-// A local is declared in the innermost block that contains all of its uses.
+// A local is declared in the innermost block that contains all of its uses. A piece is declared where it is moved, by
+// a language that has pieces.
 void KernelPrinter::place_locals() {
   for (int local = 0; local < int(kernel_.locals.size()); ++local) {
+    if (kernel_.locals[size_t(local)].scope == Scope::piece) continue;
     const Block* block = &statements(kernel_);
     while (block) {
       std::vector<const Statement*> users;
@@ -73,59 +76,25 @@ std::string KernelPrinter::head(const std::string& function) const {
 
 std::string KernelPrinter::body() {
   text_.clear();
-  if (const Attention* a = attention(kernel_)) print_attention(*a);
+  if (const Attention* a = attention(kernel_)) print(*a);
   print_inside(statements(kernel_));
   return " {\n" + text_ + "}\n";
 }
-
-// Calls a function of prelude/attention.h for every head.
-void KernelPrinter::print_attention(const Attention& a) {
-  auto number = [](int64_t n) { return std::to_string(n); };
-  const bool forward = a.part == Attention::Part::forward;
-  const std::vector<Attention::Rows>&reads = a.reads, &writes = a.writes;
-  std::vector<std::string> sizes = {
-      number(a.rows),  number(a.columns), number(a.depth), literal(a.divisor, DType::f32), literal(a.scale, DType::f32),
-      number(a.causal)};
-  for (const Attention::Rows& r : {reads[0], reads[1], reads[2]}) sizes.push_back(number(r.row));
-  sizes.push_back(forward ? number(writes[0].row) : "0");
-  sizes.push_back(forward ? "0" : number(reads[3].row));
-  for (size_t k = 0; k < 3; ++k) sizes.push_back(forward ? "0" : number(writes[k].row));
-  auto row = [&](const Attention::Rows& r) {
-    return memory_name(r.buffer) + " + " + number(r.offset) + " + " + number(r.batch) + " * caravan_b + " +
-           number(r.head) + " * caravan_h";
-  };
-  auto numbers = [&](ir::BufferId id) {
-    return id < 0 ? std::string("caravan_unused") : memory_name(id) + " + " + number(a.rows) + " * caravan_n";
-  };
-  std::vector<std::string> arguments = {"caravan_sizes"};
-  for (const Attention::Rows& r : reads) arguments.push_back(row(r));
-  if (forward) arguments.push_back(row(writes[0]));
-  arguments.push_back(numbers(a.totals)), arguments.push_back(numbers(a.sums));
-  if (!forward)
-    for (const Attention::Rows& r : writes) arguments.push_back(row(r));
-  line("  const caravan_head caravan_sizes = {" + joined(sizes) + "};");
-  const bool shared = a.chunk > 0;
-  line("  for (int64_t caravan_n = " + std::string(shared ? "from" : "0") + "; caravan_n < " +
-       (shared ? "to" : number(a.batch * a.heads)) + "; ++caravan_n) {");
-  line("    const int64_t caravan_b = caravan_n / " + number(a.heads) + ", caravan_h = caravan_n % " + number(a.heads) +
-       ";");
-  if (a.totals < 0) line("    float caravan_unused[" + number(a.rows) + "];");
-  line("    " + std::string(forward ? "caravan_attention(" : "caravan_attention_back(") + joined(arguments) + ");");
-  for (size_t k = 0; k < writes.size(); ++k)
-    if (writes[k].adds_zero)
-      line("    caravan_plus_zero(" + row(writes[k]) + ", " + number(writes[k].row) + ", " +
-           number(forward || k == 0 ? a.rows : a.columns) + ", " + number(a.depth) + ");");
-  line("  }");
+void KernelPrinter::print(const Attention&) {
+  CARAVAN_CHECK(false, "attention in a language without a function for it");
 }
 
 // --- statements ---
 
 void KernelPrinter::print_block(const Block& block) {
   for (const Statement& s : block) {
-    if (auto locals = declared_before_.find(&s); locals != declared_before_.end())
-      for (int local : locals->second) line(dialect_.local(kernel_.locals[size_t(local)], locals_[size_t(local)]));
+    declare_before(s);
     std::visit([&](const auto& x) { print(x); }, s);
   }
+}
+void KernelPrinter::declare_before(const Statement& s) {
+  if (auto locals = declared_before_.find(&s); locals != declared_before_.end())
+    for (int local : locals->second) line(dialect_.local(kernel_.locals[size_t(local)], locals_[size_t(local)]));
 }
 
 void KernelPrinter::print(const Define& s) {
@@ -201,6 +170,8 @@ void KernelPrinter::print(const StoreFirst& s) {
 void KernelPrinter::print(const Store& s) {
   line(elements(s.buffer, s.offset, width(s.value), true).text + " = " + stored(s.value, type(s.buffer)).text + ";");
 }
+
+void KernelPrinter::print(const Move&) { CARAVAN_CHECK(false, "a piece in a language without pieces"); }
 
 void KernelPrinter::print(const Barrier&) { line(dialect_.barrier(kernel_.grid)); }
 

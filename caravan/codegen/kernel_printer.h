@@ -27,6 +27,7 @@ class KernelPrinter : public Expressions {
   std::string condition(const loop::If& s) const;
 
   void print_block(const loop::Block& block) override;
+  void declare_before(const loop::Statement& s);  // the locals that are declared before this statement
   void print(const loop::Define& s) override;
   void print(const loop::Reset& s) override;
   void print(const loop::Combine& s) override;
@@ -34,13 +35,15 @@ class KernelPrinter : public Expressions {
   void print(const loop::Store& s) override;
   void print(const loop::StoreCombine& s) override;
   void print(const loop::StoreFirst& s) override;
+  void print(const loop::Move& s) override;
   void print(const loop::Barrier& s) override;
   void print(const loop::For& s) override;
   void print(const loop::If& s) override;
+  // Attention is a call of a function of the prelude, if the language has one.
+  virtual void print(const loop::Attention& a);
 
  private:
   void place_locals();
-  void print_attention(const loop::Attention& a);
   // `factor` is the register of a fused product's second factor, or -1.
   void print_combined(Accumulator accumulator, loop::RegisterType type, const Expression& total, loop::Register value,
                       loop::Register factor);

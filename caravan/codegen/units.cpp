@@ -9,7 +9,7 @@
 #include "caravan/base/random.h"
 #include "caravan/codegen/balance.h"
 #include "caravan/codegen/c.h"
-#include "caravan/codegen/kernel_printer.h"
+#include "caravan/codegen/gnu_printer.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/step.h"
 #include "caravan/codegen/words.h"
@@ -125,8 +125,8 @@ Parts parts_of(const Module& module, Entries entries) {
                       comment(kernel.comments[0]) + "\n" + lap);
       continue;
     }
-    KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);
-    KernelPrinter numbered(module, kernel, dialect, KernelPrinter::Names::numbered);
+    GnuPrinter printer(module, kernel, dialect, GnuPrinter::Names::own);
+    GnuPrinter numbered(module, kernel, dialect, GnuPrinter::Names::numbered);
     auto [at, fresh] =
         known.emplace(numbered.head("") + numbered.body(), "k" + std::to_string(k) + "_" + identifier(kernel.name));
     const std::string& function = at->second;

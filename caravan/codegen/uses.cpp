@@ -1,6 +1,7 @@
 #include "caravan/codegen/uses.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "caravan/loop/walk.h"
@@ -22,6 +23,7 @@ class Counter {
       if (a.write) out_.written.insert(a.buffer);
       if (attention(kernel)) touch(a.buffer);
     });
+    for_each_of<Move>(statements(kernel), [&](const Move& m) { pieces_[m.local] = &m; });
     count(statements(kernel));
     for (int uses : uses_) out_.is_variable.push_back(uses > 1);
   }
@@ -40,12 +42,24 @@ class Counter {
   static void add_once(std::vector<T>& list, const T& item) {
     if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
   }
+  // The buffer of a piece, and where it begins there: what is done with an element of a piece counts as done with the
+  // element of the buffer, so that parameters and variables do not depend on what is moved together.
+  const Move* piece(const Memory& memory) const {
+    const auto at = memory.is_local() ? pieces_.find(memory.local()) : pieces_.end();
+    return at == pieces_.end() ? nullptr : at->second;
+  }
+  void touch(const Memory& memory, const Term& offset) {
+    const Move* move = piece(memory);
+    touch(move ? move->buffer : memory);
+    use(move ? move->offset : offset);
+  }
   void touch(const Memory& memory) {
     if (!memory.is_local()) add_once(out_.buffers, ir::BufferId(memory));
   }
   // May the memory be overwritten between a load and the use of its value? For a buffer: the kernel writes it. For a
   // local: the current block writes it; other blocks write it only before or after.
   bool is_written(const Memory& memory) const {
+    if (const Move* move = piece(memory)) return is_written(move->buffer);
     return memory.is_local() ? locals_.count(memory.local()) > 0 : out_.written.count(memory) > 0;
   }
 
@@ -67,7 +81,7 @@ class Counter {
     std::visit([&](const auto& v) { count_value(v); }, d.value);
   }
   void count_value(const Constant&) {}
-  void count_value(const Load& v) { touch(v.buffer), use(v.offset); }
+  void count_value(const Load& v) { touch(v.buffer, v.offset); }
   void count_value(const IndexValue& v) { use(v.term); }
   void count_value(const RandomValue& v) {
     add_once(out_.streams, random_leaf(module_, v.leaf).stream);
@@ -90,12 +104,13 @@ class Counter {
     if (c.factor >= 0) use(c.factor);
   }
   void count(const CombineFirst& c) { keep(c.value), use(c.term); }
-  void count(const Store& s) { touch(s.buffer), use(s.offset), use(s.value); }
+  void count(const Store& s) { touch(s.buffer, s.offset), use(s.value); }
   void count(const StoreCombine& s) {
-    touch(s.buffer), use(s.offset), use(s.value);
+    touch(s.buffer, s.offset), use(s.value);
     if (s.factor >= 0) use(s.factor);
   }
   void count(const StoreFirst& s) { touch(s.positions), touch(s.best), use(s.offset), keep(s.value), use(s.term); }
+  void count(const Move&) {}  // counted where its elements are used
   void count(const Barrier&) {}
   void count(const For& f) {
     const int outside = std::exchange(loop_, ++last_loop_);
@@ -110,7 +125,8 @@ class Counter {
   const Module& module_;
   std::vector<int> uses_, loops_;  // by register: how often it is used, and the number of the loop that defines it
   int loop_ = 0, last_loop_ = 0;
-  std::set<int> locals_;  // locals that the current block writes
+  std::set<int> locals_;               // locals that the current block writes
+  std::map<int, const Move*> pieces_;  // by local
   std::set<Register> zeros_;
   Uses out_;
 };

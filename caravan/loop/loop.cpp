@@ -7,7 +7,7 @@ DType wide(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? D
 bool operator==(const For& a, const For& b) {
   return a.variable == b.variable && a.extent == b.extent && a.kind == b.kind && a.chunk == b.chunk &&
          a.lanes == b.lanes && a.blocks == b.blocks && a.unroll == b.unroll && a.at_once == b.at_once &&
-         a.group == b.group && a.body == b.body;
+         a.group == b.group && a.vector == b.vector && a.body == b.body;
 }
 bool operator==(const If& a, const If& b) { return a.where == b.where && a.body == b.body; }
 

@@ -26,6 +26,8 @@
 // * Memory. Buffers do not overlap. A kernel sees the stores of the kernels before it, and its own in program order. A
 //   local belongs to one execution of the kernel, or of an iteration of its parallel loop; its initial value is
 //   undefined.
+// * Pieces. A thread of a GPU can load or store up to 16 bytes at a time. A piece is a local for neighbouring elements
+//   of a buffer, in the buffer's precision. `Move` loads all of them from the buffer, or stores all of them.
 // * Arithmetic. Floats are not reassociated, and contracted only in a `Combine` with a factor. Integers wrap.
 #pragma once
 
@@ -69,6 +71,7 @@ enum class Scope : uint8_t {
   registers,  // few elements, whose indices are constants once loops are unrolled, so that they fit into registers
   thread,     // on the stack of one thread
   shared,     // shared by the threads that run one block of iterations
+  piece,      // in registers of a thread of a GPU; `Move` loads and stores all elements together
 };
 struct Local {
   std::string name;
@@ -189,13 +192,23 @@ struct StoreFirst {  // CombineFirst in memory; -1 in `positions` means that the
   bool operator==(const StoreFirst&) const = default;
 };
 
+// Loads or stores a piece. Its elements begin in the buffer at a multiple of their number.
+struct Move {
+  int local = -1;  // the piece
+  Memory buffer;
+  Term offset;  // of the first element
+  bool store = false;
+  bool operator==(const Move&) const = default;
+};
+
 struct Barrier {  // waits for all lanes of the group
   bool operator==(const Barrier&) const = default;
 };
 
 struct For;
 struct If;
-using Statement = std::variant<Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Barrier, For, If>;
+using Statement =
+    std::variant<Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, For, If>;
 using Block = std::vector<Statement>;
 
 struct For {
@@ -215,6 +228,8 @@ struct For {
   Unroll unroll = Unroll::free;
   int at_once = 0;     // if it is Unroll::some
   bool group = false;  // its statements were kernels of their own, and each is scheduled for itself (group_kernels.h)
+  // Of an innermost parallel loop: iterations of a chunk may also run side by side, as those of a vector loop.
+  bool vector = false;
 };
 struct If {
   std::vector<Term> where;
@@ -418,6 +433,7 @@ DType wide(DType dtype);
 // - a vector or unrolled loop cannot run side by side,
 // - a vector is used where a scalar must be, or with a vector of another width,
 // - a buffer, local, symbol or operand does not exist, or a leaf that is not in memory is loaded or stored,
+// - a local that is no piece is moved, or a piece to or from another precision or a place where no piece begins,
 // - a library call has other arguments than its function takes, or attention reaches beyond a buffer.
 std::optional<std::string> problem(const Module& module, const Kernel& kernel);
 void verify(const Module& module);  // throws InternalError naming the kernel and printing it

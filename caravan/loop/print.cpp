@@ -60,7 +60,8 @@ class Dump : public Printer {
       line("local " + l.name + ":" + std::string(caravan::name(l.dtype)) + "[" + std::to_string(l.elements) + "] in " +
            (l.scope == Scope::registers ? "registers"
             : l.scope == Scope::thread  ? "memory"
-                                        : "shared memory") +
+            : l.scope == Scope::shared  ? "shared memory"
+                                        : "a piece") +
            (l.alignment > 0 ? ", aligned to " + std::to_string(l.alignment) + " bytes" : ""));
     if (kernel_.grid.lanes > 1)
       line("groups of " + std::to_string(kernel_.grid.lanes) + " threads" + (kernel_.grid.spread ? ", spread" : ""));
@@ -176,6 +177,13 @@ class Dump : public Printer {
   void print(const StoreFirst& s) override {
     line(element(s.positions, s.offset) + symbol(s.accumulator) + reg(s.value) + " at " + index(s.term).text);
   }
+  void print(const Move& s) override {
+    const std::string piece = memory_name(Memory::local(s.local)),
+                      count =
+                          has(kernel_.locals, s.local) ? std::to_string(kernel_.locals[size_t(s.local)].elements) : "?",
+                      elements = count + " of " + element(s.buffer, s.offset);
+    line(s.store ? elements + " = " + piece : piece + " = " + elements);
+  }
   void print(const Barrier&) override { line("barrier"); }
   static std::string blocks(const For& s) {
     std::string out;
@@ -194,7 +202,7 @@ class Dump : public Printer {
   }
   void print(const For& s) override {
     line("for " + variable_name(s.variable) + " < " + std::to_string(s.extent) +
-         (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) +
+         (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) + (s.vector ? " vector" : "") +
          (s.kind == LoopKind::parallel && s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
          (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + hint(s) + ":");
     print_inside(s.body);

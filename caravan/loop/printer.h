@@ -43,6 +43,7 @@ class Printer {
   virtual void print(const Store& s) = 0;
   virtual void print(const StoreCombine& s) = 0;
   virtual void print(const StoreFirst& s) = 0;
+  virtual void print(const Move& s) = 0;
   virtual void print(const Barrier& s) = 0;
   virtual void print(const For& s) = 0;
   virtual void print(const If& s) = 0;

@@ -168,7 +168,8 @@ class Verifier {
   Known local(const Memory& m) const {
     hold(size_t(m.local()) < kernel_.locals.size(), "local ", m.local(), " does not exist");
     const Local& l = kernel_.locals[size_t(m.local())];
-    hold(wide(l.dtype) == l.dtype && l.elements > 0, "the local `", l.name, "` is empty, or a narrow float");
+    hold((wide(l.dtype) == l.dtype || l.scope == Scope::piece) && l.elements > 0, "the local `", l.name,
+         "` is empty, or a narrow float");
     return {l.dtype, l.name};
   }
   Known memory(const Memory& m, const char* verb) const {
@@ -283,6 +284,18 @@ class Verifier {
     hold(stored(s.best).dtype == type(s.value), reg(s.value), " is compared with another precision");
     term(s.offset), term(s.term);
   }
+  void statement(const Move& s, std::vector<Register>&) const {
+    const Known piece = local(Memory::local(s.local));
+    const Local& l = kernel_.locals[size_t(s.local)];
+    hold(l.scope == Scope::piece && !s.buffer.is_local(), "`", l.name, "` is moved but is no piece of a buffer");
+    const Known known = s.store ? stored(s.buffer) : memory(s.buffer, "loaded");
+    hold(piece.dtype == known.dtype, "`", l.name, "` is a piece of another precision than `", known.name, "`");
+    term(s.offset);
+    const bool begins = s.offset.constant % l.elements == 0 &&
+                        std::all_of(s.offset.parts.begin(), s.offset.parts.end(),
+                                    [&](const Term::Part& part) { return part.coefficient % l.elements == 0; });
+    hold(begins, "`", l.name, "` does not begin at a multiple of its size in `", known.name, "`");
+  }
   void statement(const Barrier&, std::vector<Register>&) const {
     hold(kernel_.grid.lanes > 0, "a barrier stands in a kernel without lanes");
   }
@@ -300,6 +313,8 @@ class Verifier {
       hold(independent(s.variable, s.extent, s.body) && !overwrites_loads(statements(kernel_)),
            loop + " may touch in one iteration what another writes");
     }
+    hold(!s.vector || (s.kind == LoopKind::parallel && !has_loop(s.body)), "the loop over ",
+         kernel_.variables[size_t(s.variable)], " is computed in vectors but is not an innermost parallel loop");
     if (s.kind == LoopKind::vector || s.kind == LoopKind::unrolled)
       hold(side_by_side(s), "the loop over ", kernel_.variables[size_t(s.variable)], " cannot run side by side");
     if (s.kind == LoopKind::grid)

@@ -25,6 +25,12 @@ struct Accesses {
   void operator()(const StoreFirst& s) const {
     for (const Memory& memory : {s.positions, s.best}) visit(memory, s.offset, false), visit(memory, s.offset, true);
   }
+  void operator()(const Move& s) const {
+    static const Term start = Term::number(0);
+    if (s.store) visit(Memory::local(s.local), start, false);
+    visit(s.buffer, s.offset, s.store);
+    if (!s.store) visit(Memory::local(s.local), start, true);
+  }
   void operator()(const For& s) const { block(s.body); }
   void operator()(const If& s) const { block(s.body); }
   void block(const Block& b) const {
@@ -46,7 +52,7 @@ struct Terms {
 
   void operator()(const Define& s) const { std::visit(*this, s.value); }
   void operator()(const CombineFirst& s) const { visit(s.term); }
-  void operator()(const OneOf<Store, StoreCombine> auto& s) const { visit(s.offset); }
+  void operator()(const OneOf<Store, StoreCombine, Move> auto& s) const { visit(s.offset); }
   void operator()(const StoreFirst& s) const { visit(s.offset), visit(s.term); }
   void operator()(const OneOf<Reset, Combine, Barrier> auto&) const {}
   void operator()(const For& s) const { block(s.body); }
@@ -102,6 +108,7 @@ struct Renamer {
   void operator()(StoreFirst& s) const {
     buffer(s.positions), buffer(s.best), term(s.offset), reg(s.value), term(s.term);
   }
+  void operator()(Move& s) const { buffer(s.buffer), term(s.offset); }
   void operator()(Barrier&) const {}
   void operator()(For& s) const {
     if (with.variable) s.variable = with.variable(s.variable);
@@ -141,6 +148,7 @@ struct Uses {
   void operator()(const Store& s) const { term(s.offset), reg(s.value); }
   void operator()(const StoreCombine& s) const { term(s.offset), reg(s.value), reg(s.factor); }
   void operator()(const StoreFirst& s) const { term(s.offset), reg(s.value), term(s.term); }
+  void operator()(const Move& s) const { term(s.offset); }
   void operator()(const Barrier&) const {}
   void operator()(const For& s) const { block(s.body); }
   void operator()(const If& s) const {
@@ -162,6 +170,7 @@ struct Changes {
   void operator()(const Store&) const {}
   void operator()(const StoreCombine&) const {}
   void operator()(const StoreFirst&) const {}
+  void operator()(const Move&) const {}
   void operator()(const Barrier&) const {}
   void operator()(const For& s) const { block(s.body); }
   void operator()(const If& s) const { block(s.body); }
@@ -268,7 +277,7 @@ Block copied(Kernel& kernel, const Block& block) {
         [&](const OneOf<Define, Reset> auto& made) {
           fresh[made.to] = add_register(kernel, kernel.registers[size_t(made.to)]);
         },
-        [](const OneOf<Combine, CombineFirst, Store, StoreCombine, StoreFirst, Barrier, For, If> auto&) {});
+        [](const OneOf<Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) {});
   });
   Block out = block;
   rename(out, {[&](Register r) {
@@ -343,7 +352,7 @@ double count_flops(const Block& block, const Kernel& kernel, Extents& around) {
         [&](const CombineFirst& c) { return on_floats(c.best); },
         [&](const StoreCombine& c) { return (c.factor >= 0 ? 2 : 1) * on_floats(c.value); },
         [&](const StoreFirst& c) { return on_floats(c.value); },
-        [](const OneOf<Reset, Store, Barrier> auto&) -> double { return 0; },
+        [](const OneOf<Reset, Store, Move, Barrier> auto&) -> double { return 0; },
         [&](const For& f) {
           around[f.variable] = f.extent;
           return double(f.extent) * count_flops(f.body, kernel, around);

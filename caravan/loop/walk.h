@@ -20,7 +20,7 @@ template <class S, class... Kinds>
 concept OneOf = (std::same_as<S, Kinds> || ...);
 // The kinds without a block inside of them.
 template <class S>
-concept Simple = OneOf<S, Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Barrier>;
+concept Simple = OneOf<S, Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier>;
 
 // The block inside a statement, or null if it has none.
 const Block* inside(const Statement& statement);
@@ -118,7 +118,8 @@ void rewrite(Block& block, const Replace& replace) {
 }
 void append(Block& to, Block from);
 
-// One access to a buffer. A StoreCombine is a read and a write.
+// One access to a buffer. A StoreCombine is a read and a write. A Move counts as an access to its first element; two
+// pieces of one size are apart if these differ, because they begin at multiples of their size.
 struct Access {
   ir::BufferId buffer;
   const Term* offset;

@@ -13,7 +13,7 @@ namespace {
 
 struct Sizes {
   std::vector<int64_t> extents;                 // by loop variable
-  std::map<const loop::Term*, int64_t> widths;  // of vector accesses, by the address of their offset
+  std::map<const loop::Term*, int64_t> widths;  // of vectors and pieces, by the address of their offset
 };
 Sizes sizes_of(const loop::Kernel& kernel) {
   Sizes out{std::vector<int64_t>(kernel.variables.size(), 1), {}};
@@ -26,6 +26,8 @@ Sizes sizes_of(const loop::Kernel& kernel) {
   auto stored = [&](const auto& s) { out.widths[&s.offset] = kernel.registers[size_t(s.value)].width; };
   loop::for_each_of<loop::Store>(block, stored);
   loop::for_each_of<loop::StoreCombine>(block, stored);
+  loop::for_each_of<loop::Move>(
+      block, [&](const loop::Move& s) { out.widths[&s.offset] = kernel.locals[size_t(s.local)].elements; });
   return out;
 }
 

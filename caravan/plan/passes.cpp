@@ -36,6 +36,7 @@
 #include "caravan/schedule/gather_scatters.h"
 #include "caravan/schedule/gpu_attention.h"
 #include "caravan/schedule/gpu_neighbours.h"
+#include "caravan/schedule/gpu_pieces.h"
 #include "caravan/schedule/group_kernels.h"
 #include "caravan/schedule/hoist.h"
 #include "caravan/schedule/keep_loops.h"
@@ -199,8 +200,10 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"copy_states", schedule::copy_states, When::always},
     // When all kernels are there.
     {"order_stages", schedule::order_stages, When::always, On::cuda},
-    // Last: it looks at stages.
+    // After order_stages: it looks at stages.
     {"place_in_block", schedule::place_in_block, When::always, On::cuda},
+    // Last: no pass before it need know that several elements are accessed together.
+    {"gpu_pieces", schedule::gpu_pieces, When::always, On::cuda},
 };
 
 // Did a pass change nothing? Of buffers only the number is compared, because a pass that changes a buffer also changes

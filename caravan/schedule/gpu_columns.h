@@ -10,7 +10,7 @@
 //         y[j] = r1                                          for n < 8: y[8*j + n] = total[n]
 //
 // The loops over n are unrolled, so that both arrays are in registers, and elements of 16 bytes in all are one access
-// (codegen/cuda_printer.h). With one element each, threads would not have enough bytes on their way from memory.
+// (gpu_pieces.h). With one element each, threads would not have enough bytes on their way from memory.
 #pragma once
 
 #include "caravan/loop/loop.h"

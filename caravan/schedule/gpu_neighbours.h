@@ -6,8 +6,8 @@
 //                                                              y[3072*b + 8*o + v] = tanh(x[3072*b + 8*o + v])
 //
 // It cuts the innermost grid loop of kernels in which a thread computes an element, and the innermost loops that lanes
-// share. The loop over neighbours is unrolled, and what it accesses at neighbouring places is one access, of 16 bytes
-// if possible (codegen/cuda_printer.h).
+// share. The loop over neighbours is unrolled, and what it accesses at neighbouring places becomes one access, of 16
+// bytes if possible (gpu_pieces.h).
 //
 // May run when loops have been shared by threads (map_to_grid). Promises the same values; a sum that lanes share is
 // added in another order, which depends on the sizes alone. Refuses loops

@@ -56,6 +56,9 @@ std::map<BufferId, Usage> usages_of(const Kernel& kernel) {
           for (const Memory& memory : {store.positions, store.best})
             if (Usage* usage = add(memory, store.offset, width_of(store.value))) usage->refused = true;
         },
+        [&](const Move& move) {  // other threads may need the rest of what is moved together
+          if (Usage* usage = add(move.buffer, move.offset, 1)) usage->refused = true;
+        },
         [](const OneOf<Reset, Combine, CombineFirst, Barrier, For, If> auto&) {});
   });
   return out;
@@ -102,7 +105,7 @@ void replace(Block& block, const std::map<BufferId, Kept>& kept) {
           if (auto* load = std::get_if<Load>(&define.value)) change(load->buffer, load->offset);
         },
         [&](OneOf<Store, StoreCombine> auto& store) { change(store.buffer, store.offset); },
-        [](OneOf<Reset, Combine, CombineFirst, StoreFirst, Barrier, For, If> auto&) {});
+        [](OneOf<Reset, Combine, CombineFirst, StoreFirst, Move, Barrier, For, If> auto&) {});
   });
 }
 

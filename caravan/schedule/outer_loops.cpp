@@ -16,7 +16,9 @@ namespace {
 bool can_split(const Statement& s) {
   return match(
       s, [](const OneOf<Define, For, If> auto&) { return true; },
-      [](const OneOf<Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Barrier> auto&) { return false; });
+      [](const OneOf<Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier> auto&) {
+        return false;
+      });
 }
 
 }  // namespace

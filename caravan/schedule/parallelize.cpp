@@ -56,7 +56,8 @@ bool try_parallel(For& loop, const Target& target) {
   if (!independent(loop.variable, loop.extent, loop.body)) return false;
   loop.kind = LoopKind::parallel;
   int64_t iterations = loop.extent;
-  for (For* around = &loop; iterations < tuning.most_chunks && around->body.size() == 1;) {
+  For* around = &loop;
+  while (iterations < tuning.most_chunks && around->body.size() == 1) {
     For* inner = std::get_if<For>(&around->body[0]);
     const bool can = inner && inner->kind == LoopKind::serial && inner->extent > 1 &&
                      work / (iterations * inner->extent) >= tuning.nest_work &&
@@ -65,6 +66,7 @@ bool try_parallel(For& loop, const Target& target) {
     inner->kind = LoopKind::parallel, iterations *= inner->extent;
     around = inner;
   }
+  around->vector = !has_loop(around->body);
   const int64_t chunks = std::min({iterations, tuning.most_chunks, work / tuning.chunk_work});
   loop.chunk = (iterations + chunks - 1) / chunks;
   return true;

@@ -41,7 +41,7 @@ bool take_nest(const Block& block, LoopsOfAddition& out) {
           out.store = s;
           return last;
         },
-        [](const OneOf<Reset, Combine, CombineFirst, Store, StoreFirst, Barrier> auto&) { return false; });
+        [](const OneOf<Reset, Combine, CombineFirst, Store, StoreFirst, Move, Barrier> auto&) { return false; });
     if (!taken) return false;
   }
   return !block.empty();

@@ -17,7 +17,7 @@ bool sums(const Block& block) {
   for_each_statement(block, [&](const Statement& s) {
     found = found || match(
                          s, [](const OneOf<Combine, CombineFirst> auto&) { return true; },
-                         [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, Barrier, For, If> auto&) {
+                         [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) {
                            return false;
                          });
     return !found;

@@ -33,6 +33,34 @@ TEST(LoopVerifier, AcceptsWhatLoweringMakes) {
   const Term i = Term::iterator(0);
   verify(module_with({loop_of({define(0, Load{0, i}), Reset{1, 0}, Combine{1, Accumulator::add, 0}, Store{0, i, 1}})}));
 }
+// Locals p (f32), q (f16), r (f32, no piece), of two elements each.
+Module with_locals(Block body) {
+  Module m = module_with(std::move(body));
+  m.kernels[0].locals = {
+      {"p", DType::f32, 2, Scope::piece}, {"q", DType::f16, 2, Scope::piece}, {"r", DType::f32, 2, Scope::registers}};
+  return m;
+}
+TEST(LoopVerifier, Pieces) {
+  const Term i = Term::iterator(0), zero = Term::number(0), two = Term::number(2);
+  verify(with_locals({Move{0, 0, two}, Move{0, 0, zero, true}, Move{1, 2, zero}, loop_of({Move{0, 0, i * 2}}, 0, 2)}));
+  struct Refusal {
+    const char* phrase;
+    Block body;
+  };
+  const Refusal rows[] = {
+      {"local 7 does not exist", {Move{7, 0, zero}}},
+      {"`r` is moved but is no piece of a buffer", {Move{2, 0, zero}}},
+      {"`p` is moved but is no piece of a buffer", {Move{0, Memory::local(2), zero}}},
+      {"`q` is a piece of another precision than `a`", {Move{1, 0, zero}}},
+      {"`d` is stored but is data", {Move{0, 3, zero, true}}},
+      {"`p` does not begin at a multiple of its size in `a`", {Move{0, 0, Term::number(1)}}},
+      {"`p` does not begin at a multiple of its size in `a`", {loop_of({Move{0, 0, i}})}},
+  };
+  for (const Refusal& row : rows) {
+    const Module m = with_locals(row.body);
+    EXPECT_EQ(problem(m, m.kernels[0]).value_or("nothing"), row.phrase) << to_string(m, m.kernels[0]);
+  }
+}
 TEST(LoopVerifier, MustRefuse) {
   const Term i = Term::iterator(0), zero = Term::number(0);
   struct Refusal {
@@ -77,6 +105,8 @@ TEST(LoopVerifier, MustRefuse) {
        {For{0, 4, LoopKind::parallel, {define(0, Constant{1}), Store{0, zero, 0}}, 1}}},
       {"the parallel loop over i may touch in one iteration what another writes",
        {For{0, 3, LoopKind::parallel, {define(0, Load{0, i + Term::number(1)}), Store{0, i, 0}}, 1}}},
+      {"the loop over i is computed in vectors but is not an innermost parallel loop",
+       {For{.variable = 0, .extent = 4, .body = {}, .vector = true}}},
       {"buffer 9 does not exist", {define(0, Load{9, zero})}},
       {"buffer -1 does not exist", {define(0, Constant{1}), Store{-1, zero, 0}}},
       {"symbol 4 does not exist", {define(0, Load{0, Term::symbol(4)})}},

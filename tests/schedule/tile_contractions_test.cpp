@@ -21,14 +21,14 @@ loop::Module tiled(const loop::Module& module) { return tile_contractions(module
 loop::Module lowered_for_tiles(const Program& program) {
   return lower::lower(optimize::split_sums(prepared(program), with_fma()));
 }
-Program product(const std::string& left, const std::string& right) {
+Program plain_product(const std::string& left, const std::string& right) {
   return observe(einsum("i,k; k,j => i,j", parameter("x", left), parameter("w", right)).named("y"));
 }
 
 TEST(TileContractions, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
       {"both operands are read in place",
-       [] { return product("6,32", "32,96"); },
+       [] { return plain_product("6,32", "32,96"); },
        {},
        R"(
 kernel y
@@ -196,7 +196,7 @@ TEST(TileContractions, SizesOfTiles) {
     int64_t rows, columns;
   };
   for (const Row& row : {Row{"64,48", "48,96", 3, 24}, Row{"1,300", "300,300", 1, 64}}) {
-    const loop::Module module = tiled(lowered_for_tiles(product(row.left, row.right)));
+    const loop::Module module = tiled(lowered_for_tiles(plain_product(row.left, row.right)));
     loop::verify(module);
     ASSERT_EQ(module.kernels[0].contractions.size(), 1u) << row.left;
     EXPECT_EQ(module.kernels[0].contractions[0].tile_rows, row.rows) << row.left;
@@ -206,8 +206,8 @@ TEST(TileContractions, SizesOfTiles) {
 
 TEST(TileContractions, MustRefuse) {
   const std::vector<LoopRefusal> rows = {
-      {"a small product", [] { return product("10,16", "16,16"); }, {}},
-      {"few terms", [] { return product("64,7", "7,96"); }, {}},
+      {"a small product", [] { return plain_product("10,16", "16,16"); }, {}},
+      {"few terms", [] { return plain_product("64,7", "7,96"); }, {}},
       {"a row whose columns are far apart",
        [] { return observe(einsum("k; j,k => j", parameter("a", "300"), parameter("b", "100,300"))); },
        {}},
