@@ -1,6 +1,7 @@
 // The compiler used alone: programs from text, over memory of the caller's, against plain loops; and what is refused,
 // with a caret.
 #include "caravan/jit/jit.h"
+#include "caravan/jit/parse.h"
 
 #include <gtest/gtest.h>
 

@@ -11,6 +11,7 @@
 #include "caravan/caravan.h"
 #include "caravan/deploy/c99.h"
 #include "caravan/jit/jit.h"
+#include "caravan/jit/parse.h"
 #include "caravan/optimize/split_sums.h"
 #include "caravan/plan/plan.h"
 #include "programs.h"
