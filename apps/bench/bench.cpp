@@ -114,10 +114,17 @@ std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string&
   return out;
 }
 
-// How the steps would run on the device, which need not be here.
+// How the steps would run on the device, which need not be here. Flags can allow a processor fewer vectors.
 int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& options, const std::string& device,
                 const Settings& settings) {
-  const Target target = target_of({.threads = int(settings.threads()), .tf32 = options.tf32}, device);
+  Target target = target_of({.threads = int(settings.threads()), .tf32 = options.tf32}, device);
+  if (device == "cpu" && !options.flags.empty()) {
+    const int threads = int(settings.threads());
+    target =
+        make_device({.device = device, .threads = threads, .cache = settings.cache(), .compiler_flags = options.flags})
+            ->target()
+            .value_or(target);
+  }
   for (const bench::Entry& entry : entries) {
     const Context ctx({.device = "interp", .memory_limit = options.memory_limit});
     const std::shared_ptr<const plan::Plan> plan = ctx.plan(entry.make({}).program, target);
