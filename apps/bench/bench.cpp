@@ -114,7 +114,7 @@ std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string&
   return out;
 }
 
-// How the steps would run on the device, which need not be here.
+// How the steps would run on the device, which need not be here. Flags can allow a processor fewer vectors.
 int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& options, const std::string& device,
                 const Settings& settings) {
   const Target target =

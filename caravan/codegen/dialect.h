@@ -39,6 +39,8 @@ class Dialect {
   virtual std::string vector_once(loop::RegisterType type, const std::string& element) const {
     return vector_at(type, element, false);
   }
+  // A line that tells the compiler that the buffer begins at a cache line; empty: it does not help.
+  virtual std::string aligned(const std::string&) const { return ""; }
   virtual std::string barrier(const loop::Grid& grid) const;
   // `value`, combined across the lanes of a group. `combined` is the expression that combines `a` and `b`.
   virtual std::string across_lanes(const loop::Grid& grid, DType dtype, const std::string& value,
@@ -57,6 +59,7 @@ class GnuC : public Dialect {
   std::string loop(const loop::For& loop, const std::string& variable) const override;
   std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const override;
   std::string vector_once(loop::RegisterType type, const std::string& element) const override;
+  std::string aligned(const std::string& buffer) const override { return "CARAVAN_ALIGNED(" + buffer + ");"; }
 };
 
 // C99 for any compiler, with its <math.h>. All names at file scope start with the prefix and an underscore.

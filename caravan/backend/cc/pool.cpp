@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <system_error>
 
 namespace caravan::cc {
@@ -33,8 +34,9 @@ int counted_generation() {
 
 Pool::Pool(int threads) : generation_(counted_generation()) {
   Shared& shared = *shared_;
+  shared.shares = std::vector<Shared::Share>(size_t(std::max(threads, 1)));
   try {
-    for (int t = 1; t < threads; ++t) shared.workers.emplace_back([&shared] { shared.work(); });
+    for (int t = 1; t < threads; ++t) shared.workers.emplace_back([&shared, t] { shared.work(size_t(t)); });
   } catch (const std::system_error&) {  // the system gives no more threads: the existing ones do the work
   }
 }
@@ -58,14 +60,23 @@ Pool::~Pool() {
   for (std::thread& worker : shared_->workers) worker.join();
 }
 
-bool Pool::Shared::run_one() {
-  uint64_t now = ticket.load();
-  do {
-    if ((now & kLeft) == 0) return false;
-  } while (!ticket.compare_exchange_weak(now, now - 1));
-  chunk.load()(step.load(), int64_t(now & kLeft) - 1);
-  done.fetch_add(1);
-  return true;
+// Runs what is left of a share, and adds to `count`. False if nothing was left.
+bool Pool::Shared::run_share(size_t of, int64_t& count) {
+  std::atomic<uint64_t>& ticket = shares[of].ticket;
+  const int64_t before = count;
+  for (uint64_t now = ticket.load(); (now & kLeft) != 0;) {
+    if (!ticket.compare_exchange_weak(now, now - 1)) continue;
+    chunk.load()(step.load(), first_chunk(of) + int64_t(now & kLeft) - 1);
+    ++count;
+    now = ticket.load();
+  }
+  return count > before;
+}
+bool Pool::Shared::run_some(size_t thread) {
+  int64_t count = 0;
+  for (size_t k = 0; k < shares.size(); ++k) run_share((thread + k) % shares.size(), count);
+  if (count > 0) done.fetch_add(count);
+  return count > 0;
 }
 
 void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
@@ -75,16 +86,18 @@ void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
     for (int64_t c = 0; c < chunks; ++c) chunk(step, c);
     return;
   }
-  shared.chunk = chunk, shared.step = step, shared.done = 0;
-  const uint64_t loop = (shared.ticket.load() >> 32) + 1;
-  shared.ticket = loop << 32 | uint64_t(chunks);
+  shared.chunk = chunk, shared.step = step, shared.chunks = chunks, shared.done = 0;
+  const uint64_t loop = (shared.shares[0].ticket.load() >> 32) + 1;
+  // Others first: the caller's own share is ready when it gets there. The last store is ordered before the load of
+  // `sleepers`.
+  for (size_t t = shared.shares.size(); t-- > 0;)
+    shared.shares[t].ticket.store(loop << 32 | uint64_t(shared.first_chunk(t + 1) - shared.first_chunk(t)));
   if (shared.sleepers.load() > 0) {
     // A worker checks the ticket under this lock before it sleeps, so that no wake-up is lost.
     std::lock_guard lock(shared.mutex);
     shared.wake.notify_all();
   }
-  while (shared.run_one()) {
-  }
+  shared.run_some(0);
   for (int spins = 0; shared.done.load() < chunks; ++spins)
     if (spins < kSpins)
       pause();
@@ -93,17 +106,20 @@ void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
   shared.busy = false;
 }
 
-void Pool::Shared::work() {
+// A thread watches its own share only. If that is empty, there are fewer chunks than threads, or others have taken it.
+void Pool::Shared::work(size_t thread) {
+  const std::atomic<uint64_t>& ticket = shares[thread].ticket;
+  auto has_work = [&] { return (ticket.load() & kLeft) != 0; };
   while (!stop.load()) {
     for (int spins = 0; spins < kSpins; ++spins) {
-      if (run_one())
+      if (has_work() && run_some(thread))
         spins = 0;
       else
         pause();
     }
     std::unique_lock lock(mutex);
     ++sleepers;
-    wake.wait(lock, [&] { return stop.load() || (ticket.load() & kLeft) != 0; });
+    wake.wait(lock, [&] { return stop.load() || has_work(); });
     --sleepers;
   }
 }

@@ -53,6 +53,14 @@ static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, 
 #define CARAVAN_IN_REGISTER(v) (void)0
 #endif
 
+/* A buffer begins at a cache line. Without AVX, an instruction that computes takes an operand from memory only if the compiler
+   knows that it is aligned. The product of 1024 x 1024 x 1024 takes 8 % longer without it; with AVX it changes no instruction. */
+#if defined(__SSE2__) && !defined(__AVX__)
+#define CARAVAN_ALIGNED(buffer) ((buffer) = __builtin_assume_aligned(buffer, 64))
+#else
+#define CARAVAN_ALIGNED(buffer) (void)0
+#endif
+
 /* The low or the high halves of two vectors, element by element in turn. */
 static inline caravan_f32x4 caravan_low_f32x4(caravan_f32x4 a, caravan_f32x4 b) {
   return __builtin_shufflevector(a, b, 0, 4, 1, 5);
