@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Processes on machines of their own, as far as the network can tell: each is in a network namespace with its own host name,
-# and they reach each other by a cable (veth) alone. mpirun starts them by a hostfile. A recipe trained by two of them writes
-# the file that two workers of one process write; then one of them loses its cable, and both end soon.
+# and they reach each other by cables (veth) and a switch (bridge) alone. mpirun starts them by a hostfile. A recipe trained on
+# two, three and four of them writes the file that one device writes; then one of two loses its cable, and both end soon.
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -12,56 +12,79 @@ left_out() {
 }
 command -v mpirun >/dev/null || left_out 'there is no mpirun (apt-get install openmpi-bin)'
 command -v ip >/dev/null || left_out 'there is no ip (apt-get install iproute2)'
-first=caravan-a$$ second=caravan-b$$
-ip netns add "$first" 2>/dev/null || left_out 'network namespaces may not be made here; it needs root'
+machines=4 prefix=caravan-$$-
+first=${prefix}1 second=${prefix}2 switch=${prefix}switch
+ip netns add "$switch" 2>/dev/null || left_out 'network namespaces may not be made here; it needs root'
 remove_networks() {
-  ip netns del "$first" 2>/dev/null || true
-  ip netns del "$second" 2>/dev/null || true
+  local k
+  for ((k = 1; k <= machines; ++k)); do
+    { ip netns pids "$prefix$k" | xargs -r kill -KILL; } 2>/dev/null || true
+    ip netns del "$prefix$k" 2>/dev/null || true
+  done
+  ip netns del "$switch" 2>/dev/null || true
   end_part
 }
 trap remove_networks EXIT
-if ! { ip netns add "$second" && ip link add va netns "$first" type veth peer name vb netns "$second"; } 2>/dev/null; then
-  left_out 'a cable between network namespaces may not be made here'
+if ! { ip -n "$switch" link add hub type bridge && ip -n "$switch" link set hub up; } 2>/dev/null; then
+  left_out 'a switch between network namespaces may not be made here'
 fi
-for end in "$first va 10.99.7.1" "$second vb 10.99.7.2"; do
-  read -r network device address <<<"$end"
-  ip -n "$network" addr add "$address/24" dev "$device"
-  ip -n "$network" link set "$device" up
-  ip -n "$network" link set lo up
+for ((k = 1; k <= machines; ++k)); do
+  if ! { ip netns add "$prefix$k" && ip link add "port$k" netns "$switch" type veth peer name cable netns "$prefix$k"; } 2>/dev/null; then
+    left_out 'a cable between network namespaces may not be made here'
+  fi
+  ip -n "$switch" link set "port$k" master hub
+  ip -n "$switch" link set "port$k" up
+  ip -n "$prefix$k" addr add "10.99.7.$k/24" dev cable
+  ip -n "$prefix$k" link set cable up
+  ip -n "$prefix$k" link set lo up
+  echo "10.99.7.$k slots=1" >>hosts
 done
 
 # What mpirun calls instead of ssh: HOST COMMAND. Each machine has a host name of its own.
 cat >login <<EOF
 #!/bin/sh
+machine=$prefix\${1##*.}
 shift
-exec ip netns exec $second unshare --uts sh -c 'hostname $second; export HOME=$scratch; exec "\$@"' sh sh -c "\$*"
+export HOME=$scratch
+exec ip netns exec \$machine unshare --uts sh -c 'hostname \$0; exec sh -c "\$*"' \$machine "\$@"
 EOF
 chmod 755 login
-printf '10.99.7.1 slots=1\n10.99.7.2 slots=1\n' >hosts
-on_both=(ip netns exec "$first" unshare --uts sh -c "hostname $first; exec \"\$@\"" sh
-  mpirun --allow-run-as-root -n 2 --map-by node --hostfile "$scratch/hosts" --mca plm_rsh_agent "$scratch/login"
-  --mca oob_tcp_if_include 10.99.7.0/24 --mca btl_tcp_if_include 10.99.7.0/24 --mca btl tcp,self
-  -x CARAVAN_CACHE -x LC_ALL "$caravan")
+# What on_machines COUNT ARGUMENT... runs: the command on so many machines.
+on_machines() {
+  local count=$1
+  shift
+  run_there=(ip netns exec "$first" unshare --uts sh -c "hostname $first; exec \"\$@\"" sh
+    mpirun --allow-run-as-root -n "$count" --map-by node --hostfile "$scratch/hosts" --mca plm_rsh_agent "$scratch/login"
+    --mca oob_tcp_if_include 10.99.7.0/24 --mca btl_tcp_if_include 10.99.7.0/24 --mca btl tcp,self
+    -x CARAVAN_CACHE -x LC_ALL "$caravan" "$@")
+}
 
+# All of them add up sums over the batch in twelve parts, so that all bits are the same.
 recipes=(linear moons circle multiply-small multiply-large mnist-mlp names-bigram names-mlp names-mlp-bn names-wavenet mnist-conv
   mnist-autoencoder names-transformer shakespeare-gpt)
-declare -A how=([linear]='--steps 50' [moons]='--steps 50' [circle]='--steps 50 --batch 4' [multiply-small]='--steps 50 --batch 4'
-  [multiply-large]='--steps 50 --batch 4' [mnist-autoencoder]='--steps 20 --batch 12' [shakespeare-gpt]='--steps 2 --batch 4'
-  [mnist-mlp]='--steps 20 --batch 12' [mnist-conv]='--steps 4 --batch 8' [names-bigram]='--steps 50' [names-mlp]='--steps 20'
-  [names-mlp-bn]='--steps 20' [names-wavenet]='--steps 4' [names-transformer]='--steps 2')
+declare -A how=([linear]='--steps 50' [moons]='--steps 50 --batch 48' [circle]='--steps 50' [multiply-small]='--steps 50'
+  [multiply-large]='--steps 50' [mnist-autoencoder]='--steps 20' [shakespeare-gpt]='--steps 2' [mnist-mlp]='--steps 20'
+  [mnist-conv]='--steps 4' [names-bigram]='--steps 50' [names-mlp]='--steps 20' [names-mlp-bn]='--steps 20'
+  [names-wavenet]='--steps 4' [names-transformer]='--steps 2')
 next=0 longest=0
-while more 28; do
+while more 14; do
   recipe=${recipes[next++ % ${#recipes[@]}]}
-  begin "$recipe on two machines"
+  begin "$recipe on several machines"
   read -ra steps <<<"${how[$recipe]}"
-  train=(train "$recipe" "${steps[@]}" --threads 1 --quiet)
-  "$caravan" "${train[@]}" --devices 2 --save "$here/workers" >"$here/output" 2>&1 || wrong "two workers cannot train it"
-  "${on_both[@]}" "${train[@]}" --save "$here/machines" >"$here/output" 2>&1 || wrong "two machines cannot train it"
-  cmp -s "$here/workers" "$here/machines" || wrong "two machines computed other bits than two workers"
+  train=(train "$recipe" --parts 12 --threads 1 --debug-kernels --quiet "${steps[@]}")
+  [[ ${how[$recipe]} == *--batch* ]] || train+=(--batch 12)
+  "$caravan" "${train[@]}" --save "$here/one" >"$here/output" 2>&1 || wrong 'one device cannot train it'
+  for ((count = 2; count <= machines; ++count)); do
+    on_machines "$count" "${train[@]}" --save "$here/machines"
+    "${run_there[@]}" >"$here/output" 2>&1 || wrong "$count machines cannot train it"
+    cmp -s "$here/one" "$here/machines" || wrong "$count machines computed other bits than one device"
+    rm -f "$here/machines"
+  done
 done
 
 begin 'the cable is cut'
-"${on_both[@]}" train moons --epochs 1000000 --threads 1 --quiet --save "$here/run" --save-every 0.2 >"$here/output" 2>&1 &
+on_machines 2 train moons --epochs 1000000 --threads 1 --quiet --save "$here/run" --save-every 0.2
+"${run_there[@]}" >"$here/output" 2>&1 &
 run=$!
 left_running=("$run")
 for ((waited = 0; waited < 600; ++waited)); do
@@ -72,7 +95,7 @@ trainers() {  # how many processes train
   local process
   for process in $(ip netns pids "$first") $(ip netns pids "$second"); do cat "/proc/$process/comm" 2>/dev/null || true; done | grep -c '^caravan$' || true
 }
-ip -n "$second" link set vb down
+ip -n "$second" link set cable down
 from=${EPOCHREALTIME/./} longest=0
 while (($(trainers) > 0 && longest < 30000)); do
   pause 100

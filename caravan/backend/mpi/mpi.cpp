@@ -29,7 +29,9 @@ constexpr int kValues = 1, kAlive = 2;  // tags of messages
 constexpr int kFailed = 3;              // exit code: the machine failed
 // Up to so many bytes, all processes send all they have to all others, and each combines everything: one round of
 // messages instead of two.
-constexpr int64_t kSmall = 8 << 10;
+// Between two processes both ways send as many bytes, and one round is faster up to 1 MB (bench/all_reduce.cpp, two
+// cores of an AMD EPYC: 256 KB in 43 us and not in 61, 1 MB in 168 and not in 216; 4 MB in 846 to 916 either way).
+constexpr int64_t kSmall = 8 << 10, kSmallOfTwo = 2 << 20;
 constexpr size_t kAlone = 32 << 10;  // bytes; what has as many is sent by itself, without a copy. An estimate
 // Of a wait for messages: how long it asks for them without pauses, longer if the device has nothing else to do
 // (set_urgent), and how long a pause is. Not tuned.
@@ -161,7 +163,7 @@ class Processes : public backend::Communicator {
     const size_t all = group.size(), own = position(group);
     int64_t total = 0;
     for (const backend::Reduced& p : parts) total += p.elements * bytes(p.dtype);
-    const Shares shares{parts, int64_t(all), total <= kSmall};
+    const Shares shares{parts, int64_t(all), total <= (all == 2 ? kSmallOfTwo : kSmall)};
     exchange_shares(group, shares);
     for (size_t k = 0; k < parts.size(); ++k) combine(shares, k, own, shares.at(parts[k].to, k, own));
     if (shares.whole) return;
