@@ -59,7 +59,7 @@ class GnuC : public Dialect {
   std::string loop(const loop::For& loop, const std::string& variable) const override;
   std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const override;
   std::string vector_once(loop::RegisterType type, const std::string& element) const override;
-  std::string aligned(const std::string& buffer) const override { return "CARAVAN_ALIGNED(" + buffer + ");"; }
+  std::string aligned(const std::string& buffer) const override { return "CARAVAN_ON_LINE(" + buffer + ");"; }
 };
 
 // C99 for any compiler, with its <math.h>. All names at file scope start with the prefix and an underscore.

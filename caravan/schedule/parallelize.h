@@ -8,10 +8,11 @@
 //
 // May run when loops have their final bodies, after vectorize. Promises the same bits with any number of threads,
 // because no sum is divided, and kernels in which a parallel loop has only definitions before it and nothing after it:
-// a kernel with several outer loops is divided. Marks parallel loops without a loop inside as loops that can be computed
-// in vectors (For::vector), because such a loop may be all that there is for the C compiler's vectoriser. Refuses loops whose iterations may touch what another one writes, such
-// as those of a scatter; unrolled loops, and vector loops around other loops; loops with too little work; and what
-// stands beside an accumulator or a store outside of all loops, as in a sum of everything.
+// a kernel with several outer loops is divided. Marks parallel loops without a loop inside as loops that can be
+// computed in vectors (For::vector), because such a loop may be all that there is for the C compiler's vectoriser.
+// Refuses loops whose iterations may touch what another one writes, such as those of a scatter; unrolled loops, and
+// vector loops around other loops; loops with too little work; and what stands beside an accumulator or a store outside
+// of all loops, as in a sum of everything.
 #pragma once
 
 #include "caravan/loop/loop.h"

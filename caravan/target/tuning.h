@@ -5,7 +5,7 @@
 
 namespace caravan {
 
-inline constexpr int64_t kCacheLine = 64;      // bytes, of all processors in use; what is allocated begins at one
+inline constexpr int64_t kCacheLine = 64;  // bytes, of all processors in use; what is allocated begins at one
 
 // How loops are cut for a machine. The defaults were found by measurement; a tuning file may replace them
 // (tuning_file.h).

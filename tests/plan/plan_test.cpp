@@ -39,7 +39,8 @@ std::string content(const char* path) {
   std::ifstream in(path);
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
-// The passes as passes.cpp lists them: {"name", optimize::name, ..}. Those that run twice are named where they run first.
+// The passes as passes.cpp lists them: {"name", optimize::name, ..}. Those that run twice are named where they run
+// first.
 std::vector<std::string> passes_of_the_source() {
   std::vector<std::string> out;
   std::istringstream source(content("caravan/plan/passes.cpp"));

@@ -1,7 +1,6 @@
 // The compiler used alone: programs from text, over memory of the caller's, against plain loops; and what is refused,
 // with a caret.
 #include "caravan/jit/jit.h"
-#include "caravan/jit/parse.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "caravan/jit/parse.h"
 #include "programs.h"
 
 namespace caravan {

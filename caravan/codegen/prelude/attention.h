@@ -3,14 +3,15 @@
 #include "cpu.h"
 #include "math.h"
 
-/* Attention of one head, and its gradient (schedule/cpu_attention.h). Every sum has the order that the loops would have: those
-   of products are chains of fused multiply-adds, those over the scores of a row have eight partial sums. What a mask removes has
-   the weight 0, and products with it are left out where that changes no bit: where all factors are finite and no sum is 0, whose
-   sign an added 0 may change. */
+/* Attention of one head, and its gradient (schedule/cpu_attention.h). Every sum has the order that the loops would
+   have: those of products are chains of fused multiply-adds, those over the scores of a row have eight partial sums.
+   What a mask removes has the weight 0, and products with it are left out where that changes no bit: where all factors
+   are finite and no sum is 0, whose sign an added 0 may change. */
 #define CARAVAN_INLINE static inline __attribute__((always_inline))
 #define CARAVAN_ALIGNED __attribute__((aligned(64)))
-/* The text before this one defines, as the schedule has chosen: CARAVAN_W, numbers of a vector; CARAVAN_R and CARAVAN_C, rows and
-   vectors of columns of a tile; CARAVAN_MB, rows whose weights and gradients are kept at a time, a multiple of CARAVAN_R. */
+/* The text before this one defines, as the schedule has chosen: CARAVAN_W, numbers of a vector; CARAVAN_R and
+   CARAVAN_C, rows and vectors of columns of a tile; CARAVAN_MB, rows whose weights and gradients are kept at a time, a
+   multiple of CARAVAN_R. */
 #define CARAVAN_PASTED(a, b) a##b
 #define CARAVAN_OF(name, width) CARAVAN_PASTED(name, width)
 #define caravan_v CARAVAN_OF(caravan_f32x, CARAVAN_W)
@@ -45,19 +46,20 @@ CARAVAN_INLINE void caravan_tile(int R, int C, const float* a, int64_t row, int6
     for (int c = 0; c < C; ++c) *(caravan_v*)&y[r * y_row + CARAVAN_W * c] = sum[r][c];
 }
 
-/* The same for any number of columns, a multiple of CARAVAN_W. Two functions of their own, for CARAVAN_R rows and for one, so that
-   they are compiled once. */
-#define CARAVAN_TILES(NAME, R)                                                                                              \
-  static __attribute__((noinline)) void NAME(int64_t columns, const float* a, int64_t row, int64_t term, const float* b,    \
-                                             int64_t next, int64_t terms, float* y, int64_t y_row, int start) {             \
-    int64_t n = 0;                                                                                                          \
-    for (; n + CARAVAN_C * CARAVAN_W <= columns; n += CARAVAN_C * CARAVAN_W)                                                \
-      caravan_tile(R, CARAVAN_C, a, row, term, b + n, next, terms, y + n, y_row, start);                                    \
-    if (CARAVAN_C > 2 && n + 2 * CARAVAN_W <= columns) {                                                                    \
-      caravan_tile(R, 2, a, row, term, b + n, next, terms, y + n, y_row, start);                                            \
-      n += 2 * CARAVAN_W;                                                                                                   \
-    }                                                                                                                       \
-    if (n < columns) caravan_tile(R, 1, a, row, term, b + n, next, terms, y + n, y_row, start);                             \
+/* The same for any number of columns, a multiple of CARAVAN_W. Two functions of their own, for CARAVAN_R rows and for
+   one, so that they are compiled once. */
+#define CARAVAN_TILES(NAME, R)                                                                                     \
+  static __attribute__((noinline)) void NAME(int64_t columns, const float* a, int64_t row, int64_t term,           \
+                                             const float* b, int64_t next, int64_t terms, float* y, int64_t y_row, \
+                                             int start) {                                                          \
+    int64_t n = 0;                                                                                                 \
+    for (; n + CARAVAN_C * CARAVAN_W <= columns; n += CARAVAN_C * CARAVAN_W)                                       \
+      caravan_tile(R, CARAVAN_C, a, row, term, b + n, next, terms, y + n, y_row, start);                           \
+    if (CARAVAN_C > 2 && n + 2 * CARAVAN_W <= columns) {                                                           \
+      caravan_tile(R, 2, a, row, term, b + n, next, terms, y + n, y_row, start);                                   \
+      n += 2 * CARAVAN_W;                                                                                          \
+    }                                                                                                              \
+    if (n < columns) caravan_tile(R, 1, a, row, term, b + n, next, terms, y + n, y_row, start);                    \
   }
 CARAVAN_TILES(caravan_many_rows, CARAVAN_R)
 CARAVAN_TILES(caravan_one_row, 1)
@@ -134,8 +136,8 @@ typedef struct caravan_head {
 } caravan_head;
 
 /* R rows from row m on. `all`: nothing is left out. */
-CARAVAN_INLINE void caravan_attention_rows(int R, caravan_head h, int64_t m, int all, const float* q, const float* turned,
-                                           const float* v, float* y, float* most, float* sum) {
+CARAVAN_INLINE void caravan_attention_rows(int R, caravan_head h, int64_t m, int all, const float* q,
+                                           const float* turned, const float* v, float* y, float* most, float* sum) {
   const int64_t up = CARAVAN_UP(h.columns), lim = all || m + R > h.columns ? h.columns : m + R;
   CARAVAN_ALIGNED float s[CARAVAN_R * CARAVAN_UP(h.columns)];
   int64_t kept[CARAVAN_R];
@@ -166,8 +168,8 @@ CARAVAN_INLINE void caravan_attention_rows(int R, caravan_head h, int64_t m, int
     whole = 1;
   }
 }
-CARAVAN_INLINE void caravan_attention(caravan_head h, const float* q, const float* k, const float* v, float* y, float* most,
-                                      float* sum) {
+CARAVAN_INLINE void caravan_attention(caravan_head h, const float* q, const float* k, const float* v, float* y,
+                                      float* most, float* sum) {
   CARAVAN_ALIGNED float turned[h.depth * CARAVAN_UP(h.columns)];
   caravan_turned(k, h.k_row, h.columns, h.depth, turned);
   const int all = !h.causal || !caravan_all_finite(v, h.v_row, h.columns, h.depth);
@@ -213,33 +215,36 @@ CARAVAN_INLINE void caravan_attention_back_rows(int R, caravan_head h, int64_t m
     for (int64_t n = high; n < h.columns; ++n) ds[r * up + n] = 0.0f;
   caravan_tiles(R, h.depth, ds, up, 1, k, h.k_row, h.columns, dq + m * h.dq_row, h.dq_row, 0);
 }
-/* The gradients by R keys or values from number n on, of the rows from m to `end`: each of them adds factor[row][n] * x[row]. */
+/* The gradients by R keys or values from number n on, of the rows from m to `end`: each of them adds factor[row][n] *
+ * x[row]. */
 CARAVAN_INLINE void caravan_attention_back_columns(int R, caravan_head h, int64_t n, int64_t m, int64_t end, int all,
                                                    const float* factor, const float* x, int64_t x_row, float* dx,
                                                    int64_t dx_row) {
   const int64_t up = CARAVAN_UP(h.columns), from = !all && n > m ? n : m;
-  caravan_tiles(R, h.depth, factor + (from - m) * up + n, 1, up, x + from * x_row, x_row, end - from, dx + n * dx_row, dx_row,
-                1);
+  caravan_tiles(R, h.depth, factor + (from - m) * up + n, 1, up, x + from * x_row, x_row, end - from, dx + n * dx_row,
+                dx_row, 1);
 }
-CARAVAN_INLINE void caravan_attention_back(caravan_head h, const float* q, const float* k, const float* v, const float* dy,
-                                           const float* most, const float* sum, float* dq, float* dk, float* dv) {
+CARAVAN_INLINE void caravan_attention_back(caravan_head h, const float* q, const float* k, const float* v,
+                                           const float* dy, const float* most, const float* sum, float* dq, float* dk,
+                                           float* dv) {
   const int64_t up = CARAVAN_UP(h.columns);
   CARAVAN_ALIGNED float k_turned[h.depth * CARAVAN_UP(h.columns)], v_turned[h.depth * CARAVAN_UP(h.columns)];
   CARAVAN_ALIGNED float weights[CARAVAN_MB * CARAVAN_UP(h.columns)], ds[CARAVAN_MB * CARAVAN_UP(h.columns)];
   caravan_turned(k, h.k_row, h.columns, h.depth, k_turned);
   caravan_turned(v, h.v_row, h.columns, h.depth, v_turned);
   int all = !h.causal || !caravan_all_finite(q, h.q_row, h.rows, h.depth) ||
-            !caravan_all_finite(k, h.k_row, h.columns, h.depth) || !caravan_all_finite(v, h.v_row, h.columns, h.depth) ||
-            !caravan_all_finite(dy, h.dy_row, h.rows, h.depth);
+            !caravan_all_finite(k, h.k_row, h.columns, h.depth) ||
+            !caravan_all_finite(v, h.v_row, h.columns, h.depth) || !caravan_all_finite(dy, h.dy_row, h.rows, h.depth);
   for (int64_t m = 0; m < h.rows; ++m) all |= !(most[m] > -1e29f);
   for (int64_t n = 0; n < h.columns; ++n)
     for (int64_t c = 0; c < h.depth; ++c) dk[n * h.dk_row + c] = 0.0f, dv[n * h.dv_row + c] = 0.0f;
   for (int64_t m = 0; m < h.rows; m += CARAVAN_MB) {
-    const int64_t end = m + CARAVAN_MB < h.rows ? m + CARAVAN_MB : h.rows, high = all || end > h.columns ? h.columns : end;
+    const int64_t end = m + CARAVAN_MB < h.rows ? m + CARAVAN_MB : h.rows,
+                  high = all || end > h.columns ? h.columns : end;
     for (int64_t r = m, n; r < end; r += n) {
       n = r + CARAVAN_R <= end ? CARAVAN_R : 1;
-      caravan_attention_back_rows((int)n, h, r, high, all, q, k, k_turned, v_turned, dy, most, sum, weights + (r - m) * up,
-                                  ds + (r - m) * up, dq);
+      caravan_attention_back_rows((int)n, h, r, high, all, q, k, k_turned, v_turned, dy, most, sum,
+                                  weights + (r - m) * up, ds + (r - m) * up, dq);
     }
     for (int64_t c = 0, n; c < high; c += n) {
       n = c + CARAVAN_R <= high ? CARAVAN_R : 1;

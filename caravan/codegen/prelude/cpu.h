@@ -11,8 +11,8 @@ typedef double caravan_f64x2 __attribute__((vector_size(16), aligned(8), may_ali
 typedef double caravan_f64x4 __attribute__((vector_size(32), aligned(8), may_alias));
 typedef double caravan_f64x8 __attribute__((vector_size(64), aligned(8), may_alias));
 
-/* A vector with the same number everywhere; a * b + c, rounded once. GCC and Clang have the same name for the instruction of
-   an x86 processor. */
+/* A vector with the same number everywhere; a * b + c, rounded once. GCC and Clang have the same name for the
+   instruction of an x86 processor. */
 #ifdef __FMA__
 static inline caravan_f32x4 caravan_all_f32x4(float x) { return (caravan_f32x4){x, x, x, x}; }
 static inline caravan_f32x4 caravan_fma_f32x4(caravan_f32x4 a, caravan_f32x4 b, caravan_f32x4 c) {
@@ -43,8 +43,8 @@ static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, 
 }
 #endif
 
-/* An empty instruction that may change the register: what is in it is then no longer known to be in memory. (A volatile load does
-   the same, but the product of 1024 x 1024 x 1024 took 5 % longer with it.) */
+/* An empty instruction that may change the register: what is in it is then no longer known to be in memory. (A volatile
+   load does the same, but the product of 1024 x 1024 x 1024 took 5 % longer with it.) */
 #if defined(__x86_64__)
 #define CARAVAN_IN_REGISTER(v) __asm__("" : "+x"(v))
 #elif defined(__aarch64__)
@@ -53,12 +53,13 @@ static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, 
 #define CARAVAN_IN_REGISTER(v) (void)0
 #endif
 
-/* A buffer begins at a cache line. Without AVX, an instruction that computes takes an operand from memory only if the compiler
-   knows that it is aligned. The product of 1024 x 1024 x 1024 takes 8 % longer without it; with AVX it changes no instruction. */
+/* A buffer begins at a cache line. Without AVX, an instruction that computes takes an operand from memory only if the
+   compiler knows that it is aligned. The product of 1024 x 1024 x 1024 takes 8 % longer without it; with AVX it changes
+   no instruction. */
 #if defined(__SSE2__) && !defined(__AVX__)
-#define CARAVAN_ALIGNED(buffer) ((buffer) = __builtin_assume_aligned(buffer, 64))
+#define CARAVAN_ON_LINE(buffer) ((buffer) = __builtin_assume_aligned(buffer, 64))
 #else
-#define CARAVAN_ALIGNED(buffer) (void)0
+#define CARAVAN_ON_LINE(buffer) (void)0
 #endif
 
 /* The low or the high halves of two vectors, element by element in turn. */
@@ -101,7 +102,9 @@ static inline caravan_f64x8 caravan_low_f64x8(caravan_f64x8 a, caravan_f64x8 b) 
 static inline caravan_f64x8 caravan_high_f64x8(caravan_f64x8 a, caravan_f64x8 b) {
   return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
 }
-static inline caravan_f32x16 caravan_all_f32x16(float x) { return (caravan_f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+static inline caravan_f32x16 caravan_all_f32x16(float x) {
+  return (caravan_f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
 static inline caravan_f32x16 caravan_fma_f32x16(caravan_f32x16 a, caravan_f32x16 b, caravan_f32x16 c) {
   return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
 }
