@@ -10,6 +10,7 @@
 #include "caravan/base/error.h"
 #include "caravan/mesh/mesh.h"
 #include "caravan/plan/cluster.h"
+#include "caravan/plan/cost.h"
 #include "caravan/plan/profile.h"
 #include "caravan/runtime/compile_notice.h"
 #include "caravan/target/target.h"
