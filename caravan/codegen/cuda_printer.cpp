@@ -125,7 +125,7 @@ void CudaPrinter::take(const Block& block, Nest& out) {
           out.guard = &guard;
           take(guard.body, out);
         },
-        [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier> auto& other) {
+        [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch> auto& other) {
           out.after.push_back(other);
         });
 }

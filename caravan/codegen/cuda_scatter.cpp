@@ -33,7 +33,7 @@ void take_apart(const Block& block, Scatter& out) {
         },
         [&](const Define& d) { out.definitions.push_back(d); }, [&](const Reset& r) { out.reset = &r; },
         [&](const Combine& c) { out.combine = &c; }, [&](const StoreCombine& store) { out.store = &store; },
-        [](const OneOf<CombineFirst, Store, StoreFirst, Move, Barrier> auto&) {});
+        [](const OneOf<CombineFirst, Store, StoreFirst, Move, Barrier, Prefetch> auto&) {});
 }
 int64_t iterations(const std::vector<const For*>& loops) {
   return loops.empty() ? 1 : loops[0]->extent * loops[0]->chunk;

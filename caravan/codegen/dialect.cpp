@@ -88,6 +88,9 @@ std::string GnuC::loop(const For& loop, const std::string& variable) const {
 std::string GnuC::vector_at(RegisterType type, const std::string& element, bool written) const {
   return (written ? "*(" : "*(const ") + register_type(type) + "*)&" + element;
 }
+std::string GnuC::prefetch(const std::string& from, int64_t bytes, bool nearest) const {
+  return helper(nearest ? "prefetch_nearest" : "prefetch") + "(" + from + ", " + std::to_string(bytes) + ");";
+}
 std::string GnuC::vector_once(RegisterType type, const std::string& element) const {
   return "({ " + register_type(type) + " v = " + vector_at(type, element, false) + "; CARAVAN_IN_REGISTER(v); v; })";
 }

@@ -42,6 +42,8 @@ class Dialect {
   // A line that tells the compiler that the buffer begins at a cache line; empty: it does not help.
   virtual std::string aligned(const std::string&) const { return ""; }
   virtual std::string barrier(const loop::Grid& grid) const;
+  // A line that asks for so many bytes from an address (loop::Prefetch); empty: the language cannot.
+  virtual std::string prefetch(const std::string&, int64_t, bool) const { return ""; }
   // `value`, combined across the lanes of a group. `combined` is the expression that combines `a` and `b`.
   virtual std::string across_lanes(const loop::Grid& grid, DType dtype, const std::string& value,
                                    const std::string& combined) const;
@@ -60,6 +62,7 @@ class GnuC : public Dialect {
   std::string vector_at(loop::RegisterType type, const std::string& element, bool written) const override;
   std::string vector_once(loop::RegisterType type, const std::string& element) const override;
   std::string aligned(const std::string& buffer) const override { return "CARAVAN_ON_LINE(" + buffer + ");"; }
+  std::string prefetch(const std::string& from, int64_t bytes, bool nearest) const override;
 };
 
 // C99 for any compiler, with its <math.h>. All names at file scope start with the prefix and an underscore.

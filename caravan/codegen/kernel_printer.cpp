@@ -190,6 +190,12 @@ void KernelPrinter::print(const Move&) { CARAVAN_CHECK(false, "a piece in a lang
 
 void KernelPrinter::print(const Barrier&) { line(dialect_.barrier(kernel_.grid)); }
 
+void KernelPrinter::print(const Prefetch& s) {
+  const int64_t size = s.elements * bytes(module_.buffers[size_t(s.buffer)].dtype);
+  if (const std::string text = dialect_.prefetch("&" + element(s.buffer, s.offset), size, s.nearest); !text.empty())
+    line(text);
+}
+
 void KernelPrinter::print(const For& s) {
   for (const std::string& text : dialect_.before_loop(s)) line(text);
   if (s.unroll == Unroll::never) line(helper("keep_loop") + "()");

@@ -37,6 +37,7 @@ class KernelPrinter : public Expressions {
   void print(const loop::StoreFirst& s) override;
   void print(const loop::Move& s) override;
   void print(const loop::Barrier& s) override;
+  void print(const loop::Prefetch& s) override;
   void print(const loop::For& s) override;
   void print(const loop::If& s) override;
   // Attention is a call of a function of the prelude, if the language has one.

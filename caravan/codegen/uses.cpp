@@ -112,6 +112,7 @@ class Counter {
   void count(const StoreFirst& s) { touch(s.positions), touch(s.best), use(s.offset), keep(s.value), use(s.term); }
   void count(const Move&) {}  // counted where its elements are used
   void count(const Barrier&) {}
+  void count(const Prefetch& s) { use(s.offset); }  // what is loaded is counted there
   void count(const For& f) {
     const int outside = std::exchange(loop_, ++last_loop_);
     count(f.body);

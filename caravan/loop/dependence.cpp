@@ -107,7 +107,7 @@ void accumulators(const Block& block, std::set<Register>& own, std::set<Register
     match(
         s, [&](const Reset& r) { own.insert(r.to); }, [&](const Combine& c) { changed.insert(c.to); },
         [&](const CombineFirst& c) { changed.insert(c.best), changed.insert(c.position); },
-        [](const OneOf<Define, Store, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) {});
+        [](const OneOf<Define, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {});
   });
 }
 
@@ -340,7 +340,7 @@ bool side_by_side(const For& loop) {
   for_each_statement(loop.body, [&](const Statement& s) {
     match(
         s, [&](const Combine& c) { adds(c.to); }, [&](const CombineFirst& c) { adds(c.best); },
-        [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) {});
+        [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {});
   });
   if (!added_once) return false;
   return !reads_total(loop.body, own, changed) && writes_apart(loop.variable, loop.extent, loop.body) &&

@@ -205,10 +205,21 @@ struct Barrier {  // waits for all lanes of the group
   bool operator==(const Barrier&) const = default;
 };
 
+// Asks the processor to bring elements of a buffer into a cache, because they will be loaded soon. It changes no value,
+// and is no access: the elements may lie beyond the end of the buffer. A language without such an instruction leaves it
+// out.
+struct Prefetch {
+  Memory buffer;
+  Term offset;  // of the first element
+  int64_t elements = 0;
+  bool nearest = false;  // into the nearest cache; otherwise into the second-level cache
+  bool operator==(const Prefetch&) const = default;
+};
+
 struct For;
 struct If;
-using Statement =
-    std::variant<Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, For, If>;
+using Statement = std::variant<Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier,
+                               Prefetch, For, If>;
 using Block = std::vector<Statement>;
 
 struct For {

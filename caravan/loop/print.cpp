@@ -185,6 +185,10 @@ class Dump : public Printer {
     line(s.store ? elements + " = " + piece : piece + " = " + elements);
   }
   void print(const Barrier&) override { line("barrier"); }
+  void print(const Prefetch& s) override {
+    line("prefetch " + std::to_string(s.elements) + " of " + element(s.buffer, s.offset) + " into the " +
+         (s.nearest ? "nearest" : "second-level") + " cache");
+  }
   static std::string blocks(const For& s) {
     std::string out;
     for (int64_t size : s.blocks) out += (out.empty() ? " in blocks of " : ", ") + std::to_string(size);

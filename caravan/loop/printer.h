@@ -45,6 +45,7 @@ class Printer {
   virtual void print(const StoreFirst& s) = 0;
   virtual void print(const Move& s) = 0;
   virtual void print(const Barrier& s) = 0;
+  virtual void print(const Prefetch& s) = 0;
   virtual void print(const For& s) = 0;
   virtual void print(const If& s) = 0;
 

@@ -299,6 +299,11 @@ class Verifier {
   void statement(const Barrier&, std::vector<Register>&) const {
     hold(kernel_.grid.lanes > 0, "a barrier stands in a kernel without lanes");
   }
+  void statement(const Prefetch& s, std::vector<Register>&) const {
+    memory(s.buffer, "prefetched");
+    hold(!s.buffer.is_local(), "a local is prefetched");
+    term(s.offset);
+  }
   void statement(const For& s, std::vector<Register>&) {
     hold(s.variable >= 0 && size_t(s.variable) < open_.size(), "loop variable ", s.variable, " does not exist");
     hold(!open_[size_t(s.variable)], "loop variable ", kernel_.variables[size_t(s.variable)], " is used twice");

@@ -39,7 +39,7 @@ struct Accesses {
   void operator()(const Reset&) const {}
   void operator()(const Combine&) const {}
   void operator()(const CombineFirst&) const {}
-  void operator()(const Barrier&) const {}
+  void operator()(const OneOf<Barrier, Prefetch> auto&) const {}
 };
 
 struct Terms {
@@ -52,7 +52,7 @@ struct Terms {
 
   void operator()(const Define& s) const { std::visit(*this, s.value); }
   void operator()(const CombineFirst& s) const { visit(s.term); }
-  void operator()(const OneOf<Store, StoreCombine, Move> auto& s) const { visit(s.offset); }
+  void operator()(const OneOf<Store, StoreCombine, Move, Prefetch> auto& s) const { visit(s.offset); }
   void operator()(const StoreFirst& s) const { visit(s.offset), visit(s.term); }
   void operator()(const OneOf<Reset, Combine, Barrier> auto&) const {}
   void operator()(const For& s) const { block(s.body); }
@@ -110,6 +110,7 @@ struct Renamer {
   }
   void operator()(Move& s) const { buffer(s.buffer), term(s.offset); }
   void operator()(Barrier&) const {}
+  void operator()(Prefetch& s) const { buffer(s.buffer), term(s.offset); }
   void operator()(For& s) const {
     if (with.variable) s.variable = with.variable(s.variable);
     rename(s.body, with);
@@ -148,7 +149,7 @@ struct Uses {
   void operator()(const Store& s) const { term(s.offset), reg(s.value); }
   void operator()(const StoreCombine& s) const { term(s.offset), reg(s.value), reg(s.factor); }
   void operator()(const StoreFirst& s) const { term(s.offset), reg(s.value), term(s.term); }
-  void operator()(const Move& s) const { term(s.offset); }
+  void operator()(const OneOf<Move, Prefetch> auto& s) const { term(s.offset); }
   void operator()(const Barrier&) const {}
   void operator()(const For& s) const { block(s.body); }
   void operator()(const If& s) const {
@@ -170,8 +171,7 @@ struct Changes {
   void operator()(const Store&) const {}
   void operator()(const StoreCombine&) const {}
   void operator()(const StoreFirst&) const {}
-  void operator()(const Move&) const {}
-  void operator()(const Barrier&) const {}
+  void operator()(const OneOf<Move, Barrier, Prefetch> auto&) const {}
   void operator()(const For& s) const { block(s.body); }
   void operator()(const If& s) const { block(s.body); }
   void block(const Block& b) const {
@@ -277,7 +277,8 @@ Block copied(Kernel& kernel, const Block& block) {
         [&](const OneOf<Define, Reset> auto& made) {
           fresh[made.to] = add_register(kernel, kernel.registers[size_t(made.to)]);
         },
-        [](const OneOf<Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) {});
+        [](const OneOf<Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For,
+                       If> auto&) {});
   });
   Block out = block;
   rename(out, {[&](Register r) {
@@ -352,7 +353,7 @@ double count_flops(const Block& block, const Kernel& kernel, Extents& around) {
         [&](const CombineFirst& c) { return on_floats(c.best); },
         [&](const StoreCombine& c) { return (c.factor >= 0 ? 2 : 1) * on_floats(c.value); },
         [&](const StoreFirst& c) { return on_floats(c.value); },
-        [](const OneOf<Reset, Store, Move, Barrier> auto&) -> double { return 0; },
+        [](const OneOf<Reset, Store, Move, Barrier, Prefetch> auto&) -> double { return 0; },
         [&](const For& f) {
           around[f.variable] = f.extent;
           return double(f.extent) * count_flops(f.body, kernel, around);

@@ -20,7 +20,8 @@ template <class S, class... Kinds>
 concept OneOf = (std::same_as<S, Kinds> || ...);
 // The kinds without a block inside of them.
 template <class S>
-concept Simple = OneOf<S, Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier>;
+concept Simple =
+    OneOf<S, Define, Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch>;
 
 // The block inside a statement, or null if it has none.
 const Block* inside(const Statement& statement);

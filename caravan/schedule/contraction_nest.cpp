@@ -64,7 +64,7 @@ std::optional<Sum> sum_in(const Block& block) {
         },
         [&](const Combine& c) { return out.loop && c.to != out.total ? (out.after.push_back(s), true) : false; },
         [&](const Store&) { return out.loop ? (out.after.push_back(s), true) : false; },
-        [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Move, Barrier> auto&) { return false; });
+        [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Move, Barrier, Prefetch> auto&) { return false; });
     if (!fits) return std::nullopt;
   }
   return out.loop ? std::optional(std::move(out)) : std::nullopt;

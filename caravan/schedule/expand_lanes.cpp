@@ -89,7 +89,7 @@ class Survey {
           used(c.best), used(c.position);
           names[c.best] = "best", names[c.position] = "position";
         },
-        [](const OneOf<Store, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) {});
+        [](const OneOf<Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {});
   }
 
   Lanes lanes_;
@@ -265,7 +265,9 @@ class Expander {
             out.push_back(
                 renamed(StoreFirst{local(c.position), local(c.best), lane_of(c.best), c.accumulator, c.value, c.term}));
           },
-          [&](const OneOf<Store, StoreCombine, StoreFirst, Move, Barrier> auto&) { out.push_back(renamed(s)); },
+          [&](const OneOf<Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch> auto&) {
+            out.push_back(renamed(s));
+          },
           [&](const If& i) {
             Statement copy = renamed(If{i.where, {}});
             *inside(copy) = mapped(i.body, loaded);

@@ -39,7 +39,7 @@ std::optional<Formula> formula(const Kernel& kernel) {
             out.guards.insert(out.guards.end(), guard.where.begin(), guard.where.end());
             read(guard.body, total >= 0);
           },
-          [&](const OneOf<CombineFirst, StoreCombine, StoreFirst, Move, Barrier> auto&) { valid = false; });
+          [&](const OneOf<CombineFirst, StoreCombine, StoreFirst, Move, Barrier, Prefetch> auto&) { valid = false; });
   };
   read(statements(kernel), false);
   valid = valid && out.target >= 0 && out.value >= 0 && !out.offset.has_load();

@@ -66,7 +66,7 @@ class Forwarder {
             else if (is_float(from) && is_float(to))
               known[store.buffer] = {now(store.offset), value, to};
           },
-          [&](OneOf<Reset, Combine, CombineFirst, StoreCombine, StoreFirst, Move, Barrier> auto&) {
+          [&](OneOf<Reset, Combine, CombineFirst, StoreCombine, StoreFirst, Move, Barrier, Prefetch> auto&) {
             forget_changed(known, s);
           });
       out.push_back(std::move(s));
@@ -160,7 +160,7 @@ class Liveness {
             serve(of(d.to));
             if (auto* load = std::get_if<Load>(&d.value)) of(d.to).needs.buffers.push_back(load->buffer);
           },
-          [](const OneOf<Reset, Move, Barrier> auto&) {}, [&](const Combine& c) { serve(of(c.to)); },
+          [](const OneOf<Reset, Move, Barrier, Prefetch> auto&) {}, [&](const Combine& c) { serve(of(c.to)); },
           [&](const CombineFirst& c) {  // position and best value need each other
             serve(of(c.position)), serve(of(c.best));
             of(c.position).needs.registers.push_back({kernel, c.best});
@@ -194,7 +194,7 @@ void sweep(Block& block, size_t kernel, const Liveness& live) {
         [&](CombineFirst& c) { return !live.needs(kernel, c.position); },
         [&](OneOf<Store, StoreCombine> auto& store) { return !live.needs(store.buffer); },
         [&](StoreFirst& store) { return !live.needs(store.positions); },
-        [](OneOf<Move, Barrier> auto&) { return false; },
+        [](OneOf<Move, Barrier, Prefetch> auto&) { return false; },
         [&](OneOf<For, If> auto& around) { return sweep(around.body, kernel, live), around.body.empty(); });
   });
 }

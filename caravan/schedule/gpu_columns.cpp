@@ -140,7 +140,7 @@ class Taker {
             store.value = now(store.value);
             out.push_back(std::move(store));
           },
-          [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) {
+          [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {
             CARAVAN_CHECK(false, "columns of a kernel that is no sum");
           });
     }

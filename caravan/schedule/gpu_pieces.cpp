@@ -112,7 +112,7 @@ class PieceMaker {
             if (auto* load = std::get_if<Load>(&define.value)) change(load->buffer, load->offset);
           },
           [&](OneOf<Store, StoreCombine> auto& store) { change(store.buffer, store.offset); },
-          [](OneOf<Reset, Combine, CombineFirst, StoreFirst, Move, Barrier, For, If> auto&) {});
+          [](OneOf<Reset, Combine, CombineFirst, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {});
   }
 
   const Module& module_;

@@ -29,7 +29,7 @@ class Finder {
         [&](const OneOf<Combine, StoreCombine> auto& c) {
           if (c.accumulator == Accumulator::add) combine(c, loops);
         },
-        [](const OneOf<Define, CombineFirst, Store, StoreFirst, Move, Barrier, For, If> auto&) {});
+        [](const OneOf<Define, CombineFirst, Store, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {});
   }
   void combine(const Combine& c, const Loops& loops) {
     const RegisterType& total = kernel_.registers[size_t(c.to)];

@@ -59,7 +59,7 @@ std::map<BufferId, Usage> usages_of(const Kernel& kernel) {
         [&](const Move& move) {  // other threads may need the rest of what is moved together
           if (Usage* usage = add(move.buffer, move.offset, 1)) usage->refused = true;
         },
-        [](const OneOf<Reset, Combine, CombineFirst, Barrier, For, If> auto&) {});
+        [](const OneOf<Reset, Combine, CombineFirst, Barrier, Prefetch, For, If> auto&) {});
   });
   return out;
 }
@@ -105,7 +105,7 @@ void replace(Block& block, const std::map<BufferId, Kept>& kept) {
           if (auto* load = std::get_if<Load>(&define.value)) change(load->buffer, load->offset);
         },
         [&](OneOf<Store, StoreCombine> auto& store) { change(store.buffer, store.offset); },
-        [](OneOf<Reset, Combine, CombineFirst, StoreFirst, Move, Barrier, For, If> auto&) {});
+        [](OneOf<Reset, Combine, CombineFirst, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {});
   });
 }
 

@@ -171,7 +171,7 @@ class Mapper {
           [&](const If& guard) { look(guard.body, grid, out); },
           // The position of a winner is kept in memory between iterations: one thread must see all of them.
           [&](const OneOf<StoreFirst, CombineFirst> auto&) { out.shared = false; },
-          [](const OneOf<Define, Reset, Combine, Store, StoreCombine, Move, Barrier> auto&) {});
+          [](const OneOf<Define, Reset, Combine, Store, StoreCombine, Move, Barrier, Prefetch> auto&) {});
   }
   // Is each total of the loop combined by one accumulator? Only then has it a neutral start in every lane.
   static bool adds_one_way(const For& loop) {
@@ -253,7 +253,7 @@ class Mapper {
           s, [&](For& loop) { share(std::move(loop), out); },
           [&](If& guard) { share(guard.body), out.push_back(std::move(guard)); },
           [&](const OneOf<Store, StoreCombine> auto&) { out.push_back(by_one(std::move(s))); },
-          [&](const OneOf<Define, Reset, Combine, CombineFirst, StoreFirst, Move, Barrier> auto&) {
+          [&](const OneOf<Define, Reset, Combine, CombineFirst, StoreFirst, Move, Barrier, Prefetch> auto&) {
             out.push_back(std::move(s));
           });
     });

@@ -16,7 +16,7 @@ namespace {
 bool can_split(const Statement& s) {
   return match(
       s, [](const OneOf<Define, For, If> auto&) { return true; },
-      [](const OneOf<Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier> auto&) {
+      [](const OneOf<Reset, Combine, CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch> auto&) {
         return false;
       });
 }

@@ -41,7 +41,7 @@ bool can_follow(const Statement& s) {
   return match(
       s, [](const OneOf<Define, Store> auto&) { return true; },
       [&](const If& guard) { return std::all_of(guard.body.begin(), guard.body.end(), can_follow); },
-      [](const OneOf<Reset, Combine, CombineFirst, StoreCombine, StoreFirst, Move, Barrier, For> auto&) {
+      [](const OneOf<Reset, Combine, CombineFirst, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For> auto&) {
         return false;
       });
 }

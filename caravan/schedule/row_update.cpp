@@ -75,27 +75,28 @@ std::optional<RowUpdate> row_update(const Module& module, Kernel& kernel, const 
     return next.registers[size_t(r)] == nest.dtype;
   };
   for (const Statement& s : out.body) {
-    fits = fits &&
-           match(
-               s,
-               [&](const Define& d) {
-                 auto* load = std::get_if<Load>(&d.value);
-                 if (!made(d.to) || !is_arithmetic(d, nest.dtype)) return false;
-                 if (!load) return true;
-                 const bool matrix = load->buffer == columns->buffer;
-                 const int64_t step = coefficient(load->offset, nest.column.variable);
-                 if (matrix) out.old = d.to;
-                 return !load->offset.has_load() && (step == 0 || step == 1) && !stored.count(load->buffer) &&
-                        module.buffers[size_t(load->buffer)].dtype == nest.dtype &&
-                        (!matrix || load->offset == columns->offset);
-               },
-               [&](const Reset& r) { return made(r.to) && r.value == 0; },
-               [](const Combine& c) { return c.accumulator == Accumulator::add; },
-               [&](const Store& st) {
-                 ++stores;
-                 return st.buffer == columns->buffer && st.offset == columns->offset;
-               },
-               [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) { return false; });
+    fits = fits && match(
+                       s,
+                       [&](const Define& d) {
+                         auto* load = std::get_if<Load>(&d.value);
+                         if (!made(d.to) || !is_arithmetic(d, nest.dtype)) return false;
+                         if (!load) return true;
+                         const bool matrix = load->buffer == columns->buffer;
+                         const int64_t step = coefficient(load->offset, nest.column.variable);
+                         if (matrix) out.old = d.to;
+                         return !load->offset.has_load() && (step == 0 || step == 1) && !stored.count(load->buffer) &&
+                                module.buffers[size_t(load->buffer)].dtype == nest.dtype &&
+                                (!matrix || load->offset == columns->offset);
+                       },
+                       [&](const Reset& r) { return made(r.to) && r.value == 0; },
+                       [](const Combine& c) { return c.accumulator == Accumulator::add; },
+                       [&](const Store& st) {
+                         ++stores;
+                         return st.buffer == columns->buffer && st.offset == columns->offset;
+                       },
+                       [](const OneOf<CombineFirst, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {
+                         return false;
+                       });
   }
   if (!fits || stores != 1 || out.old < 0 || !std::holds_alternative<Store>(out.body.back())) return std::nullopt;
   for (auto& [theirs, ours] : own) ours = add_register(kernel, nest.dtype);

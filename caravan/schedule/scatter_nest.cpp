@@ -41,7 +41,9 @@ bool take_nest(const Block& block, LoopsOfAddition& out) {
           out.store = s;
           return last;
         },
-        [](const OneOf<Reset, Combine, CombineFirst, Store, StoreFirst, Move, Barrier> auto&) { return false; });
+        [](const OneOf<Reset, Combine, CombineFirst, Store, StoreFirst, Move, Barrier, Prefetch> auto&) {
+          return false;
+        });
     if (!taken) return false;
   }
   return !block.empty();

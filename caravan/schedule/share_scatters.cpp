@@ -31,7 +31,7 @@ bool take(Block& block, Scatter& out) {
           out.addition = &s;
           return last;
         },
-        [](OneOf<Reset, Combine, CombineFirst, Store, StoreFirst, Move, Barrier> auto&) { return false; });
+        [](OneOf<Reset, Combine, CombineFirst, Store, StoreFirst, Move, Barrier, Prefetch> auto&) { return false; });
     if (!fits) return false;
   }
   return out.addition != nullptr;

@@ -28,7 +28,7 @@ class Tiler {
         tiles_(tiles),
         update_(update),
         lanes_(tiles.lanes),
-        alignment_(target.tuning.alignment) {}
+        target_(target) {}
 
   Statement run() {
     const int64_t terms = nest_.terms_in_block();
@@ -98,7 +98,7 @@ class Tiler {
  private:
   Variable variable(Variable of, const char* suffix) { return add_variable(kernel_, of, suffix); }
   Memory array(const char* name, int64_t elements) {
-    return add_local(kernel_, {name, nest_.dtype, elements, Scope::thread, alignment_});
+    return add_local(kernel_, {name, nest_.dtype, elements, Scope::thread, target_.tuning.alignment});
   }
   int64_t copies() const { return tiles_.spread_rows ? lanes_ : 1; }  // of a packed element of a row
   Register make(int width = 1) { return add_register(kernel_, {nest_.dtype, width}); }
@@ -223,9 +223,24 @@ class Tiler {
     for (const Pieces& piece : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile");
       const Term first = start_of(piece, tile);
-      out.push_back(loop_over(tile, piece.count, tile_of(row, first, piece.size, column, from, wide, valid, terms)));
+      Block body = prefetched(column, from, wide, {tile, piece.count}, terms);
+      append(body, tile_of(row, first, piece.size, column, from, wide, valid, terms));
+      out.push_back(loop_over(tile, piece.count, std::move(body)));
     }
     return out;
+  }
+  // Packed columns that do not fit into the second-level cache come from one that is farther away. While the tiles of
+  // rows are multiplied by one tile of columns, each of them asks for a part of the next tile of columns.
+  Block prefetched(const Term& column, const Term& from, int64_t wide, const Loop& row_tiles, const TermLoops& terms) {
+    const int64_t element = bytes(nest_.dtype), line = kCacheLine / element,
+                  panel = wide * lanes_ * points(terms.loops), all = padded(nest_.column.extent) * points(nest_.terms);
+    std::vector<Loop> tiles = tiles_.inner_rows;
+    tiles.push_back(row_tiles);
+    const int64_t lines = (panel + points(tiles) * line - 1) / (points(tiles) * line);
+    if (!tiles_.share_columns || all * element <= target_.l2 || lines > target_.tuning.most_prefetched) return {};
+    const Term next = packed_tile(column, from + Term::number(wide * lanes_), terms);
+    const bool nearest = (2 * panel + tiles_.rows * points(terms.loops)) * element <= target_.l1;
+    return block_with(Prefetch{*packed_columns_, next + position(tiles) * (lines * line), lines * line, nearest});
   }
 
   // --- packing ---
@@ -341,11 +356,13 @@ class Tiler {
     rename(out, {[&](Register r) { return r == own_old ? old : r; }, nullptr, nullptr});
     return out;
   }
-  // Where the columns of a term are packed: block by block of terms, then tile by tile.
+  // Where the columns of a tile are packed, and those of a term in it: block by block of terms, then tile by tile.
+  Term packed_tile(const Term& column, const Term& from, const TermLoops& terms) const {
+    if (!tiles_.share_columns) return from * points(terms.loops);
+    return terms.before * padded(nest_.column.extent) + (column + from) * points(terms.loops);
+  }
   Term packed_at(const Term& column, const Term& from, int64_t size, const TermLoops& terms) const {
-    const Term in_block = position(terms.loops) * size;
-    if (!tiles_.share_columns) return from * points(terms.loops) + in_block;
-    return terms.before * padded(nest_.column.extent) + (column + from) * points(terms.loops) + in_block;
+    return packed_tile(column, from, terms) + position(terms.loops) * size;
   }
   // Where a vector of a tile begins: within the tile, or before it if the last vector of a tile overlaps others.
   int64_t start_of_vector(int64_t v, int64_t wide, int64_t valid) const {
@@ -449,7 +466,7 @@ class Tiler {
   const Tiles& tiles_;
   const RowUpdate* update_;  // of the columns, or null
   const int lanes_;
-  const int64_t alignment_;  // bytes, of local arrays
+  const Target& target_;
   std::optional<Memory> packed_rows_, packed_columns_;
   std::optional<Memory> sums_;  // of a block, if its terms are cut into blocks
   std::optional<Memory> tile_;  // sums of a tile, for the epilogue

@@ -106,7 +106,7 @@ class RowTransposer {
       for (const Statement& inner : loop->body) {
         const bool plain = match(
             inner, [](const OneOf<Define, Combine, CombineFirst, Store> auto&) { return true; },
-            [](const OneOf<Reset, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) { return false; });
+            [](const OneOf<Reset, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) { return false; });
         if (!plain) return false;
       }
       slow = slow || (loop->extent >= target_.tuning.least_lanes && is_slow(*loop));

@@ -15,11 +15,13 @@ namespace {
 bool sums(const Block& block) {
   bool found = false;
   for_each_statement(block, [&](const Statement& s) {
-    found = found || match(
-                         s, [](const OneOf<Combine, CombineFirst> auto&) { return true; },
-                         [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, Move, Barrier, For, If> auto&) {
-                           return false;
-                         });
+    found =
+        found ||
+        match(
+            s, [](const OneOf<Combine, CombineFirst> auto&) { return true; },
+            [](const OneOf<Define, Reset, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch, For, If> auto&) {
+              return false;
+            });
     return !found;
   });
   return found;

@@ -62,6 +62,14 @@ static inline caravan_f64x2 caravan_fma_f64x2(caravan_f64x2 a, caravan_f64x2 b, 
 #define CARAVAN_ON_LINE(buffer) (void)0
 #endif
 
+/* Asks for what lies behind an address, for the nearest cache or for the second-level one. */
+static inline void caravan_prefetch_nearest(const void* from, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch((const char*)from + at, 0, 3);
+}
+static inline void caravan_prefetch(const void* from, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch((const char*)from + at, 0, 2);
+}
+
 /* The low or the high halves of two vectors, element by element in turn. */
 static inline caravan_f32x4 caravan_low_f32x4(caravan_f32x4 a, caravan_f32x4 b) {
   return __builtin_shufflevector(a, b, 0, 4, 1, 5);
