@@ -24,10 +24,6 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kRecordedSteps = 50;
 constexpr size_t kProfiledKernels = 10;
 
-Json to_json(const bench::Timing& t) {
-  return {{"median", t.median}, {"lower_quartile", t.low}, {"upper_quartile", t.high}, {"samples", t.samples}};
-}
-
 // An entry with what was measured of it.
 struct Result {
   bench::Entry entry;
@@ -38,24 +34,35 @@ struct Result {
   double of_peak() const { return 1e9 * gflops() / peak; }
 };
 
-Json to_json(const Result& r) {
+// One line for each. What was not measured is null.
+Json to_json(const Result& r, const Target& target, const std::string& device) {
   const bench::Measurement& m = r.measured;
   Json out = {{"name", r.entry.name},
-              {"what", r.entry.doc},
-              {"step_microseconds", to_json(m.range)},
-              {"call_microseconds", to_json(m.call)},
-              {"flops", r.flops},
+              {"threads", target.threads},
+              {"device", device},
+              {"median_us", m.range.median},
+              {"min_us", m.range.min},
+              {"max_us", m.range.max},
               {"gflops", r.gflops()},
-              {"of_peak", r.of_peak()},
-              {"cold_seconds", nullptr},
-              {"cached_seconds", m.cached_seconds},
-              {"kernels", m.kernels},
+              {"share_of_peak", r.of_peak()},
+              {"compile_cold_ms", nullptr},
+              {"compile_cached_ms", 1e3 * m.cached_seconds},
               {"arena_bytes", m.arena_bytes},
               {"live_bytes", m.live_bytes},
               {"memory_bytes", m.memory_bytes},
-              {"peak_bytes", nullptr}};
-  if (m.cold_seconds) out["cold_seconds"] = *m.cold_seconds;
-  if (m.best_seconds) out["best_code_seconds"] = *m.best_seconds;
+              {"peak_bytes", nullptr},
+              {"lower_quartile_us", m.range.low},
+              {"upper_quartile_us", m.range.high},
+              {"samples", m.range.samples},
+              {"call_median_us", m.call.median},
+              {"best_code_ms", nullptr},
+              {"kernels", m.kernels},
+              {"flops", r.flops},
+              {"peak_gflops", r.peak / 1e9},
+              {"what", r.entry.doc},
+              {"target", to_string(target)}};
+  if (m.cold_seconds) out["compile_cold_ms"] = 1e3 * *m.cold_seconds;
+  if (m.best_seconds) out["best_code_ms"] = 1e3 * *m.best_seconds;
   if (m.peak_bytes) out["peak_bytes"] = *m.peak_bytes;
   return out;
 }
@@ -99,12 +106,16 @@ int print_list(const std::vector<bench::Entry>& entries, bool json) {
 // The processor, if no device is named: peers run there too.
 std::string device_of(const Settings& settings) { return settings.device() == "auto" ? "cpu" : settings.device(); }
 
-// Those that are named, or all that the device is for.
+// Those that are named, or all that the device is for. A name that stands for several leaves out those that it is not
+// for.
 std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string& device) {
   const bool on_gpu = device.starts_with("cuda");
   const bool measured = !options.list && options.stage.empty();
   std::vector<bench::Entry> out = options.names.empty() ? bench::entries() : bench::find_all(options.names);
-  if (options.names.empty() && !options.list) std::erase_if(out, [&](const auto& e) { return e.for_gpu && !on_gpu; });
+  auto is_named = [&](const std::string& name) {
+    return std::ranges::find(options.names, name) != options.names.end();
+  };
+  if (!options.list) std::erase_if(out, [&](const auto& e) { return e.for_gpu && !on_gpu && !is_named(e.name); });
   for (const bench::Entry& entry : out)
     if (measured && entry.for_gpu && !on_gpu)
       throw ConfigError(
@@ -194,7 +205,6 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
   if (!options.json)
     std::cout << fmt::format("{}, {}, at best {:.1f} GFLOP/s of f32\n\n", target.processor, parts, peak / 1e9)
               << title() << std::flush;
-  Json results = Json::array();
   for (const bench::Entry& entry : entries) {
     const bench::Workload workload = entry.make({});
     const Result result{entry, workload.flops, peak,
@@ -206,18 +216,9 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
                                                   .memory_limit = options.memory_limit,
                                                   .cache = options.warm ? settings.cache() : "",
                                                   .flags = options.flags})};
-    if (options.json)
-      results.push_back(to_json(result));
-    else
-      std::cout << line(result) << std::flush;
+    std::cout << (options.json ? json_line(to_json(result, target, device)) : line(result)) << std::flush;
   }
-  if (options.json)
-    std::cout << json_line({{"target", to_string(target)},
-                            {"threads", target.threads},
-                            {"peak_gflops", peak / 1e9},
-                            {"results", results}});
-  else
-    std::cout << '\n' << kLegend;
+  if (!options.json) std::cout << '\n' << kLegend;
   return kDone;
 }
 

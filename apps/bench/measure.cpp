@@ -83,7 +83,7 @@ Timing timing(std::vector<double> microseconds) {
     const auto below = size_t(place), above = std::min(below + 1, microseconds.size() - 1);
     return microseconds[below] + (place - double(below)) * (microseconds[above] - microseconds[below]);
   };
-  return {at(0.5), at(0.25), at(0.75), int(microseconds.size())};
+  return {at(0.5), at(0.25), at(0.75), microseconds.front(), microseconds.back(), int(microseconds.size())};
 }
 
 Measurement measure(const Workload& workload, const MeasureOptions& options) {

@@ -6,9 +6,9 @@
 
 namespace caravan::bench {
 
-// Microseconds a step: the median of all samples, and their quartiles.
+// Microseconds a step: the median of all samples, their quartiles, the least and the most.
 struct Timing {
-  double median = 0, low = 0, high = 0;
+  double median = 0, low = 0, high = 0, min = 0, max = 0;
   int samples = 0;
   double spread() const { return (high - low) / 2 / median; }  // half the distance of the quartiles, of the median
 };

@@ -204,7 +204,7 @@ std::vector<Entry> training_steps() {
       {"names-transformer", "GPT of 4 layers, 64 wide, 4 heads, 16 letters, batch 32, Adam", names_transformer},
       {"mnist-mlp", "784-512-512-10 ReLU, batch 128, SGD with momentum", mnist_mlp},
       {"lenet", "convolutions 32 and 64 of 3 x 3, pools, dense 1600-128-10, batch 64, Adam", lenet},
-      {"gpt-char", "GPT of 6 layers, 384 wide, 6 heads, 256 of 65 characters, batch 4, AdamW",
+      {"gpt-char-b4", "GPT of 6 layers, 384 wide, 6 heads, 256 of 65 characters, batch 4, AdamW",
        [](const Sizes& of) { return gpt_char(of(4, 2), DType::f32, of); }},
       {"gpt-char-b64", "the same, batch 64, products of bf16; for a GPU",
        [](const Sizes& of) { return gpt_char(of(64, 3), DType::bf16, of); }, true},

@@ -145,7 +145,7 @@ WORKLOADS = {
     "names-transformer": (gpt(4), cross_entropy),
     "mnist-mlp": (lambda p, x, _: mlp(p, x, jax.nn.relu), cross_entropy),
     "lenet": (lenet, cross_entropy),
-    "gpt-char": (gpt(6), cross_entropy),
+    "gpt-char-b4": (gpt(6), cross_entropy),
     "gpt-char-b64": (gpt(6), cross_entropy),
     "gpt2-124m": (gpt(12), cross_entropy),
 }

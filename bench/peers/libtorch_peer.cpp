@@ -69,7 +69,7 @@ class Model {
       model(&Model::gpt);
     else
       model(&Model::mlp);
-    heads_ = name == "gpt-char" ? 6 : 4;
+    heads_ = name == "gpt-char-b4" ? 6 : 4;
     tanh_ = name == "camelax-mnist";
   }
   Tensor operator()(const Tensor& x) { return (this->*call_)(x); }

@@ -173,7 +173,7 @@ WORKLOADS = {
     "names-transformer": (lambda p: Gpt(p, 4), cross_entropy),
     "mnist-mlp": (lambda p: mlp(p, 784, nn.ReLU), cross_entropy),
     "lenet": (lenet, cross_entropy),
-    "gpt-char": (lambda p: Gpt(p, 6), cross_entropy),
+    "gpt-char-b4": (lambda p: Gpt(p, 6), cross_entropy),
     "gpt-char-b64": (lambda p: Gpt(p, 6), cross_entropy),
     "gpt2-124m": (lambda p: Gpt(p, 12), cross_entropy),
 }

@@ -23,7 +23,7 @@ TEST(BenchMemory, IsAlmostTheLeastPossible) {
 
 // Computing values again changes no bit of the losses.
 TEST(BenchMemory, ThreeFifthsOfItGiveTheSameLosses) {
-  const bench::Workload workload = bench::find("gpt-char")[0].make({.small = true});
+  const bench::Workload workload = bench::find("gpt-char-b4")[0].make({.small = true});
   const int64_t less = memory_of(workload).bytes * 3 / 5;
   auto losses = [&](int64_t limit) {
     Context ctx({.seed = 1, .device = "cpu", .compiler_flags = {"-O0"}, .memory_limit = limit});
@@ -34,7 +34,7 @@ TEST(BenchMemory, ThreeFifthsOfItGiveTheSameLosses) {
   EXPECT_EQ(losses(less), losses(0));
 }
 TEST(BenchMemory, HalfOfItIsEnoughAtFullSize) {
-  for (const char* name : {"gpt-char", "names-transformer"}) {
+  for (const char* name : {"gpt-char-b4", "names-transformer"}) {
     const bench::Workload workload = bench::find(name)[0].make({});
     const int64_t half = memory_of(workload).bytes / 2;
     EXPECT_LE(memory_of(workload, half).bytes, half) << name;

@@ -15,17 +15,28 @@ TEST_F(Command, BenchPrintsATableOrJson) {
   for (size_t at = 0, end = 0; (end = table.out.find('\n', at)) != string::npos; at = end + 1)
     EXPECT_LE(end - at, 80u) << table.out.substr(at, end - at);
 
-  const auto json = nlohmann::json::parse(good({"bench", "moons", "--seconds", "0.01", "--warm", "--json"}).out);
-  const auto& moons = json["results"].at(0);
-  EXPECT_EQ(moons["name"], "moons");
-  EXPECT_GT(json["peak_gflops"], 0.1);
-  EXPECT_GE(moons["step_microseconds"]["samples"], 3);
-  EXPECT_LE(moons["step_microseconds"]["lower_quartile"], moons["step_microseconds"]["median"]);
-  EXPECT_GT(moons["call_microseconds"]["median"], 0);
-  EXPECT_GT(moons["of_peak"], 0);
-  EXPECT_GT(moons["arena_bytes"], 0);
-  const auto again = nlohmann::json::parse(good({"bench", "moons", "--seconds", "0.01", "--warm", "--json"}).out);
-  EXPECT_TRUE(again["results"][0]["cold_seconds"].is_null()) << "it was in the cache";
+  const Arguments as_json = {"bench", "moons", "gemm-32x200x28", "--seconds", "0.01", "--warm", "--json"};
+  std::istringstream lines(good(as_json).out);
+  string line;
+  for (const char* name : {"moons", "gemm-32x200x28"}) {
+    ASSERT_TRUE(std::getline(lines, line));
+    const auto result = nlohmann::json::parse(line);
+    EXPECT_EQ(result["name"], name);
+    EXPECT_EQ(result["device"], "cpu");
+    EXPECT_GE(result["threads"], 1);
+    EXPECT_GE(result["samples"], 3);
+    EXPECT_GT(result["min_us"], 0);
+    EXPECT_LE(result["min_us"], result["lower_quartile_us"]);
+    EXPECT_LE(result["lower_quartile_us"], result["median_us"]);
+    EXPECT_LE(result["median_us"], result["max_us"]);
+    for (const char* positive :
+         {"call_median_us", "peak_gflops", "gflops", "share_of_peak", "compile_cached_ms", "arena_bytes"})
+      EXPECT_GT(result[positive], 0) << positive;
+  }
+  EXPECT_FALSE(std::getline(lines, line));
+  std::istringstream again(good(as_json).out);
+  std::getline(again, line);
+  EXPECT_TRUE(nlohmann::json::parse(line)["compile_cold_ms"].is_null()) << "it was in the cache";
 }
 
 TEST_F(Command, BenchListsWhatItKnows) {

@@ -52,7 +52,7 @@ TEST_F(Command, ShellsCompleteWhatTheTableHas) {
   EXPECT_EQ(completed("caravan help train mo", 3), "moons\n");
   EXPECT_EQ(completed("caravan data get na", 3), "names\n");
   EXPECT_EQ(completed("caravan gradcheck softp", 2), "softplus\n");
-  EXPECT_EQ(completed("caravan bench gpt", 2), "gpt-char gpt-char-b64 gpt2-124m\n");
+  EXPECT_EQ(completed("caravan bench gpt", 2), "gpt-char-b4 gpt-char-b64 gpt2-124m\n");
   const std::pair<const char*, const char*> others[] = {
       {"zsh", "'--epochs[Passes over the 800 points \\[80\\]]:N: '"},
       {"fish", "-n '__fish_seen_subcommand_from train; and __fish_seen_subcommand_from moons' -l epochs -x"}};
