@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "caravan/backend/cc/pool.h"
+#include "caravan/backend/cc/thread_trial.h"
 #include "caravan/codegen/balance.h"
 #include "caravan/codegen/c.h"
 #include "caravan/codegen/step.h"
@@ -315,4 +316,32 @@ TEST(Units, ALargeProgramIsCompiledInPartsAndSaysHowFarItIs) {
 }
 
 }  // namespace
+// Runs a trial in which a step takes so many nanoseconds on all threads, or on one; returns how many runs it took.
+int try_threads(cc::ThreadTrial& trial, int64_t shared, int64_t alone, int64_t steps) {
+  int runs = 0;
+  for (; !trial.is_over(); ++runs) {
+    const int64_t disturbed = runs % 3 == 0 ? 40 : 1;  // by another program
+    trial.note(steps, (trial.shares() ? shared : alone) * steps * disturbed);
+  }
+  return runs;
+}
+
+TEST(ThreadTrial, KeepsWhatWasFaster) {
+  for (const int64_t steps : {1, 100}) {
+    cc::ThreadTrial near, far, equal;
+    EXPECT_EQ(try_threads(near, 700, 1000, steps), 18);
+    EXPECT_TRUE(near.shares());
+    EXPECT_EQ(try_threads(far, 1200, 1000, steps), 18);
+    EXPECT_FALSE(far.shares());
+    try_threads(equal, 1000, 1000, steps);
+    EXPECT_TRUE(equal.shares());
+  }
+}
+
+TEST(ThreadTrial, ALongStepIsNotTriedOnOneThread) {
+  cc::ThreadTrial trial;
+  EXPECT_EQ(try_threads(trial, 3'000'000, 1, 1), 1);
+  EXPECT_TRUE(trial.shares());
+}
+
 }  // namespace caravan

@@ -13,6 +13,7 @@
 #include "caravan/backend/cc/peaks.h"
 #include "caravan/backend/cc/pool.h"
 #include "caravan/backend/cc/self_test.h"
+#include "caravan/backend/cc/thread_trial.h"
 #include "caravan/backend/cc/untested_device.h"
 #include "caravan/backend/states.h"
 #include "caravan/base/error.h"
@@ -95,8 +96,8 @@ class CcExecutable : public backend::Executable {
     step_.library = [](void* owner, int64_t kernel) {
       static_cast<CcExecutable*>(owner)->call_library(size_t(kernel));
     };
-    if (Pool* pool = runnable_.parallel ? shared_->threads() : nullptr) {
-      step_.pool = pool;
+    if ((pool_ = runnable_.parallel ? shared_->threads() : nullptr)) {
+      trial_.emplace();
       step_.parallel = [](void* pool, Pool::Chunk chunk, const codegen::Step* step, int64_t chunks) {
         static_cast<Pool*>(pool)->run(chunk, step, chunks);
       };
@@ -107,7 +108,7 @@ class CcExecutable : public backend::Executable {
     make_ready(symbols);
     step_.symbols = symbols.data();
     change_over();
-    run_(&step_);
+    timed(1, [&] { run_(&step_); });
     if (quick_start_) ++quick_code_.steps;
     check_library();
     states_.note_assigned();
@@ -120,12 +121,12 @@ class CcExecutable : public backend::Executable {
       check_library();
     };
     change_over();
-    for (int64_t some = 1; quick_start_ && steps > 0; change_over()) {
+    for (int64_t some = 1; (quick_start_ || trial_) && steps > 0; change_over()) {
       some = std::min(some, steps);
-      const int64_t start = nanoseconds();
-      run_some(some);
-      quick_code_.steps += some, steps -= some;
-      if (nanoseconds() - start < kOftenEnough) some *= 2;
+      const int64_t enough = trial_ ? kTried : kOftenEnough, spent = timed(some, [&] { run_some(some); });
+      if (quick_start_) quick_code_.steps += some;
+      steps -= some;
+      if (spent < enough) some *= 2;
     }
     if (steps > 0) run_some(steps);
     states_.note_assigned();
@@ -139,6 +140,7 @@ class CcExecutable : public backend::Executable {
     }
     make_ready(symbols);
     step_.symbols = symbols.data();
+    if (trial_) step_.pool = pool_;
     std::vector<int64_t> spent(size_t(runnable_.kernels), 0);
     codegen::Laps laps{nanoseconds, nanoseconds(), spent.data()};
     for (int64_t s = 0; s < steps; ++s) {
@@ -173,11 +175,28 @@ class CcExecutable : public backend::Executable {
   using RunSteps = void (*)(const codegen::Step*, int64_t*, const int64_t*, int64_t);
   // Nanoseconds between two looks at whether better code is ready, if many steps run in one call.
   static constexpr int64_t kOftenEnough = 10'000'000;
+  // Nanoseconds of a run of the trial, if many steps run in one call: long beside a reading of the clock.
+  static constexpr int64_t kTried = 20'000;
 
   void use(Compiled code) {
     compiled_ = std::move(code);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
+    if (pool_) trial_.emplace();
+  }
+  // Runs some steps, and returns how long they took.
+  template <class Run>
+  int64_t timed(int64_t steps, Run&& run) {
+    if (!trial_ && !quick_start_) return run(), 0;
+    if (trial_) step_.pool = trial_->shares() ? pool_ : nullptr;
+    const int64_t start = nanoseconds();
+    run();
+    const int64_t spent = nanoseconds() - start;
+    if (trial_) {
+      trial_->note(steps, spent);
+      if (trial_->is_over()) step_.pool = trial_->shares() ? pool_ : nullptr, trial_.reset();
+    }
+    return spent;
   }
   // Between two runs: takes the better code if it is ready.
   void change_over() {
@@ -222,6 +241,8 @@ class CcExecutable : public backend::Executable {
   Memory arena_;
   std::vector<void*> buffers_;
   codegen::Step step_;
+  Pool* pool_ = nullptr;              // if there are loops that threads can share
+  std::optional<ThreadTrial> trial_;  // until it is known whether they should
   std::exception_ptr library_failed_;
   backend::UsedStates<Memory> states_;
 };
