@@ -329,9 +329,9 @@ int try_threads(cc::ThreadTrial& trial, int64_t shared, int64_t alone, int64_t s
 TEST(ThreadTrial, KeepsWhatWasFaster) {
   for (const int64_t steps : {1, 100}) {
     cc::ThreadTrial near, far, equal;
-    EXPECT_EQ(try_threads(near, 700, 1000, steps), 18);
+    EXPECT_EQ(try_threads(near, 700, 1000, steps), 32);
     EXPECT_TRUE(near.shares());
-    EXPECT_EQ(try_threads(far, 1200, 1000, steps), 18);
+    EXPECT_EQ(try_threads(far, 1200, 1000, steps), 32);
     EXPECT_FALSE(far.shares());
     try_threads(equal, 1000, 1000, steps);
     EXPECT_TRUE(equal.shares());

@@ -96,12 +96,9 @@ class CcExecutable : public backend::Executable {
     step_.library = [](void* owner, int64_t kernel) {
       static_cast<CcExecutable*>(owner)->call_library(size_t(kernel));
     };
-    if ((pool_ = runnable_.parallel ? shared_->threads() : nullptr)) {
-      trial_.emplace();
-      step_.parallel = [](void* pool, Pool::Chunk chunk, const codegen::Step* step, int64_t chunks) {
-        static_cast<Pool*>(pool)->run(chunk, step, chunks);
-      };
-    }
+    step_.pool = runnable_.parallel ? shared_->threads() : nullptr;
+    share(true);
+    if (step_.pool) trial_.emplace();
   }
 
   void run(const std::vector<int64_t>& symbols) override {
@@ -140,7 +137,7 @@ class CcExecutable : public backend::Executable {
     }
     make_ready(symbols);
     step_.symbols = symbols.data();
-    if (trial_) step_.pool = pool_;
+    if (trial_) share(true);
     std::vector<int64_t> spent(size_t(runnable_.kernels), 0);
     codegen::Laps laps{nanoseconds, nanoseconds(), spent.data()};
     for (int64_t s = 0; s < steps; ++s) {
@@ -182,19 +179,27 @@ class CcExecutable : public backend::Executable {
     compiled_ = std::move(code);
     run_ = reinterpret_cast<Run>(compiled_.library->symbol(codegen::kEntry));
     run_steps_ = reinterpret_cast<RunSteps>(compiled_.library->symbol(codegen::kManySteps));
-    if (pool_) trial_.emplace();
+    if (step_.pool) trial_.emplace();
+  }
+  // Do all threads share the loops of the next run?
+  void share(bool all) {
+    step_.parallel = nullptr;
+    if (!all || !step_.pool) return;
+    step_.parallel = [](void* pool, Pool::Chunk chunk, const codegen::Step* step, int64_t chunks) {
+      static_cast<Pool*>(pool)->run(chunk, step, chunks);
+    };
   }
   // Runs some steps, and returns how long they took.
   template <class Run>
   int64_t timed(int64_t steps, Run&& run) {
     if (!trial_ && !quick_start_) return run(), 0;
-    if (trial_) step_.pool = trial_->shares() ? pool_ : nullptr;
+    if (trial_) share(trial_->shares());
     const int64_t start = nanoseconds();
     run();
     const int64_t spent = nanoseconds() - start;
     if (trial_) {
       trial_->note(steps, spent);
-      if (trial_->is_over()) step_.pool = trial_->shares() ? pool_ : nullptr, trial_.reset();
+      if (trial_->is_over()) share(trial_->shares()), trial_.reset();
     }
     return spent;
   }
@@ -241,8 +246,7 @@ class CcExecutable : public backend::Executable {
   Memory arena_;
   std::vector<void*> buffers_;
   codegen::Step step_;
-  Pool* pool_ = nullptr;              // if there are loops that threads can share
-  std::optional<ThreadTrial> trial_;  // until it is known whether they should
+  std::optional<ThreadTrial> trial_;  // until it is known whether threads should share loops
   std::exception_ptr library_failed_;
   backend::UsedStates<Memory> states_;
 };
