@@ -28,7 +28,7 @@ struct Tuning {
   int64_t few_sums = 8, many_sums = 24;
   // In scalar operations. A loop of less than `parallel_work` runs on one thread. A chunk, which a thread takes at a
   // time, has at least `chunk_work`: handing a chunk to a thread costs a few hundred operations.
-  int64_t parallel_work = 100'000, chunk_work = 25'000;
+  int64_t parallel_work = 50'000, chunk_work = 12'500;
   // Fewest vectors in a block of columns that a thread adds into a table (schedule/share_scatters.h): with fewer, the
   // index is loaded too often, with more there are too few blocks. An estimate.
   int64_t scatter_vectors = 2;
