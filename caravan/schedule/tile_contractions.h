@@ -17,6 +17,9 @@
 // are several blocks, a block of sums is kept in memory of the thread, and blocks of terms are added to it in order.
 // Slices of terms (ContractionNest::slice) are computed side by side, and a second loop adds up their sums.
 //
+// Columns that are packed once for all blocks of rows, and are larger than the second-level cache, come from farther
+// away whenever the next tile of columns begins. So each tile of rows prefetches a part of the next tile of columns.
+//
 // All blocks of rows, columns, batches and slices are iterations of one nest of loops, which threads share
 // (parallelize.h). If terms have guards, as at the border of a padded convolution, the rows of a tile are those for
 // which the guards are the same, such as the images of a batch at one place. Then a term counts for the whole tile, or

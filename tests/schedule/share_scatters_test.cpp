@@ -48,7 +48,7 @@ TEST(ShareScatters, Refusals) {
   expect_refused(
       kShareScatters,
       {
-          {"little work", [] { return table_rows_added("1024|64", 1024, 28); }, {}},
+          {"little work", [] { return table_rows_added("512|64", 512, 28); }, {}},
           {"few columns", [] { return table_rows_added("32768|16", 32768, 28); }, {}},
           {"columns that have no block", [] { return table_rows_added("4096|61", 4096, 28); }, {}},
           {"rows that are not scattered", [] { return observe(einsum("i,j => i", parameter("a", "4096,64"))); }, {}},

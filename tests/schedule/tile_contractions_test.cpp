@@ -204,6 +204,35 @@ TEST(TileContractions, SizesOfTiles) {
   }
 }
 
+// Of 64 rows, ten tiles of six ask for the next 2048 packed elements: 128 terms of 16 columns. 208 are 13 cache lines.
+TEST(TileContractions, PrefetchColumnsThatAreLargerThanTheSecondLevelCache) {
+  struct Row {
+    int64_t l1, l2;
+    std::vector<std::string> expected;
+  };
+  const loop::Module before = lowered_for_tiles(plain_product("512,512", "512,512"));
+  for (const Row& row : {Row{32 << 10,
+                             256 << 10,
+                             {"prefetch 208 of packed for y 3[16384*j_block + 65536*k_block + 2048*j_tile + 208*i_tile "
+                              "+ 2048] into the nearest cache"}},
+                         Row{16 << 10,
+                             256 << 10,
+                             {"prefetch 208 of packed for y 3[16384*j_block + 65536*k_block + 2048*j_tile + 208*i_tile "
+                              "+ 2048] into the second-level "
+                              "cache"}},
+                         Row{32 << 10, 1 << 20, {}}}) {
+    Target target = with_fma();
+    target.l1 = row.l1, target.l2 = row.l2;
+    const loop::Module module = tile_contractions(before, target);
+    loop::verify(module);
+    std::vector<std::string> lines;
+    std::istringstream text(loops(module));
+    for (std::string line; std::getline(text, line);)
+      if (const size_t at = line.find("prefetch"); at != line.npos) lines.push_back(line.substr(at));
+    EXPECT_EQ(lines, row.expected) << row.l2;
+  }
+}
+
 TEST(TileContractions, MustRefuse) {
   const std::vector<LoopRefusal> rows = {
       {"a small product", [] { return plain_product("10,16", "16,16"); }, {}},
