@@ -81,14 +81,15 @@ constexpr Given given(Entries entries) {
                                   : Given{"(const caravan_step* step, caravan_laps* laps)", "(step, laps)"};
 }
 
-// Moves calls into functions of kMostCalls calls each, repeatedly, until at most kMostCalls are left.
+// Moves calls into functions of as many calls as one may make, repeatedly, until no more are left.
 void group(std::vector<std::string>& calls, std::string& functions, Entries entries) {
-  for (size_t n = 0; calls.size() > kMostCalls; ++n) {
+  constexpr size_t most = kCompileTimes.most_calls;
+  for (size_t n = 0; calls.size() > most; ++n) {
     std::vector<std::string> fewer;
-    for (size_t from = 0; from < calls.size(); from += kMostCalls) {
+    for (size_t from = 0; from < calls.size(); from += most) {
       const std::string name = std::string(kEntry) + std::to_string(n) + "_" + std::to_string(fewer.size());
       functions += "\nstatic __attribute__((noinline)) void " + name + given(entries).parameters + " {\n";
-      for (size_t k = from; k < std::min(from + kMostCalls, calls.size()); ++k) functions += calls[k];
+      for (size_t k = from; k < std::min(from + most, calls.size()); ++k) functions += calls[k];
       functions += "}\n";
       fewer.push_back("  " + name + given(entries).arguments + ";\n");
     }
@@ -203,7 +204,7 @@ std::string to_c(const Module& module) {
 Units to_units(const Module& module, Entries entries, double milliseconds) {
   Parts parts = parts_of(module, entries);
   if (entries == Entries::timed) parts.run = "\n" + std::string(kTimingPrelude) + parts.run;
-  std::vector<double> costs = {kMillisecondsOfACall * double(parts.calls)};
+  std::vector<double> costs = {kCompileTimes.call * double(parts.calls)};
   for (const Function& f : parts.functions) costs.push_back(f.milliseconds);
   return {texts_of(parts, balanced(costs, milliseconds)), std::accumulate(costs.begin(), costs.end(), 0.0)};
 }

@@ -14,6 +14,7 @@
 #include "caravan/codegen/words.h"
 #include "caravan/loop/grid.h"
 #include "caravan/loop/walk.h"
+#include "caravan/target/compile_times.h"
 
 namespace caravan::codegen {
 
@@ -188,7 +189,6 @@ class Functions {
 
 // The launches of a step, and texts with their functions. Equal launches share one function.
 CudaText in_launches(const Module& module, CudaForm form) {
-  constexpr size_t kTextLength = 24'000;  // characters without the prelude: about half a second of compilation
   CudaText out;
   Functions functions(module);
   const std::string prelude = cuda_prelude(module, true);
@@ -200,7 +200,7 @@ CudaText in_launches(const Module& module, CudaForm form) {
     const std::string key = global_function(module, group, "");
     auto at = known.find(key);
     if (at == known.end()) {
-      if (out.texts.empty() || out.texts.back().size() > prelude.size() + kTextLength)
+      if (out.texts.empty() || out.texts.back().size() > prelude.size() + kCompileTimes.cuda_text)
         out.texts.push_back(prelude), there.clear();
       for (const Printed& member : group.members())
         if (there.insert(member.text).second) out.texts.back() += functions.text(member.text);
