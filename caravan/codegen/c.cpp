@@ -57,18 +57,6 @@ std::string copy_of(const LibraryCall& call) {
          ");";
 }
 
-constexpr const char* kLibraryCall = R"(
-typedef struct caravan_mesh_step {
-  caravan_step step;
-  void (*library)(void* owner, int64_t kernel);
-  void* owner;
-} caravan_mesh_step;
-static void caravan_library(const caravan_step* step, int64_t kernel) {
-  const caravan_mesh_step* mesh = (const caravan_mesh_step*)step;
-  mesh->library(mesh->owner, kernel);
-}
-)";
-
 // Functions that another text calls are not visible outside of the library, so that they are called directly.
 const std::string kShared = "__attribute__((visibility(\"hidden\"))) ";
 
@@ -121,7 +109,7 @@ Parts parts_of(const Module& module, Entries entries) {
     const std::string lap = entries == Entries::timed ? "  caravan_lap(laps, " + std::to_string(k) + ");\n" : "";
     if (const LibraryCall* called = library_call(kernel)) {
       const bool copies = std::holds_alternative<LibraryCall::Copy>(called->function);
-      if (!copies && !std::exchange(calls_library, true)) chunks += kLibraryCall;
+      if (!copies && !std::exchange(calls_library, true)) chunks += "\n" + std::string(kLibraryPrelude);
       calls.push_back("  " + (copies ? copy_of(*called) : "caravan_library(step, " + std::to_string(k) + ");") + "  " +
                       comment(kernel.comments[0]) + "\n" + lap);
       continue;

@@ -14,10 +14,6 @@ namespace caravan::codegen {
 // Which entry functions a text has: those that run the program, or the one that times its kernels.
 enum class Entries : uint8_t { runs, timed };
 
-// The beginning of every text, with or without the elementary functions, and with attention.h for such tiles or
-// without.
-std::string cpu_prelude(bool with_math, const loop::Attention* attention = nullptr);
-
 // The whole program as one text. The entry function of a program of more kernels than CompileTimes::most_calls calls
 // functions that make some of the calls each.
 std::string to_c(const loop::Module& module);

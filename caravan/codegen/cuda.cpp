@@ -147,18 +147,7 @@ std::string cuda_prelude(const Module& module, bool restrict) {
   return out;
 }
 
-constexpr const char* kNextText = R"(
-extern "C" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count, int64_t copies,
-                                        int64_t steps) {
-  caravan_begin();
-  for (int64_t k = threadIdx.x; k < count * copies; k += blockDim.x) {
-    const int64_t range = ranges[k % count];
-    symbols[k] = range > 0 ? (symbols[k] + steps) % range : symbols[k] + steps;
-  }
-}
-)";
-
-// Prints the kernels of a module. Kernels that differ only in their buffers share one function.
+// Prints the kernels of a module.
 class Functions {
  public:
   explicit Functions(const Module& module) : module_(module) {}
@@ -229,7 +218,7 @@ CudaText in_launches(const Module& module, CudaForm form) {
   }
   end(group);
   if (out.texts.empty()) out.texts.push_back(prelude);
-  out.texts.back() += kNextText;
+  out.texts.back().append("\n").append(kNextPrelude);
   return out;
 }
 
