@@ -1,15 +1,15 @@
 // The kernels of a module as texts for the C compiler of this machine, with entries that run them in order.
+#include "caravan/codegen/c.h"
+
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
-#include "caravan/base/random.h"
 #include "caravan/codegen/balance.h"
-#include "caravan/codegen/c.h"
 #include "caravan/codegen/gnu_printer.h"
+#include "caravan/codegen/kernel_functions.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/step.h"
 #include "caravan/codegen/words.h"
@@ -45,8 +45,7 @@ std::string call_of(const Kernel& kernel, const Uses& uses, const std::string& f
   std::vector<std::string> arguments;
   for (ir::BufferId id : uses.buffers) arguments.push_back("step->buffers[" + std::to_string(id) + "]");
   for (int s : uses.symbols) arguments.push_back("step->symbols[" + std::to_string(s) + "]");
-  if (!uses.streams.empty()) arguments.push_back("step->seed");
-  for (const std::string& stream : uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+  add_streams(arguments, uses, "step->seed");
   if (shares(kernel)) arguments.push_back("from"), arguments.push_back("to");
   return function + "(" + joined(arguments) + ");";
 }
@@ -100,7 +99,7 @@ std::string many_steps(const Module& module) {
 Parts parts_of(const Module& module, Entries entries) {
   Parts out;
   const GnuC dialect;
-  std::map<std::string, std::string> known;  // function names, by the text of the kernel with numbered names
+  KernelFunctions functions;
   std::string chunks;
   std::vector<std::string> calls;
   bool calls_library = false;
@@ -115,10 +114,8 @@ Parts parts_of(const Module& module, Entries entries) {
       continue;
     }
     GnuPrinter printer(module, kernel, dialect, GnuPrinter::Names::own);
-    GnuPrinter numbered(module, kernel, dialect, GnuPrinter::Names::numbered);
-    auto [at, fresh] =
-        known.emplace(numbered.head("") + numbered.body(), "k" + std::to_string(k) + "_" + identifier(kernel.name));
-    const std::string& function = at->second;
+    const auto& [function, number, fresh] =
+        functions.find<GnuPrinter>(module, kernel, dialect, "k" + std::to_string(k) + "_" + identifier(kernel.name));
     std::string call;
     if (fresh) {
       std::string comments;

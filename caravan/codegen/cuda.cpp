@@ -7,9 +7,9 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
-#include "caravan/base/random.h"
 #include "caravan/codegen/cuda_dialect.h"
 #include "caravan/codegen/cuda_printer.h"
+#include "caravan/codegen/kernel_functions.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/words.h"
 #include "caravan/loop/grid.h"
@@ -85,8 +85,8 @@ std::string global_function(const Module& module, const Together& group, const s
       add((uses.written.count(id) ? "" : "const ") + type + "* ", "b", "");
     }
     for (size_t n = 0; n < uses.symbols.size(); ++n) add("const int64_t* ", "s", "*");
-    if (!uses.streams.empty()) arguments.push_back("seed"), has_seed = true;
-    for (const std::string& stream : uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+    add_streams(arguments, uses, "seed");
+    has_seed = has_seed || !uses.streams.empty();
     const std::string blocks = std::to_string(group.blocks(member));
     const bool last = m + 1 == group.members().size();
     const std::string call =
@@ -124,8 +124,7 @@ std::string call_in_block(const Module& module, const Printed& printed) {
     arguments.push_back("(" + type + "*)buffers.at[" + std::to_string(id) + "]");
   }
   for (const int s : printed.uses.symbols) arguments.push_back("symbols[" + std::to_string(s) + "]");
-  if (!printed.uses.streams.empty()) arguments.push_back("seed");
-  for (const std::string& stream : printed.uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+  add_streams(arguments, printed.uses, "seed");
   arguments.push_back(std::to_string(module.kernels[printed.kernel].grid.first)), arguments.push_back("1");
   return "    " + printed.function + "(" + joined(arguments) + ");\n";
 }
@@ -157,23 +156,22 @@ class Functions {
     CARAVAN_CHECK(kernel.grid.lanes > 0, "`" + kernel.name + "` is not mapped to threads");
     const Cuda dialect(kernel);
     CudaPrinter printer(module_, kernel, dialect, KernelPrinter::Names::own);
-    CudaPrinter numbered(module_, kernel, dialect, KernelPrinter::Names::numbered);
-    auto [at, fresh] = known_.emplace(numbered.head("") + numbered.body(), texts_.size());
+    const auto& [function, number, fresh] =
+        functions_.find<CudaPrinter>(module_, kernel, dialect, "k" + std::to_string(k) + "_" + identifier(kernel.name));
     if (fresh) {
-      names_.push_back("k" + std::to_string(k) + "_" + identifier(kernel.name));
       std::string text = "\n";
       for (const std::string& line : kernel.comments) text += comment(line) + "\n";
-      texts_.push_back(text + printer.head(names_.back()) + printer.body());
+      texts_.push_back(text + printer.head(function) + printer.body());
     }
-    return {k, names_[at->second], at->second, printer.uses()};
+    return {k, function, number, printer.uses()};
   }
   const std::string& text(size_t function) const { return texts_[function]; }
   size_t size() const { return texts_.size(); }
 
  private:
   const Module& module_;
-  std::map<std::string, size_t> known_;  // by the text of the kernel with numbered names
-  std::vector<std::string> names_, texts_;
+  KernelFunctions functions_;
+  std::vector<std::string> texts_;  // by function
 };
 
 // The launches of a step, and texts with their functions. Equal launches share one function.
