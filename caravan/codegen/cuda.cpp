@@ -40,29 +40,18 @@ class Together {
            module_->kernels[next].grid.launch == module_->kernels[members_[0].kernel].grid.launch;
   }
   void add(const Printed& next) {
-    const Kernel& kernel = module_->kernels[next.kernel];
-    threads_ = std::max(threads_, kernel.grid.threads), shared_ = std::max(shared_, shared_bytes(kernel));
-    cluster_ = std::max(cluster_, cluster_of(kernel));
-    resident_ = std::max(resident_, kernel.grid.resident);
+    launch_.add(module_->kernels[next.kernel]);
     members_.push_back(next);
   }
   const std::vector<Printed>& members() const { return members_; }
-  int threads() const { return threads_; }
-  int64_t shared() const { return shared_; }
-  int resident() const { return resident_; }
-  int64_t cluster() const { return cluster_; }  // blocks that are started together and see each other's shared memory
-  // Of one of the kernels: whole clusters.
-  int64_t blocks(const Printed& member) const {
-    const int64_t blocks = blocks_of(module_->kernels[member.kernel], threads_);
-    return (blocks + cluster_ - 1) / cluster_ * cluster_;
-  }
+  const Launch& launch() const { return launch_; }
+  int64_t blocks(const Printed& member) const { return launch_.blocks(module_->kernels[member.kernel]); }
 
  private:
   const Module* module_;
   CudaForm form_;
   std::vector<Printed> members_;
-  int threads_ = 0, resident_ = 0;
-  int64_t shared_ = 0, cluster_ = 1;
+  Launch launch_;
 };
 
 // The function that a GPU is told to run: its blocks are divided among the kernels.
@@ -94,10 +83,11 @@ std::string global_function(const Module& module, const Together& group, const s
     body += last ? "  " + call : "  if (block < " + blocks + ") return " + call + "  block -= " + blocks + ";\n";
   }
   if (has_seed) parameters.push_back("uint64_t seed");
-  std::string bounds = "__launch_bounds__(" + std::to_string(group.threads());
-  if (group.resident() > 0) bounds += ", " + std::to_string(group.resident());
+  const Launch& launch = group.launch();
+  std::string bounds = "__launch_bounds__(" + std::to_string(launch.threads);
+  if (launch.resident > 0) bounds += ", " + std::to_string(launch.resident);
   bounds += ") ";
-  if (group.cluster() > 1) bounds += "__cluster_dims__(" + std::to_string(group.cluster()) + ", 1, 1) ";
+  if (launch.cluster > 1) bounds += "__cluster_dims__(" + std::to_string(launch.cluster) + ", 1, 1) ";
   return "extern \"C\" __global__ void " + bounds + name + "(" + joined(parameters) +
          ") {\n  caravan_begin();\n  int block = blockIdx.x;\n" + body + "}\n";
 }
@@ -105,7 +95,7 @@ std::string global_function(const Module& module, const Together& group, const s
 CudaText::Launch launch_of(const Module& module, const Together& group) {
   CudaText::Launch out;
   out.stage = module.kernels[group.members()[0].kernel].grid.stage;
-  out.threads = group.threads(), out.shared_bytes = group.shared();
+  out.threads = group.launch().threads, out.shared_bytes = group.launch().shared_bytes;
   for (const Printed& member : group.members()) {
     out.kernels.push_back(member.kernel);
     for (const ir::BufferId id : member.uses.buffers) out.arguments.push_back({.buffer = id});
@@ -224,11 +214,11 @@ CudaText in_launches(const Module& module, CudaForm form) {
 CudaText in_one_block(const Module& module) {
   Functions functions(module);
   std::string calls;
-  int64_t shared = kAcrossBytes;
+  Launch block;
   const int threads = module.block_threads;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     const Kernel& kernel = module.kernels[k];
-    shared = std::max(shared, shared_bytes(kernel));
+    block.add(kernel);
     if (kernel.grid.waits_before) calls += "    __syncthreads();\n";
     const LibraryCall* copy = library_call(kernel);
     calls += copy ? copy_in_block(*copy) : call_in_block(module, functions.print(k));
@@ -242,7 +232,7 @@ CudaText in_one_block(const Module& module) {
           calls + "    __syncthreads();\n    if (threadIdx.x == 0)\n      for (int k = 0; k < " +
           std::to_string(module.symbols.size()) +
           "; ++k)\n        if (++symbols[k] == ranges[k]) symbols[k] = 0;\n  }\n}\n";
-  return {{std::move(text)}, {}, shared, threads};
+  return {{std::move(text)}, {}, block.shared_bytes, threads};
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "caravan/codegen/prelude.h"
+#include "caravan/target/gpu.h"
+#include "caravan/target/tuning.h"
 
 namespace caravan::codegen {
 namespace {
@@ -24,6 +26,7 @@ TEST(PreludeSizes, AreThoseOfThePrelude) {
       {kProductPrelude, "warp_rows = tile_rows == " + n(kLargeTile) + " ? "},
       {kProductPrelude, "pad = along ? " + n(kRowGap) + " / sizeof(E) : " + n(kColumnGap) + ";"},
       {kProductPrelude, "sums_across = tile_columns + " + n(kColumnGap) + ";"},
+      {kScatterPrelude, "sizeof(Noted) <= " + n(kAcrossBytes)},
       {kScatterPrelude, "rows <= " + n(kMostTableRows) + ","},
       {kAttentionPrelude, "caravan_attention_threads = " + n(kAttentionThreads) +
                               ", caravan_attention_rows_of_block = " + n(kAttentionRows) + ";"},
@@ -39,5 +42,6 @@ TEST(PreludeSizes, AreThoseOfThePrelude) {
   EXPECT_EQ(kHiddenScore, -1e30);
 }
 
+  EXPECT_EQ(kAcrossBytes, Gpu{}.most_threads * 8);
 }  // namespace
 }  // namespace caravan::codegen

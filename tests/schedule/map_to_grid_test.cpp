@@ -324,7 +324,7 @@ TEST(MapToGrid, TilesAreAsLargeAsThereAreEnoughOf) {
     EXPECT_EQ(c.tile_columns, row.tile) << row.left;
     EXPECT_EQ(c.slices, row.slices) << row.left;
     EXPECT_EQ(module.kernels.back().grid.threads, row.tile == 64 ? 128 : 256) << row.left;
-    EXPECT_LE(c.shared_bytes, Gpu{}.shared_bytes) << row.left;
+    EXPECT_LE(module.kernels.back().grid.shared_bytes, Gpu{}.shared_bytes) << row.left;
   }
 }
 
