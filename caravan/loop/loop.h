@@ -377,7 +377,8 @@ struct Kernel {
   std::vector<Local> locals{};
   std::vector<std::string> origins{};  // what each accumulation is in the user's program: "w1(x), moons.cpp:16"
   std::vector<Contraction> contractions{};
-  std::vector<ir::BufferId> after{};  // must be computed before it runs, although it does not read them
+  std::vector<ir::BufferId> after{};    // must be computed before it runs, although it does not read them
+  std::vector<ir::BufferId> aligned{};  // begin at a cache line, and vectors are loaded from them (mark_aligned.h)
   Grid grid{};
   bool operator==(const Kernel&) const = default;
 };

@@ -58,6 +58,7 @@ class Dump : public Printer {
     for (const ir::BufferId id : kernel_.after) line("after " + module_.buffers[size_t(id)].name);
     for (const Local& l : kernel_.locals)
       line("local " + l.name + ":" + std::string(caravan::name(l.dtype)) + "[" + std::to_string(l.elements) + "] in " +
+    for (const ir::BufferId id : kernel_.aligned) line("aligned " + memory_name(id));
            (l.scope == Scope::registers ? "registers"
             : l.scope == Scope::thread  ? "memory"
             : l.scope == Scope::shared  ? "shared memory"

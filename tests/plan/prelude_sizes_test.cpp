@@ -35,13 +35,15 @@ TEST(PreludeSizes, AreThoseOfThePrelude) {
       {kAttentionPrelude, "chunk = " + n(kCopied) + " / sizeof(element)"},
       {kAttentionPrelude, "narrow && depth == " + n(kTogether) + " && width == " + n(kTogether) + ";"},
       {kAttentionPrelude, "::value ? " + n(kTileAlignment) + " : 16) caravan_tiles {"},
+      {kCpuPrelude, "__builtin_assume_aligned(buffer, " + n(kCacheLine) + ")"},
+      {kCpuAttentionPrelude, "__attribute__((aligned(" + n(kCacheLine) + ")))"},
       {kCpuAttentionPrelude, "k += " + n(kScoreLanes) + ") lanes += "},
       {kCpuAttentionPrelude, "#define CARAVAN_HIDDEN -1e30f\n"},
   };
   for (const Row& row : rows) EXPECT_NE(row.prelude.find(row.says), row.prelude.npos) << row.says;
   EXPECT_EQ(kHiddenScore, -1e30);
+  EXPECT_EQ(kAcrossBytes, Gpu{}.most_threads * 8);
 }
 
-  EXPECT_EQ(kAcrossBytes, Gpu{}.most_threads * 8);
 }  // namespace
 }  // namespace caravan::codegen
