@@ -5,16 +5,13 @@
 #include <numeric>
 
 #include "caravan/loop/walk.h"
+#include "caravan/target/compile_times.h"
 
 namespace caravan::codegen {
 
 using namespace loop;
 
 namespace {
-
-// Found by a fit to 400 kernels, each compiled alone by GCC 12 at -O3 on a processor of 3.6 GHz.
-constexpr double kMillisecondsOfAStatement = 0.25;
-constexpr double kMillisecondsOfALoop = 1;
 
 double milliseconds_of(const Block& block) {
   double out = 0;
@@ -23,9 +20,9 @@ double milliseconds_of(const Block& block) {
     if (const Block* body = inside(statement)) inside_of_it = milliseconds_of(*body);
     if (const For* loop = std::get_if<For>(&statement)) {
       const bool unrolled = loop->kind == LoopKind::unrolled || loop->unroll == Unroll::full;
-      out += kMillisecondsOfALoop + inside_of_it * (unrolled ? double(loop->extent) : 1);
+      out += kCompileTimes.loop + inside_of_it * (unrolled ? double(loop->extent) : 1);
     } else {
-      out += kMillisecondsOfAStatement + inside_of_it;
+      out += kCompileTimes.statement + inside_of_it;
     }
   }
   return out;
@@ -34,7 +31,8 @@ double milliseconds_of(const Block& block) {
 }  // namespace
 
 double compile_milliseconds(const Kernel& kernel) {
-  if (const Attention* a = attention(kernel)) return a->part == Attention::Part::forward ? 310 : 520;  // as measured
+  if (const Attention* a = attention(kernel))
+    return a->part == Attention::Part::forward ? kCompileTimes.attention : kCompileTimes.attention_gradient;
   return milliseconds_of(statements(kernel));
 }
 

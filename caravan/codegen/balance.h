@@ -8,9 +8,8 @@
 
 namespace caravan::codegen {
 
-// About how long the C compiler takes for a kernel, and for a call of one.
+// About how long the C compiler takes for a kernel (target/compile_times.h).
 double compile_milliseconds(const loop::Kernel& kernel);
-inline constexpr double kMillisecondsOfACall = 0.6;
 
 // Which functions are in one text, by their numbers. Number 0 is that of the entry functions. All texts take about the
 // same time; that of each function is given. None takes much longer than `most`, unless a function alone does. The

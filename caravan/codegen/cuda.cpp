@@ -7,13 +7,14 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
-#include "caravan/base/random.h"
 #include "caravan/codegen/cuda_dialect.h"
 #include "caravan/codegen/cuda_printer.h"
+#include "caravan/codegen/kernel_functions.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/words.h"
 #include "caravan/loop/grid.h"
 #include "caravan/loop/walk.h"
+#include "caravan/target/compile_times.h"
 
 namespace caravan::codegen {
 
@@ -39,29 +40,18 @@ class Together {
            module_->kernels[next].grid.launch == module_->kernels[members_[0].kernel].grid.launch;
   }
   void add(const Printed& next) {
-    const Kernel& kernel = module_->kernels[next.kernel];
-    threads_ = std::max(threads_, kernel.grid.threads), shared_ = std::max(shared_, shared_bytes(kernel));
-    cluster_ = std::max(cluster_, cluster_of(kernel));
-    resident_ = std::max(resident_, kernel.grid.resident);
+    launch_.add(module_->kernels[next.kernel]);
     members_.push_back(next);
   }
   const std::vector<Printed>& members() const { return members_; }
-  int threads() const { return threads_; }
-  int64_t shared() const { return shared_; }
-  int resident() const { return resident_; }
-  int64_t cluster() const { return cluster_; }  // blocks that are started together and see each other's shared memory
-  // Of one of the kernels: whole clusters.
-  int64_t blocks(const Printed& member) const {
-    const int64_t blocks = blocks_of(module_->kernels[member.kernel], threads_);
-    return (blocks + cluster_ - 1) / cluster_ * cluster_;
-  }
+  const Launch& launch() const { return launch_; }
+  int64_t blocks(const Printed& member) const { return launch_.blocks(module_->kernels[member.kernel]); }
 
  private:
   const Module* module_;
   CudaForm form_;
   std::vector<Printed> members_;
-  int threads_ = 0, resident_ = 0;
-  int64_t shared_ = 0, cluster_ = 1;
+  Launch launch_;
 };
 
 // The function that a GPU is told to run: its blocks are divided among the kernels.
@@ -84,8 +74,8 @@ std::string global_function(const Module& module, const Together& group, const s
       add((uses.written.count(id) ? "" : "const ") + type + "* ", "b", "");
     }
     for (size_t n = 0; n < uses.symbols.size(); ++n) add("const int64_t* ", "s", "*");
-    if (!uses.streams.empty()) arguments.push_back("seed"), has_seed = true;
-    for (const std::string& stream : uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+    add_streams(arguments, uses, "seed");
+    has_seed = has_seed || !uses.streams.empty();
     const std::string blocks = std::to_string(group.blocks(member));
     const bool last = m + 1 == group.members().size();
     const std::string call =
@@ -93,10 +83,11 @@ std::string global_function(const Module& module, const Together& group, const s
     body += last ? "  " + call : "  if (block < " + blocks + ") return " + call + "  block -= " + blocks + ";\n";
   }
   if (has_seed) parameters.push_back("uint64_t seed");
-  std::string bounds = "__launch_bounds__(" + std::to_string(group.threads());
-  if (group.resident() > 0) bounds += ", " + std::to_string(group.resident());
+  const Launch& launch = group.launch();
+  std::string bounds = "__launch_bounds__(" + std::to_string(launch.threads);
+  if (launch.resident > 0) bounds += ", " + std::to_string(launch.resident);
   bounds += ") ";
-  if (group.cluster() > 1) bounds += "__cluster_dims__(" + std::to_string(group.cluster()) + ", 1, 1) ";
+  if (launch.cluster > 1) bounds += "__cluster_dims__(" + std::to_string(launch.cluster) + ", 1, 1) ";
   return "extern \"C\" __global__ void " + bounds + name + "(" + joined(parameters) +
          ") {\n  caravan_begin();\n  int block = blockIdx.x;\n" + body + "}\n";
 }
@@ -104,7 +95,7 @@ std::string global_function(const Module& module, const Together& group, const s
 CudaText::Launch launch_of(const Module& module, const Together& group) {
   CudaText::Launch out;
   out.stage = module.kernels[group.members()[0].kernel].grid.stage;
-  out.threads = group.threads(), out.shared_bytes = group.shared();
+  out.threads = group.launch().threads, out.shared_bytes = group.launch().shared_bytes;
   for (const Printed& member : group.members()) {
     out.kernels.push_back(member.kernel);
     for (const ir::BufferId id : member.uses.buffers) out.arguments.push_back({.buffer = id});
@@ -123,8 +114,7 @@ std::string call_in_block(const Module& module, const Printed& printed) {
     arguments.push_back("(" + type + "*)buffers.at[" + std::to_string(id) + "]");
   }
   for (const int s : printed.uses.symbols) arguments.push_back("symbols[" + std::to_string(s) + "]");
-  if (!printed.uses.streams.empty()) arguments.push_back("seed");
-  for (const std::string& stream : printed.uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+  add_streams(arguments, printed.uses, "seed");
   arguments.push_back(std::to_string(module.kernels[printed.kernel].grid.first)), arguments.push_back("1");
   return "    " + printed.function + "(" + joined(arguments) + ");\n";
 }
@@ -146,18 +136,7 @@ std::string cuda_prelude(const Module& module, bool restrict) {
   return out;
 }
 
-constexpr const char* kNextText = R"(
-extern "C" __global__ void caravan_next(int64_t* symbols, const int64_t* ranges, int64_t count, int64_t copies,
-                                        int64_t steps) {
-  caravan_begin();
-  for (int64_t k = threadIdx.x; k < count * copies; k += blockDim.x) {
-    const int64_t range = ranges[k % count];
-    symbols[k] = range > 0 ? (symbols[k] + steps) % range : symbols[k] + steps;
-  }
-}
-)";
-
-// Prints the kernels of a module. Kernels that differ only in their buffers share one function.
+// Prints the kernels of a module.
 class Functions {
  public:
   explicit Functions(const Module& module) : module_(module) {}
@@ -167,28 +146,26 @@ class Functions {
     CARAVAN_CHECK(kernel.grid.lanes > 0, "`" + kernel.name + "` is not mapped to threads");
     const Cuda dialect(kernel);
     CudaPrinter printer(module_, kernel, dialect, KernelPrinter::Names::own);
-    CudaPrinter numbered(module_, kernel, dialect, KernelPrinter::Names::numbered);
-    auto [at, fresh] = known_.emplace(numbered.head("") + numbered.body(), texts_.size());
+    const auto& [function, number, fresh] =
+        functions_.find<CudaPrinter>(module_, kernel, dialect, "k" + std::to_string(k) + "_" + identifier(kernel.name));
     if (fresh) {
-      names_.push_back("k" + std::to_string(k) + "_" + identifier(kernel.name));
       std::string text = "\n";
       for (const std::string& line : kernel.comments) text += comment(line) + "\n";
-      texts_.push_back(text + printer.head(names_.back()) + printer.body());
+      texts_.push_back(text + printer.head(function) + printer.body());
     }
-    return {k, names_[at->second], at->second, printer.uses()};
+    return {k, function, number, printer.uses()};
   }
   const std::string& text(size_t function) const { return texts_[function]; }
   size_t size() const { return texts_.size(); }
 
  private:
   const Module& module_;
-  std::map<std::string, size_t> known_;  // by the text of the kernel with numbered names
-  std::vector<std::string> names_, texts_;
+  KernelFunctions functions_;
+  std::vector<std::string> texts_;  // by function
 };
 
 // The launches of a step, and texts with their functions. Equal launches share one function.
 CudaText in_launches(const Module& module, CudaForm form) {
-  constexpr size_t kTextLength = 24'000;  // characters without the prelude: about half a second of compilation
   CudaText out;
   Functions functions(module);
   const std::string prelude = cuda_prelude(module, true);
@@ -200,7 +177,7 @@ CudaText in_launches(const Module& module, CudaForm form) {
     const std::string key = global_function(module, group, "");
     auto at = known.find(key);
     if (at == known.end()) {
-      if (out.texts.empty() || out.texts.back().size() > prelude.size() + kTextLength)
+      if (out.texts.empty() || out.texts.back().size() > prelude.size() + kCompileTimes.cuda_text)
         out.texts.push_back(prelude), there.clear();
       for (const Printed& member : group.members())
         if (there.insert(member.text).second) out.texts.back() += functions.text(member.text);
@@ -229,7 +206,7 @@ CudaText in_launches(const Module& module, CudaForm form) {
   }
   end(group);
   if (out.texts.empty()) out.texts.push_back(prelude);
-  out.texts.back() += kNextText;
+  out.texts.back().append("\n").append(kNextPrelude);
   return out;
 }
 
@@ -237,11 +214,11 @@ CudaText in_launches(const Module& module, CudaForm form) {
 CudaText in_one_block(const Module& module) {
   Functions functions(module);
   std::string calls;
-  int64_t shared = kAcrossBytes;
+  Launch block;
   const int threads = module.block_threads;
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     const Kernel& kernel = module.kernels[k];
-    shared = std::max(shared, shared_bytes(kernel));
+    block.add(kernel);
     if (kernel.grid.waits_before) calls += "    __syncthreads();\n";
     const LibraryCall* copy = library_call(kernel);
     calls += copy ? copy_in_block(*copy) : call_in_block(module, functions.print(k));
@@ -255,7 +232,7 @@ CudaText in_one_block(const Module& module) {
           calls + "    __syncthreads();\n    if (threadIdx.x == 0)\n      for (int k = 0; k < " +
           std::to_string(module.symbols.size()) +
           "; ++k)\n        if (++symbols[k] == ranges[k]) symbols[k] = 0;\n  }\n}\n";
-  return {{std::move(text)}, {}, shared, threads};
+  return {{std::move(text)}, {}, block.shared_bytes, threads};
 }
 
 }  // namespace

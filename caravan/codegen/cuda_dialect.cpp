@@ -1,8 +1,6 @@
 #include "caravan/codegen/cuda_dialect.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <string_view>
 
 #include "caravan/codegen/functions.h"
@@ -20,9 +18,7 @@ namespace {
 // the hardware's own exponential and logarithm, and take a third of the instructions of those in prelude/math.h.
 constexpr std::string_view kOfCuda[] = {"exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf"};
 
-static std::string lanes_of(const Grid& grid) {
-  return std::to_string(grid.lanes) + ", " + (grid.spread ? "true" : "false");
-}
+std::string lanes_of(const Grid& grid) { return std::to_string(grid.lanes) + ", " + (grid.spread ? "true" : "false"); }
 
 }  // namespace
 

@@ -106,29 +106,6 @@ void CudaPrinter::print(const Attention& a) {
        joined(arguments) + ");");
 }
 
-void CudaPrinter::take(const Block& block, Nest& out) {
-  for (const Statement& s : block)
-    match(
-        s,
-        [&](const For& f) {
-          (f.kind == LoopKind::grid      ? out.batch
-           : f.kind == LoopKind::rows    ? out.rows
-           : f.kind == LoopKind::columns ? out.columns
-                                         : out.terms)
-              .push_back(&f);
-          take(f.body, out);
-        },
-        [&](const Define& d) { (out.combine ? out.after : out.before).push_back(d); }, [](const Reset&) {},
-        [&](const Combine& c) { out.combine = &c; },
-        [&](const If& guard) {
-          if (out.combine) return out.after.push_back(guard);
-          out.guard = &guard;
-          take(guard.body, out);
-        },
-        [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch> auto& other) {
-          out.after.push_back(other);
-        });
-}
 // The value of each variable of these loops, from the number of an iteration of all of them.
 void CudaPrinter::print_digits(const std::vector<const For*>& loops, const std::string& number) {
   for (size_t k = 0; k < loops.size(); ++k) {
@@ -149,7 +126,7 @@ Block CudaPrinter::needed(const Block& definitions, std::set<Register> wanted) {
   }
   return out;
 }
-void CudaPrinter::print_factor(const Nest& nest, Register factor, const char* parameters,
+void CudaPrinter::print_factor(const CudaNest& nest, Register factor, const char* parameters,
                                const std::vector<const For*>& one, const char* one_name,
                                const Contraction::Factor& how) {
   const bool copied = how.copied > 0;
@@ -157,7 +134,7 @@ void CudaPrinter::print_factor(const Nest& nest, Register factor, const char* pa
   line("[&](" + std::string(parameters) + (copied ? ", bool& caravan_there) -> const void* {" : ") -> " + type + " {"));
   ++depth_;
   print_digits(nest.batch, "caravan_at"), print_digits(one, one_name), print_digits(nest.terms, "caravan_term");
-  const std::string guard = how.guarded ? condition(*nest.guard) : "";
+  const std::string guard = how.guarded ? condition(nest.guard) : "";
   Block definitions = needed(nest.before, {factor});
   if (copied) {
     const Load load = std::get<Load>(std::get<Define>(definitions.back()).value);
@@ -175,9 +152,9 @@ void CudaPrinter::print_factor(const Nest& nest, Register factor, const char* pa
   line("},");
 }
 void CudaPrinter::print_product(const For& outermost) {
-  Nest nest;
+  CudaNest nest;
   nest.batch.push_back(&outermost);
-  take(outermost.body, nest);
+  take_apart(outermost.body, nest);
   const std::vector<Define> brought = take_brought(nest);
   const Contraction& c = kernel_.contractions[0];
   const std::string type = dialect_.element_type(this->type(nest.combine->to));
@@ -226,7 +203,7 @@ void CudaPrinter::print_product(const For& outermost) {
   --depth_;
 }
 // Takes from `after` the definitions that are loaded early.
-std::vector<Define> CudaPrinter::take_brought(Nest& nest) {
+std::vector<Define> CudaPrinter::take_brought(CudaNest& nest) {
   std::vector<Define> out;
   std::erase_if(nest.after, [&](const Statement& s) {
     auto* define = std::get_if<Define>(&s);

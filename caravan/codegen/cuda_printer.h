@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "caravan/codegen/cuda_dialect.h"
+#include "caravan/codegen/cuda_nest.h"
 #include "caravan/codegen/kernel_printer.h"
 
 namespace caravan::codegen {
@@ -21,14 +22,6 @@ class CudaPrinter : public KernelPrinter {
       : KernelPrinter(module, kernel, dialect, names), index_(dialect.index_type()) {}
 
  private:
-  // The loops of a product, and the statements of its innermost body.
-  struct Nest {
-    std::vector<const loop::For*> batch, rows, columns, terms;
-    loop::Block before, after;
-    const loop::Combine* combine = nullptr;
-    const loop::If* guard = nullptr;  // around the product
-  };
-
   using KernelPrinter::print;
   void print(const loop::For& s) override;
   void print(const loop::Attention& a) override;
@@ -38,12 +31,11 @@ class CudaPrinter : public KernelPrinter {
   void print_with_pieces(std::span<const loop::Statement> group, const loop::For& loop);
   void print_product(const loop::For& outermost);
   void print_scatter(const loop::For& rows);
-  void print_factor(const Nest& nest, loop::Register factor, const char* parameters,
+  void print_factor(const CudaNest& nest, loop::Register factor, const char* parameters,
                     const std::vector<const loop::For*>& one, const char* one_name,
                     const loop::Contraction::Factor& how);
   void print_digits(const std::vector<const loop::For*>& loops, const std::string& number);
-  static void take(const loop::Block& block, Nest& out);
-  static std::vector<loop::Define> take_brought(Nest& nest);
+  static std::vector<loop::Define> take_brought(CudaNest& nest);
   static loop::Block needed(const loop::Block& definitions, std::set<loop::Register> wanted);
 
   const std::string index_;  // the type of indices

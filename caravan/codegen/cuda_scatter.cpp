@@ -10,31 +10,6 @@ using namespace loop;
 
 namespace {
 
-// The loops inside of the rows, and the statements of the innermost body.
-struct Scatter {
-  std::vector<const For*> columns, terms;
-  Block definitions;
-  If guard;
-  const Reset* reset = nullptr;
-  const Combine* combine = nullptr;
-  const StoreCombine* store = nullptr;
-};
-void take_apart(const Block& block, Scatter& out) {
-  for (const Statement& s : block)
-    match(
-        s,
-        [&](const For& f) {
-          (f.kind == LoopKind::columns ? out.columns : out.terms).push_back(&f);
-          take_apart(f.body, out);
-        },
-        [&](const If& guard) {
-          out.guard.where.insert(out.guard.where.end(), guard.where.begin(), guard.where.end());
-          take_apart(guard.body, out);
-        },
-        [&](const Define& d) { out.definitions.push_back(d); }, [&](const Reset& r) { out.reset = &r; },
-        [&](const Combine& c) { out.combine = &c; }, [&](const StoreCombine& store) { out.store = &store; },
-        [](const OneOf<CombineFirst, Store, StoreFirst, Move, Barrier, Prefetch> auto&) {});
-}
 int64_t iterations(const std::vector<const For*>& loops) {
   return loops.empty() ? 1 : loops[0]->extent * loops[0]->chunk;
 }
@@ -42,7 +17,7 @@ int64_t iterations(const std::vector<const For*>& loops) {
 }  // namespace
 
 void CudaPrinter::print_scatter(const For& rows) {
-  Scatter nest;
+  CudaNest nest;
   take_apart(rows.body, nest);
   // The guard asks whether the index minus the row is 0. Its value for row 0 is the row that a term belongs to.
   Term row;
@@ -71,7 +46,7 @@ void CudaPrinter::print_scatter(const For& rows) {
   line("[&](int caravan_term) -> int {");
   ++depth_;
   print_digits(nest.terms, "caravan_term");
-  print_block(needed(nest.definitions, asked));
+  print_block(needed(nest.before, asked));
   if (!nest.guard.where.empty()) line("if (!(" + condition(nest.guard) + ")) return -1;");
   line("const int64_t caravan_row = " + index(row).text + " - " + extent + " * int64_t(caravan_at);");
   line("return caravan_row >= 0 && caravan_row < " + extent + " ? int(caravan_row) : -1;");
@@ -80,14 +55,14 @@ void CudaPrinter::print_scatter(const For& rows) {
   ++depth_;
   texts_[size_t(nest.reset->to)] = {total};
   print_digits(nest.terms, "caravan_term"), print_digits(nest.columns, "caravan_column");
-  print_block(needed(nest.definitions, added));
+  print_block(needed(nest.before, added));
   print(*nest.combine);
   end("},");
   line("[&](int caravan_row, int caravan_column, " + type + " " + total + ") {");
   ++depth_;
   line("const " + index_ + " " + variable_name(rows.variable) + " = caravan_row + " + extent + " * caravan_at;");
   print_digits(nest.columns, "caravan_column");
-  print(*nest.store);
+  print(std::get<StoreCombine>(nest.after.at(0)));
   end("});");
   --depth_;
 }

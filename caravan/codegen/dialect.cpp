@@ -32,10 +32,6 @@ std::string Dialect::helper(std::string_view name) const { return "caravan_" + s
 std::string Dialect::local(const loop::Local& local, const std::string& name) const {
   return element_type(local.dtype) + " " + name + "[" + std::to_string(local.elements) + "];";
 }
-std::string GnuC::local(const loop::Local& local, const std::string& name) const {
-  const std::string alignment = local.alignment > 0 ? "_Alignas(" + std::to_string(local.alignment) + ") " : "";
-  return alignment + Dialect::local(local, name);
-}
 std::string Dialect::loop(const For& loop, const std::string& variable) const {
   return "for (int64_t " + variable + " = 0; " + variable + " < " + std::to_string(loop.extent) + "; ++" + variable +
          ") {";
@@ -67,6 +63,10 @@ std::string GnuC::register_type(RegisterType type) const {
 std::string GnuC::function(std::string_view name, DType compute) const {
   if (!in_prelude(name)) return Dialect::function(name, compute);
   return "caravan_" + std::string(name) + (compute == DType::f32 ? "_f32" : "_f64");
+}
+std::string GnuC::local(const loop::Local& local, const std::string& name) const {
+  const std::string alignment = local.alignment > 0 ? "_Alignas(" + std::to_string(local.alignment) + ") " : "";
+  return alignment + Dialect::local(local, name);
 }
 std::vector<std::string> GnuC::before_loop(const For& loop) const {
   if (loop.kind == LoopKind::vector || loop.vector) return {"#pragma GCC ivdep"};

@@ -76,23 +76,11 @@ std::string KernelPrinter::head(const std::string& function) const {
 
 std::string KernelPrinter::body() {
   text_.clear();
-  print_alignment();
+  for (BufferId id : kernel_.aligned)
+    if (const std::string text = dialect_.aligned(buffers_.at(id)); !text.empty()) line("  " + text);
   if (const Attention* a = attention(kernel_)) print(*a);
   print_inside(statements(kernel_));
   return " {\n" + text_ + "}\n";
-}
-// Buffers that are computed begin at a cache line (Tuning::alignment), wherever a plan places them. States and data of
-// the user may begin anywhere.
-void KernelPrinter::print_alignment() {
-  std::set<BufferId> vectors;  // buffers from which whole vectors are loaded
-  for_each_of<Define>(statements(kernel_), [&](const Define& s) {
-    const auto* load = std::get_if<Load>(&s.value);
-    if (load && width(s.to) > 1 && !load->buffer.is_local()) vectors.insert(load->buffer);
-  });
-  for (BufferId id : uses_.buffers) {
-    if (!vectors.count(id) || !std::holds_alternative<ir::Computed>(module_.buffers[size_t(id)].kind)) continue;
-    if (const std::string text = dialect_.aligned(buffers_.at(id)); !text.empty()) line("  " + text);
-  }
 }
 
 void KernelPrinter::print(const Attention&) {

@@ -45,7 +45,6 @@ class KernelPrinter : public Expressions {
 
  private:
   void place_locals();
-  void print_alignment();
   // `factor` is the register of a fused product's second factor, or -1.
   void print_combined(Accumulator accumulator, loop::RegisterType type, const Expression& total, loop::Register value,
                       loop::Register factor);

@@ -1,9 +1,7 @@
 #include "caravan/codegen/plain.h"
 
-#include <map>
-
 #include "caravan/base/error.h"
-#include "caravan/codegen/kernel_printer.h"
+#include "caravan/codegen/kernel_functions.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/words.h"
 
@@ -14,7 +12,7 @@ using namespace loop;
 PlainText to_plain(const Module& module, const std::string& prefix) {
   PlainText out;
   const PlainC dialect(prefix);
-  std::map<std::string, std::string> known;  // function names, by the text of the kernel with numbered names
+  KernelFunctions functions;
   for (const Kernel& kernel : module.kernels) {
     if (const LibraryCall* call = library_call(kernel)) {
       auto* copy = std::get_if<LibraryCall::Copy>(&call->function);
@@ -23,20 +21,18 @@ PlainText to_plain(const Module& module, const std::string& prefix) {
       continue;
     }
     KernelPrinter printer(module, kernel, dialect, KernelPrinter::Names::own);
-    KernelPrinter numbered(module, kernel, dialect, KernelPrinter::Names::numbered);
     const Uses& uses = printer.uses();
     CARAVAN_CHECK(uses.streams.empty() && !parallel_loop(kernel), "`" + kernel.name + "` needs random bits or threads");
-    auto [at, fresh] =
-        known.emplace(numbered.head("") + numbered.body(),
-                      prefix + "_k" + std::to_string(out.functions.size()) + "_" + identifier(kernel.name));
+    const auto& [function, number, fresh] = functions.find<KernelPrinter>(
+        module, kernel, dialect, prefix + "_k" + std::to_string(out.functions.size()) + "_" + identifier(kernel.name));
     std::string comments;
     for (const std::string& text : kernel.comments) comments += comment(text) + "\n";
     if (fresh) {
-      const std::string head = wrapped("static " + printer.head(at->second));
+      const std::string head = wrapped("static " + printer.head(function));
       out.functions.push_back(comments + head + printer.body());
       out.helpers.insert(printer.helpers().begin(), printer.helpers().end());
     }
-    out.calls.push_back({at->second, fresh ? "" : comments, uses.buffers, uses.symbols});
+    out.calls.push_back({function, fresh ? "" : comments, uses.buffers, uses.symbols});
   }
   return out;
 }

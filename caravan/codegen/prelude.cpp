@@ -1,7 +1,5 @@
 #include "caravan/codegen/prelude.h"
 
-#include "caravan/codegen/c.h"
-
 namespace caravan::codegen {
 
 namespace {

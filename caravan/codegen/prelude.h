@@ -6,13 +6,18 @@
 //     product.cuh                         products of matrices on a GPU, in tiles
 //     scatter.cuh                         sums into a table on a GPU
 //     attention.h, attention.cuh          attention and its gradient, on a processor and on a GPU
+//     next.cuh                            the function that counts the steps on a GPU
 //     timing.h                            the stopwatch of entries that time kernels
+//     library.h                           calls of a library, which the caller of a step makes
 //     keep_loop.h, convert.h, random.h    helpers; a paragraph is a function that calls no other, or a macro
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "caravan/loop/loop.h"
 
 namespace caravan::codegen {
 
@@ -23,17 +28,19 @@ inline constexpr PreludeFile kPreludeFiles[] = {
 #include "caravan/codegen/prelude.inc"
 };
 
-namespace detail {
-
 // The text of a header without `#pragma once` and its includes.
-constexpr std::string_view prelude_text(std::string_view name) {
+constexpr std::string_view prelude_text(std::span<const PreludeFile> files, std::string_view name) {
   std::string_view text;
-  for (const PreludeFile& file : kPreludeFiles)
+  for (const PreludeFile& file : files)
     if (file.name == name) text = file.text;
   while (text.starts_with("#pragma once") || text.starts_with("#include") || text.starts_with('\n'))
     text.remove_prefix(text.find('\n') + 1);
   return text;
 }
+
+namespace detail {
+
+constexpr std::string_view prelude_text(std::string_view name) { return codegen::prelude_text(kPreludeFiles, name); }
 constexpr size_t paragraphs(std::string_view text) {
   size_t count = 1;
   for (size_t at = text.find("\n\n"); at != text.npos; at = text.find("\n\n", at + 2)) ++count;
@@ -49,7 +56,9 @@ inline constexpr std::string_view kMathPrelude = detail::prelude_text("math.h"),
                                   kScatterPrelude = detail::prelude_text("scatter.cuh"),
                                   kAttentionPrelude = detail::prelude_text("attention.cuh"),
                                   kCpuAttentionPrelude = detail::prelude_text("attention.h"),
-                                  kTimingPrelude = detail::prelude_text("timing.h");
+                                  kNextPrelude = detail::prelude_text("next.cuh"),
+                                  kTimingPrelude = detail::prelude_text("timing.h"),
+                                  kLibraryPrelude = detail::prelude_text("library.h");
 
 struct Helper {
   std::string_view name;  // "caravan_to_u8"
@@ -82,5 +91,9 @@ constexpr auto split_helpers() {
 }  // namespace detail
 
 inline constexpr auto kHelpers = detail::split_helpers();
+
+// The beginning of every text in GNU C, with or without the elementary functions, and with attention.h for such tiles
+// or without.
+std::string cpu_prelude(bool with_math, const loop::Attention* attention = nullptr);
 
 }  // namespace caravan::codegen

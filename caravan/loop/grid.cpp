@@ -22,12 +22,14 @@ int64_t blocks_of(const Kernel& kernel, int threads) {
   const int64_t groups = kernel.contractions.empty() ? threads / std::max(kernel.grid.lanes, 1) : 1;
   return std::max<int64_t>(1, (grid_iterations(kernel) + groups - 1) / std::max<int64_t>(groups, 1));
 }
-int64_t shared_bytes(const Kernel& kernel) {
-  if (const Attention* a = attention(kernel)) return a->shared_bytes;
-  int64_t out = kernel.grid.lanes > 1 ? kAcrossBytes : 0;
-  for (const Contraction& c : kernel.contractions) out = std::max(out, c.shared_bytes);
-  return out;
-}
 int64_t cluster_of(const Kernel& kernel) { return kernel.contractions.empty() ? 1 : kernel.contractions[0].slices; }
+
+void Launch::add(const Kernel& kernel) {
+  threads = std::max(threads, kernel.grid.threads), resident = std::max(resident, kernel.grid.resident);
+  shared_bytes = std::max(shared_bytes, kernel.grid.shared_bytes), cluster = std::max(cluster, cluster_of(kernel));
+}
+int64_t Launch::blocks(const Kernel& kernel) const {
+  return (blocks_of(kernel, threads) + cluster - 1) / cluster * cluster;
+}
 
 }  // namespace caravan::loop

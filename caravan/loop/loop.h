@@ -326,7 +326,7 @@ struct Attention {
   // time, and how long their rows are there.
   int64_t tile_rows = 1, tile_columns = 0;
   int64_t lanes = 0, kept_rows = 0, chunk = 0;
-  int64_t padded = 0, shared_bytes = 0;
+  int64_t padded = 0;
   bool operator==(const Attention&) const = default;
 };
 // "attention of 384 heads: 1024 rows, 1024 columns, depth 64, causal"
@@ -348,7 +348,6 @@ struct Contraction {
   Units units = Units::plain;
   int64_t depth = 0, stages = 0;  // terms of a panel in shared memory, and how many panels there are
   int64_t slices = 1;             // how many blocks of threads share the terms of a tile
-  int64_t shared_bytes = 0;       // shared memory of a block
   struct Factor {
     bool along = false;    // are neighbours in memory those along the terms? If not, along the rows (columns)
     int copied = 0;        // bytes that are copied to shared memory together; 0: every element is computed
@@ -368,6 +367,7 @@ struct Grid {
   int threads = 0;      // of a block: a multiple of `lanes`
   bool narrow = false;  // do all indices of the kernel fit into 32 bits?
   int resident = 0;     // blocks that a multiprocessor should have registers for; 0: the compiler of the GPU decides
+  int64_t shared_bytes = 0;  // of a block's shared memory
   // Kernels of one stage do not depend on each other and may run at the same time; stages run one after the other
   // (schedule/order_stages.h).
   int stage = -1;
@@ -388,7 +388,8 @@ struct Kernel {
   std::vector<Local> locals{};
   std::vector<std::string> origins{};  // what each accumulation is in the user's program: "w1(x), moons.cpp:16"
   std::vector<Contraction> contractions{};
-  std::vector<ir::BufferId> after{};  // must be computed before it runs, although it does not read them
+  std::vector<ir::BufferId> after{};    // must be computed before it runs, although it does not read them
+  std::vector<ir::BufferId> aligned{};  // begin at a cache line, and vectors are loaded from them (mark_aligned.h)
   Grid grid{};
   bool operator==(const Kernel&) const = default;
 };

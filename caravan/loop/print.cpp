@@ -1,4 +1,4 @@
-// Kernels as text:
+// Kernels as text (docs/stages.md explains the words):
 //
 //     kernel relu
 //       # relu[b0, o0] += relu(apply[b0, o0] + b1[o0])   for b0 < 10, o0 < 16
@@ -42,7 +42,9 @@ std::string to_string(const Attention& a) {
                                                      : "gradient of attention";
   return what + " of " + std::to_string(a.batch * a.heads) + " heads: " + std::to_string(a.rows) + " rows, " +
          std::to_string(a.columns) + " columns, depth " + std::to_string(a.depth) + (a.causal ? ", causal" : "") +
-         (a.lanes > 0 ? ", in tiles of " + std::to_string(a.tile_rows) + " x " + std::to_string(a.tile_columns) : "");
+         (a.tile_columns > 0 ? ", in tiles of " + std::to_string(a.tile_rows) + " x " + std::to_string(a.tile_columns)
+                             : "") +
+         (a.padded > a.depth ? ", padded to depth " + std::to_string(a.padded) : "");
 }
 
 namespace {
@@ -56,6 +58,7 @@ class Dump : public Printer {
     ++depth_;
     for (const std::string& c : kernel_.comments) line("# " + c);
     for (const ir::BufferId id : kernel_.after) line("after " + module_.buffers[size_t(id)].name);
+    for (const ir::BufferId id : kernel_.aligned) line("aligned " + memory_name(id));
     for (const Local& l : kernel_.locals)
       line("local " + l.name + ":" + std::string(caravan::name(l.dtype)) + "[" + std::to_string(l.elements) + "] in " +
            (l.scope == Scope::registers ? "registers"
@@ -63,8 +66,8 @@ class Dump : public Printer {
             : l.scope == Scope::shared  ? "shared memory"
                                         : "a piece") +
            (l.alignment > 0 ? ", aligned to " + std::to_string(l.alignment) + " bytes" : ""));
-    if (kernel_.grid.lanes > 1)
-      line("groups of " + std::to_string(kernel_.grid.lanes) + " threads" + (kernel_.grid.spread ? ", spread" : ""));
+    print(kernel_.grid);
+    for (const Contraction& c : kernel_.contractions) print(c);
     if (const LibraryCall* call = library_call(kernel_)) print(*call);
     if (const Attention* a = attention(kernel_)) print(*a);
     print_block(statements(kernel_));
@@ -72,6 +75,37 @@ class Dump : public Printer {
   }
 
  private:
+  // "1 slice", "2 slices"
+  static std::string count(int64_t n, const std::string& what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  }
+  void print(const Grid& g) {
+    if (g.lanes > 1) line("groups of " + std::to_string(g.lanes) + " threads" + (g.spread ? ", spread" : ""));
+    std::string out;
+    if (g.threads > 0) out = "blocks of " + count(g.threads, "thread");
+    if (g.shared_bytes > 0) add_to_list(out, std::to_string(g.shared_bytes) + " bytes of shared memory");
+    if (g.resident > 0) add_to_list(out, "registers for " + count(g.resident, "block"));
+    if (g.narrow) add_to_list(out, "32-bit indices");
+    if (g.stage >= 0) add_to_list(out, "stage " + std::to_string(g.stage));
+    if (g.launch >= 0) add_to_list(out, "launch " + std::to_string(g.launch));
+    if (!out.empty()) line(out);
+    if (!module_.in_one_block) return;
+    out = g.lanes > 0 ? "from thread " + std::to_string(g.first) : "";
+    if (g.waits_before) add_to_list(out, "after a barrier");
+    if (!out.empty()) line(out);
+  }
+  void print(const Contraction& c) {
+    static constexpr const char* kUnits[] = {"no tensor cores", "tensor cores in tf32", "tensor cores in bf16",
+                                             "tensor cores in f16"};
+    line("tiles of " + to_string(c));
+    if (c.depth == 0) return;  // not for a GPU
+    auto factor = [](const char* name, const Contraction::Factor& f, const char* other) {
+      return std::string("; ") + name + " along " + (f.along ? "terms" : other) + ", " +
+             (f.copied > 0 ? std::to_string(f.copied) + " bytes a copy" : "computed") + (f.guarded ? ", guarded" : "");
+    };
+    line("panels of " + count(c.depth, "term") + ", " + kUnits[size_t(c.units)] + ", " + count(c.stages, "stage") +
+         ", " + count(c.slices, "slice") + factor("left", c.left, "rows") + factor("right", c.right, "columns"));
+  }
   std::string text(const Attention::Rows& rows) const {
     return memory_name(rows.buffer) + "[" + std::to_string(rows.batch) + "*b + " + std::to_string(rows.head) + "*h + " +
            std::to_string(rows.row) + "*r + " + std::to_string(rows.offset) + "]";
@@ -270,6 +304,7 @@ std::string to_string(const Contraction& c) {
 
 std::string to_string(const Module& module) {
   std::string out;
+  if (module.in_one_block) out = "in one block of " + std::to_string(module.block_threads) + " threads\n";
   for (const Kernel& kernel : module.kernels) out += to_string(module, kernel);
   for (const auto& a : module.assignments)
     out += module.buffers[size_t(a.state)].name + " := " + module.buffers[size_t(a.value)].name + "\n";

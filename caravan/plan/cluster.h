@@ -15,13 +15,14 @@
 #include <vector>
 
 #include "caravan/plan/plan.h"
+#include "caravan/target/network.h"
 
 namespace caravan::plan {
 
 struct Network {
-  double bandwidth = 10e9;  // bytes a second that a device sends, and receives at the same time
-  double latency = 10e-6;   // seconds of a message without bytes
-  bool tree = false;        // otherwise a ring
+  double bandwidth = kNetworkBandwidth;  // bytes a second that a device sends, and receives at the same time
+  double latency = kNetworkLatency;      // seconds of a message without bytes
+  bool tree = false;                     // otherwise a ring
 };
 
 // One collective of a step.

@@ -43,6 +43,7 @@
 #include "caravan/schedule/lanes_inside.h"
 #include "caravan/schedule/local_buffers.h"
 #include "caravan/schedule/map_to_grid.h"
+#include "caravan/schedule/mark_aligned.h"
 #include "caravan/schedule/merge_values.h"
 #include "caravan/schedule/narrow_updates.h"
 #include "caravan/schedule/order_stages.h"
@@ -182,6 +183,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"expand_lanes", schedule::expand_lanes, When::always, On::processors},
     // When loops are final: the passes before it know nothing of buffers that are local.
     {"local_buffers", schedule::local_buffers, When::wished, On::cpu},
+    // After both: it looks at the vectors that are loaded from buffers.
+    {"mark_aligned", schedule::mark_aligned, When::wished, On::cpu},
     // When sums have their epilogues, and before the rest is shared by threads.
     {"call_products", schedule::call_products, When::wished, On::cuda},
     // After call_products, which makes stores of its own.

@@ -13,17 +13,15 @@
 #include "caravan/base/error.h"
 #include "caravan/base/processors.h"
 #include "caravan/base/random.h"
+#include "caravan/target/initial_values.h"
 
 namespace caravan {
 
 namespace {
 
-// Elements that a thread gets at least. It draws one in some 4 ns, and is started in some 20 µs.
-constexpr int64_t kPerThread = 1 << 14;
-
 // Calls work(first, last) for parts that together are 0 .. count-1. `work` must not throw.
 void in_parallel(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& work) {
-  int64_t parts = count / kPerThread;
+  int64_t parts = count / kDrawnPerThread;
   if (parts > 1) parts = std::min<int64_t>(parts, threads > 0 ? threads : processors().usable());
   if (parts <= 1) return work(0, count);
   auto begin = [&](int64_t part) { return count / parts * part + std::min(part, count % parts); };

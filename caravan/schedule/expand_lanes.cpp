@@ -114,7 +114,7 @@ class Expander {
   }
 
  private:
-  bool has_vectors() const { return target_.kind == Target::Kind::cpu; }
+  bool has_vectors() const { return target_.most_lanes(DType::f32) > 1; }
 
   Block outside(const Block& block) {
     Block out;

@@ -54,7 +54,8 @@ class GpuMaker : AttentionMaker {
  private:
   Kernel for_gpu(Kernel kernel) const {
     kernel.grid = {int(kAttentionThreads), false, int(kAttentionThreads)};
-    Attention& a = std::get<Attention>(kernel.body);
+    kernel.grid.shared_bytes = shared_bytes_;
+    const Attention& a = std::get<Attention>(kernel.body);
     const bool forward = a.part == Attention::Part::forward, columns = a.part == Attention::Part::columns;
     if (element_ < bytes(DType::f32) && base_.depth <= gpu_.short_depth)
       kernel.grid.resident =
@@ -63,7 +64,7 @@ class GpuMaker : AttentionMaker {
       // For a gradient, a third tile has the rows of the block itself.
       const int64_t tile = 2 * base_.tile_columns * (base_.padded * element_ + bytes(DType::f32)),
                     aligned = (tile + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
-      a.shared_bytes = (forward ? 2 : 3) * aligned;
+      kernel.grid.shared_bytes = (forward ? 2 : 3) * aligned;
     }
     return kernel;
   }
@@ -77,8 +78,8 @@ class GpuMaker : AttentionMaker {
     base_.tile_rows = kAttentionRows, base_.padded = (base_.depth + kTerms - 1) / kTerms * kTerms;
     for (const int64_t columns : kAttentionColumns) {
       base_.tile_columns = columns;
-      base_.shared_bytes = 2 * columns * (2 * (base_.padded + gap) * element_ + 2 * bytes(DType::f32));
-      if (base_.shared_bytes <= gpu_.sure_shared_bytes) return true;
+      shared_bytes_ = 2 * columns * (2 * (base_.padded + gap) * element_ + 2 * bytes(DType::f32));
+      if (shared_bytes_ <= gpu_.sure_shared_bytes) return true;
     }
     return false;
   }
@@ -90,7 +91,8 @@ class GpuMaker : AttentionMaker {
   }
 
   const Gpu& gpu_;
-  int64_t element_ = 0;  // bytes
+  int64_t element_ = 0;       // bytes
+  int64_t shared_bytes_ = 0;  // of a block, for the tile that was chosen
   bool fits_ = false;
   BufferId totals_ = -1;
 };

@@ -140,8 +140,7 @@ Contraction tiled(Contraction c, DType element, DType sum, const Gpu& gpu) {
       if (has_groups(c) && c.terms >= gpu.long_panels * c.depth * slices) c.depth *= 2;
       const int64_t panels = parts(parts(c.terms, c.depth), slices);
       c.stages = has_groups(c) ? std::clamp<int64_t>(panels + 1, 2, gpu.most_stages) : gpu.stages;
-      c.shared_bytes = shared_bytes(c, bytes(element), bytes(sum));
-      if (c.shared_bytes > gpu.shared_bytes) continue;
+      if (shared_bytes(c, bytes(element), bytes(sum)) > gpu.shared_bytes) continue;
       const int64_t blocks = c.batch * parts(c.rows, rate.tile) * parts(c.columns, rate.tile) * slices,
                     rounds = parts(blocks, slices < gpu.many_slices ? gpu.multiprocessors : gpu.clustered),
                     terms = panels * c.depth,
@@ -239,6 +238,7 @@ bool mark_product(const Module& module, Kernel& kernel, const std::vector<For*>&
   kernel.contractions = {shape};
   const int threads = int(threads_of(shape, bytes(dtype), gpu));
   kernel.grid = {threads, false, threads};
+  kernel.grid.shared_bytes = shared_bytes(shape, bytes(element), bytes(dtype));
   if (shape.tile_rows >= gpu.large_tile) kernel.grid.resident = gpu.large_tile_blocks;
   return true;
 }

@@ -12,6 +12,7 @@
 #include "caravan/schedule/gpu_scatters.h"
 #include "caravan/schedule/narrow_indices.h"
 #include "caravan/schedule/outer_loops.h"
+#include "caravan/target/prelude_sizes.h"
 
 namespace caravan::schedule {
 
@@ -327,7 +328,11 @@ Module map_to_grid(const Module& module, const Target& target) {
   }
   for (Kernel& kernel : out.kernels)
     if (has_statements(kernel)) Mapper(out, kernel, target).run();
-  for (Kernel& kernel : out.kernels) kernel.grid.narrow = has_narrow_indices(out, kernel, target.gpu.most_narrow);
+  for (Kernel& kernel : out.kernels) {
+    if (kernel.grid.lanes > 1 && has_statements(kernel))
+      kernel.grid.shared_bytes = std::max(kernel.grid.shared_bytes, prelude_sizes::kAcrossBytes);
+    kernel.grid.narrow = has_narrow_indices(out, kernel, target.gpu.most_narrow);
+  }
   return out;
 }
 

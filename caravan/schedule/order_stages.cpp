@@ -9,6 +9,7 @@
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/grid.h"
 #include "caravan/loop/walk.h"
+#include "caravan/target/prelude_sizes.h"
 
 namespace caravan::schedule {
 
@@ -59,24 +60,24 @@ class Open {
   explicit Open(int number) : number_(number) {}
 
   bool takes(const Kernel& kernel, const Gpu& gpu) const {
-    const int64_t shared = std::max(shared_, shared_bytes(kernel));
     if (!has_statements(kernel) || alone_) return false;
+    Launch with = launch_;
+    with.add(kernel);
     if (arguments_ + arguments(kernel) > gpu.most_arguments) return false;
     // A product needs many registers, which the threads of a large block do not have.
     const bool product = product_ || !kernel.contractions.empty();
-    if (product && std::max<int64_t>(threads_, kernel.grid.threads) > gpu.threads) return false;
+    if (product && with.threads > gpu.threads) return false;
     if (blocks_ == 0) return true;
     const int64_t blocks = blocks_ + blocks_of(kernel, kernel.grid.threads);
-    if (shared <= kAcrossBytes) return std::max(blocks_, blocks - blocks_) <= gpu.most_joined;
-    const int64_t at_once = gpu.multiprocessors * (gpu.shared_bytes / shared);
+    if (with.shared_bytes <= prelude_sizes::kAcrossBytes) return std::max(blocks_, blocks - blocks_) <= gpu.most_joined;
+    const int64_t at_once = gpu.multiprocessors * (gpu.shared_bytes / with.shared_bytes);
     return blocks <= at_once || std::min(blocks_, blocks - blocks_) * gpu.waiting_part <= at_once;
   }
   void add(Kernel& kernel) {
     kernel.grid.launch = number_;
     alone_ = !has_statements(kernel);
     arguments_ += arguments(kernel), blocks_ += blocks_of(kernel, kernel.grid.threads);
-    shared_ = std::max(shared_, shared_bytes(kernel));
-    threads_ = std::max(threads_, kernel.grid.threads);
+    launch_.add(kernel);
     product_ = product_ || !kernel.contractions.empty();
   }
 
@@ -92,8 +93,8 @@ class Open {
   }
 
   int number_;
-  int64_t arguments_ = 0, blocks_ = 0, shared_ = 0;
-  int threads_ = 0;  // the most of a kernel
+  Launch launch_;
+  int64_t arguments_ = 0, blocks_ = 0;
   bool product_ = false;
   bool alone_ = false;  // it has a library call or attention
 };

@@ -1,6 +1,5 @@
 #include "caravan/schedule/row_update.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 

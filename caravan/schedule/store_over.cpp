@@ -1,7 +1,6 @@
 #include "caravan/schedule/store_over.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <vector>
 

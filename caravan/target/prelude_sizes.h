@@ -15,6 +15,10 @@ inline constexpr int64_t kGroupedTile = 32, kGroupBytes = 32, kTileThreads = 128
 
 inline constexpr int64_t kCopySizes[] = {16, 8, 4};  // bytes that one asynchronous copy to shared memory can have
 
+// Shared memory of a block in which lanes of a group add up their partial sums (prelude/cuda.cuh): as many bytes as
+// 1024 threads have in numbers of 8 bytes. Sums into a table (prelude/scatter.cuh) need no more.
+inline constexpr int64_t kAcrossBytes = 8192;
+
 // Sums into a table on a GPU (prelude/scatter.cuh).
 inline constexpr int64_t kMostTableRows = 128;  // of a block of threads
 

@@ -71,6 +71,7 @@ Target plain_c() {
   Target out;
   out.kind = Target::Kind::c99;
   out.processor = "any";
+  out.vector_bytes = out.tuning.vector_bytes = bytes(DType::f32);  // one number: the language has no vectors
   return out;
 }
 

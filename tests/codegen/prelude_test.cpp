@@ -55,15 +55,17 @@ TEST(Prelude, EveryHeaderOfCIsCompiledByItself) {
 #endif
   const TemporaryFolder folder;
   const std::string source = folder.path + "/alone.c";
-  for (const codegen::PreludeFile& file : codegen::kPreludeFiles) {
-    if (!file.name.ends_with(".h")) continue;
-    std::ofstream(source) << include(file.name);
-    for (const std::string& flags : file.name == "attention.h" ? fused : any) {
+  auto expect_compiled = [&](const std::string& text, const std::vector<std::string>& all_flags) {
+    std::ofstream(source) << text;
+    for (const std::string& flags : all_flags) {
       const std::string command = "cc -I. -std=gnu99 -O1 -Wall -Wextra -Wno-unused-function -Werror " + flags + " -c " +
                                   source + " -o " + folder.path + "/alone.o";
-      EXPECT_EQ(std::system(command.c_str()), 0) << file.name << ": " << command;
+      EXPECT_EQ(std::system(command.c_str()), 0) << text << ": " << command;
     }
-  }
+  };
+  for (const codegen::PreludeFile& file : codegen::kPreludeFiles)
+    if (file.name.ends_with(".h")) expect_compiled(include(file.name), file.name == "attention.h" ? fused : any);
+  expect_compiled("#include \"caravan/backend/cc/prelude/peaks.h\"\n", {"-DCARAVAN_VECTOR_BYTES=16 -DCARAVAN_SUMS=12"});
 }
 
 TEST(Prelude, HeadersOfCudaAreCompiled) {
@@ -74,8 +76,11 @@ TEST(Prelude, HeadersOfCudaAreCompiled) {
   }
   const TemporaryFolder folder;
   std::string text = "#define CARAVAN_RESTRICT __restrict__\n";  // as generated text begins
-  for (const char* header : {"cuda.cuh", "product.cuh", "scatter.cuh", "attention.cuh"}) {
-    text += include(header);
+  const std::string headers[] = {include("cuda.cuh"),    include("product.cuh"),
+                                 include("scatter.cuh"), include("attention.cuh"),
+                                 include("next.cuh"),    "#include \"caravan/backend/nccl/prelude/combine.cuh\"\n"};
+  for (const std::string& header : headers) {
+    text += header;
     for (const int compute : {80, 90}) {
       const std::vector<std::string> texts = {text + "extern \"C\" __global__ void caravan_nothing() {}\n"};
       const std::string here = "--include-path=" + std::filesystem::current_path().string();

@@ -100,11 +100,11 @@ TEST(Pipeline, NoFunctionOfTheTextCallsMoreThanItsShareOfKernels) {
       if (line.find("void caravan_run") != line.npos && line.ends_with("{")) ++functions;
       if (line.ends_with(");") && line.find("step") != line.npos) longest = std::max(longest, ++now);
     }
-    EXPECT_LE(longest, codegen::kMostCalls) << kernels;
-    EXPECT_GE(longest, std::min(codegen::kMostCalls, module.kernels.size())) << kernels;
-    EXPECT_EQ(functions, module.kernels.size() <= codegen::kMostCalls
+    EXPECT_LE(longest, kCompileTimes.most_calls) << kernels;
+    EXPECT_GE(longest, std::min(kCompileTimes.most_calls, module.kernels.size())) << kernels;
+    EXPECT_EQ(functions, module.kernels.size() <= kCompileTimes.most_calls
                              ? 2
-                             : 2 + (module.kernels.size() + codegen::kMostCalls - 1) / codegen::kMostCalls)
+                             : 2 + (module.kernels.size() + kCompileTimes.most_calls - 1) / kCompileTimes.most_calls)
         << kernels;
   }
 }

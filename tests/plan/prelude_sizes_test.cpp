@@ -6,6 +6,8 @@
 #include <string>
 
 #include "caravan/codegen/prelude.h"
+#include "caravan/target/gpu.h"
+#include "caravan/target/tuning.h"
 
 namespace caravan::codegen {
 namespace {
@@ -24,6 +26,7 @@ TEST(PreludeSizes, AreThoseOfThePrelude) {
       {kProductPrelude, "warp_rows = tile_rows == " + n(kLargeTile) + " ? "},
       {kProductPrelude, "pad = along ? " + n(kRowGap) + " / sizeof(E) : " + n(kColumnGap) + ";"},
       {kProductPrelude, "sums_across = tile_columns + " + n(kColumnGap) + ";"},
+      {kScatterPrelude, "sizeof(Noted) <= " + n(kAcrossBytes)},
       {kScatterPrelude, "rows <= " + n(kMostTableRows) + ","},
       {kAttentionPrelude, "caravan_attention_threads = " + n(kAttentionThreads) +
                               ", caravan_attention_rows_of_block = " + n(kAttentionRows) + ";"},
@@ -32,11 +35,14 @@ TEST(PreludeSizes, AreThoseOfThePrelude) {
       {kAttentionPrelude, "chunk = " + n(kCopied) + " / sizeof(element)"},
       {kAttentionPrelude, "narrow && depth == " + n(kTogether) + " && width == " + n(kTogether) + ";"},
       {kAttentionPrelude, "::value ? " + n(kTileAlignment) + " : 16) caravan_tiles {"},
+      {kCpuPrelude, "__builtin_assume_aligned(buffer, " + n(kCacheLine) + ")"},
+      {kCpuAttentionPrelude, "__attribute__((aligned(" + n(kCacheLine) + ")))"},
       {kCpuAttentionPrelude, "k += " + n(kScoreLanes) + ") lanes += "},
       {kCpuAttentionPrelude, "#define CARAVAN_HIDDEN -1e30f\n"},
   };
   for (const Row& row : rows) EXPECT_NE(row.prelude.find(row.says), row.prelude.npos) << row.says;
   EXPECT_EQ(kHiddenScore, -1e30);
+  EXPECT_EQ(kAcrossBytes, Gpu{}.most_threads * 8);
 }
 
 }  // namespace

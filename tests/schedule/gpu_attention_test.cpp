@@ -62,7 +62,7 @@ TEST(GpuAttention, IsPrintedWithItsPlacesInMemory) {
   ASSERT_EQ(plan.scheduled.kernels.size(), 1u) << loop::to_string(plan.scheduled);
   const std::string text = loop::to_string(plan.scheduled, plan.scheduled.kernels[0]);
   EXPECT_NE(text.find(R"(  for b < 2, h < 3:
-    y[1536*b + 16*h + 48*r + 0] = attention of 6 heads: 32 rows, 32 columns, depth 16, causal, of q[1536*b + 16*h + 48*r + 0], k[1536*b + 16*h + 48*r + 0], v[1536*b + 16*h + 48*r + 0]
+    y[1536*b + 16*h + 48*r + 0] = attention of 6 heads: 32 rows, 32 columns, depth 16, causal, in tiles of 64 x 64, of q[1536*b + 16*h + 48*r + 0], k[1536*b + 16*h + 48*r + 0], v[1536*b + 16*h + 48*r + 0]
 )"),
             std::string::npos)
       << text;

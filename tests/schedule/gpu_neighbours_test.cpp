@@ -39,6 +39,7 @@ TEST(GpuNeighbours, BeforeAndAfter) {
   const Row rows[] = {
       {"16 bytes of each", [] { return observe((parameter("a", "64,32") + parameter("b", "32")).named("y")); }, R"(
 kernel y
+  blocks of 256 threads, 32-bit indices
   for o0 < 64 grid:
     for o1 < 8 grid:
       for n < 4 written out:
@@ -49,6 +50,7 @@ kernel y
 )"},
       {"16 bytes of the narrowest", [] { return observe(cast(of_bf16("a", "64,32"), DType::f32).named("y")); }, R"(
 kernel y
+  blocks of 256 threads, 32-bit indices
   for o0 < 64 grid:
     for o1 < 4 grid:
       for n < 8 written out:
@@ -59,6 +61,7 @@ kernel y
       {"lanes", [] { return observe(einsum("i,j => i", parameter("a", "64,512")).named("y")); }, R"(
 kernel y
   groups of 32 threads
+  blocks of 256 threads, 8192 bytes of shared memory, 32-bit indices
   for i < 64 grid:
     r1:f32 := 0
     r2:f32 := 0
@@ -73,6 +76,7 @@ kernel y
 )"},
       {"fewer, if there are not more", [] { return observe(exp(parameter("a", "64,6")).named("y")); }, R"(
 kernel y
+  blocks of 128 threads, 32-bit indices
   for o0 < 64 grid:
     for o1 < 3 grid:
       for n < 2 written out:

@@ -35,6 +35,7 @@ kernel y
   local piece0:f32[4] in a piece
   local piece1:f32[4] in a piece
   local piece2:f32[4] in a piece
+  blocks of 256 threads, 32-bit indices
   for o0 < 64 grid:
     for o1 < 8 grid:
       piece0 = 4 of a[32*o0 + 4*o1]
@@ -48,6 +49,7 @@ kernel y
 )",
        R"(
 kernel y
+  blocks of 256 threads, 32-bit indices
   for o0 < 64 grid:
     for o1 < 8 grid:
       for n < 4 written out:
@@ -63,6 +65,7 @@ kernel y
 kernel y
   local piece0:bf16[8] in a piece
   local piece1:f32[8] in a piece
+  blocks of 256 threads, 32-bit indices
   for o0 < 64 grid:
     for o1 < 4 grid:
       piece0 = 8 of a[32*o0 + 8*o1]
@@ -79,6 +82,7 @@ kernel y
 kernel y
   local piece0:f32[4] in a piece
   local piece1:f32[4] in a piece
+  blocks of 256 threads, 32-bit indices
   for i < 64 grid:
     for j < 8 grid:
       piece0 = 4 of a[32*i + 4*j]
@@ -96,6 +100,7 @@ kernel y
 kernel y
   local piece0:f32[4] in a piece
   groups of 32 threads
+  blocks of 256 threads, 8192 bytes of shared memory, 32-bit indices
   for i < 64 grid:
     r1:f32 := 0
     r2:f32 := 0
@@ -119,6 +124,7 @@ kernel y
   local piece0:f32[4] in a piece
   local piece1:f32[4] in a piece
   groups of 16 threads, spread
+  blocks of 128 threads, 8192 bytes of shared memory, 32-bit indices
   for j < 16 grid:
     for n < 4 written out:
       r4:f32 = 0

@@ -32,6 +32,7 @@ TEST(TileContractions, BeforeAndAfter) {
        {},
        R"(
 kernel y
+  tiles of 3 x 24 of 6 rows, 96 columns, 32 terms
   for i_block < 1:
     for j_tile < 4:
       for i_tile < 2:
@@ -86,6 +87,7 @@ kernel y
        {},
        R"(
 kernel y
+  tiles of 1 x 64 of 1 rows, 64 columns, 64 terms
   for row_block < 1:
     for j_tile < 1:
       for row_tile < 1:
@@ -142,6 +144,7 @@ kernel y
        R"(
 kernel einsum
   local tile:f32[72] in memory, aligned to 64 bytes
+  tiles of 3 x 24 of 6 rows, 96 columns, 32 terms
   for i_block < 1:
     for j_tile < 4:
       for i_tile < 2:

@@ -2,45 +2,17 @@
 
 #include <chrono>
 
-#include "caravan/codegen/c.h"
+#include "caravan/codegen/prelude.h"
 #include "caravan/codegen/step.h"
 
 namespace caravan::cc {
 
 namespace {
 
-// A function that computes a chunk of additions and multiplications, and two that move a chunk of memory. Twelve
-// independent sums, each in a vector register, hide the latency of an addition on every current processor. The copy
-// goes from one half of a chunk's memory to the other. The update changes all of it in place, as an optimiser does with
-// weights; it is often faster, because the processor need not fetch other memory before it writes.
-constexpr const char* kText = R"(
-typedef float caravan_widest __attribute__((vector_size(CARAVAN_VECTOR_BYTES)));
-void caravan_compute(const caravan_step* step, int64_t chunk) {
-  caravan_widest* out = (caravan_widest*)step->buffers[chunk];
-  caravan_widest sums[12], factor = out[0];
-  for (int k = 0; k < 12; ++k) sums[k] = out[k];
-  for (int64_t i = 0; i < step->symbols[0]; ++i)
-    for (int k = 0; k < 12; ++k) sums[k] = sums[k] * factor + factor;
-  for (int k = 0; k < 12; ++k) out[k] = sums[k];
-}
-void caravan_copy(const caravan_step* step, int64_t chunk) {
-  char* memory = step->buffers[chunk];
-  const int64_t half = step->symbols[1];
-  for (int64_t i = 0; i < step->symbols[0]; ++i) {
-    memcpy(memory + half, memory, half);
-    __asm__ volatile("" : : "r"(memory) : "memory");
-  }
-}
-void caravan_update(const caravan_step* step, int64_t chunk) {
-  caravan_widest* memory = (caravan_widest*)step->buffers[chunk];
-  const int64_t vectors = 2 * step->symbols[1] / CARAVAN_VECTOR_BYTES;
-  for (int64_t i = 0; i < step->symbols[0]; ++i) {
-    for (int64_t k = 0; k < vectors; ++k) memory[k] = memory[k] + 1.0f;
-    __asm__ volatile("" : : "r"(memory) : "memory");
-  }
-}
-)";
-constexpr int kSums = 12;
+constexpr codegen::PreludeFile kFiles[] = {
+#include "caravan/backend/cc/prelude.inc"
+};
+constexpr int kSums = 12;  // each in a vector register: they hide the latency of an addition on every current processor
 
 class Measurement {
  public:
@@ -49,8 +21,10 @@ class Measurement {
     CompilerOptions fused = options;
     fused.flags.push_back("-ffp-contract=fast");
     fused.progress = nullptr;
-    const std::string size = "#define CARAVAN_VECTOR_BYTES " + std::to_string(target.vector_bytes) + "\n";
-    library_ = compile({codegen::cpu_prelude(false) + size + kText}, fused).library;
+    const std::string text = codegen::cpu_prelude(false) + "#define CARAVAN_VECTOR_BYTES " +
+                             std::to_string(target.vector_bytes) + "\n#define CARAVAN_SUMS " + std::to_string(kSums) +
+                             "\n" + std::string(codegen::prelude_text(kFiles, "peaks.h"));
+    library_ = compile({text}, fused).library;
   }
 
   Peaks run() {

@@ -1,35 +1,40 @@
 #include "caravan/backend/nccl/combine.h"
 
 #include "caravan/base/error.h"
+#include "caravan/codegen/prelude.h"
 
 namespace caravan::nccl {
 
 namespace {
 
-// How elements are stored, and in which type they are combined: integers wrap, and narrow floats are combined in f32
-// and rounded once.
+constexpr codegen::PreludeFile kFiles[] = {
+#include "caravan/backend/nccl/prelude.inc"
+};
+
+// How elements are stored, in which type they are combined, and the functions of the prelude that convert one into the
+// other: integers wrap, and narrow floats are combined in f32 and rounded once.
 struct Types {
-  const char *stored, *computed, *load, *store;
+  std::string stored, computed, load{}, store{};
 };
 Types types_of(DType dtype) {
   switch (dtype) {
     case DType::boolean:
-    case DType::u8: return {"unsigned char", "unsigned char", "x", "x"};
-    case DType::i32: return {"int", "int", "x", "x"};
-    case DType::i64: return {"long long", "long long", "x", "x"};
-    case DType::f32: return {"float", "float", "x", "x"};
-    case DType::f64: return {"double", "double", "x", "x"};
-    case DType::f16: return {"unsigned short", "float", "from_half(x)", "to_half(x)"};
-    case DType::bf16: return {"unsigned short", "float", "from_bfloat(x)", "to_bfloat(x)"};
+    case DType::u8: return {"uint8_t", "uint8_t"};
+    case DType::i32: return {"int32_t", "int32_t"};
+    case DType::i64: return {"int64_t", "int64_t"};
+    case DType::f32: return {"float", "float"};
+    case DType::f64: return {"double", "double"};
+    case DType::f16: return {"uint16_t", "float", "caravan_from_f16", "caravan_to_f16"};
+    case DType::bf16: return {"uint16_t", "float", "caravan_from_bf16", "caravan_to_bf16"};
   }
   return {};
 }
 
 std::string both_text(DType dtype, Accumulator accumulator) {
   const bool is_integer = !is_float(dtype);
-  const std::string wrapping = dtype == DType::i64 ? "unsigned long long" : "unsigned";
-  auto wrapped = [&](const char* op) {
-    return is_integer ? "Computed((" + wrapping + ")a " + op + " (" + wrapping + ")b)" : std::string("a ") + op + " b";
+  const std::string wrapping = dtype == DType::i64 ? "uint64_t" : "uint32_t";
+  auto wrapped = [&](const std::string& op) {
+    return is_integer ? wrapping + "(a) " + op + " " + wrapping + "(b)" : "a " + op + " b";
   };
   const bool is_boolean = dtype == DType::boolean;
   switch (accumulator) {
@@ -45,50 +50,22 @@ std::string both_text(DType dtype, Accumulator accumulator) {
   return "";
 }
 
-// Rounds to nearest, ties to even; NaN stays one.
-constexpr const char* kConversions = R"(
-__device__ float from_half(unsigned short x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
-__device__ unsigned short to_half(float x) {
-  unsigned short y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y;
-}
-__device__ float from_bfloat(unsigned short x) { return __uint_as_float((unsigned)x << 16); }
-__device__ unsigned short to_bfloat(float x) {
-  const unsigned bits = __float_as_uint(x);
-  if (x != x) return (unsigned short)(bits >> 16 | 0x40);
-  return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-)";
-
-// Partial results of 1, 2, 4, ... rows wait until as many rows follow them. Those that are left at the end are combined
-// from the smallest to the largest: the tree of backend::combine.
-constexpr const char* kKernel = R"(
-extern "C" __global__ void caravan_combine(const Stored* rows, Stored* out, long long count, long long n) {
-  const long long step = (long long)gridDim.x * blockDim.x;
-  for (long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x; k < count; k += step) {
-    Computed waiting[32];
-    int levels[32], depth = 0;
-    for (long long r = 0; r < n; ++r) {
-      Computed value = load(rows[r * count + k]);
-      int level = 0;
-      for (; depth > 0 && levels[depth - 1] == level; ++level) value = both(waiting[--depth], value);
-      waiting[depth] = value, levels[depth++] = level;
-    }
-    Computed total = waiting[--depth];
-    while (depth > 0) total = both(waiting[--depth], total);
-    out[k] = store(total);
-  }
-}
-)";
-
 }  // namespace
 
 std::string combine_text(DType dtype, Accumulator accumulator) {
   const Types types = types_of(dtype);
-  return std::string(kConversions) + "typedef " + types.stored + " Stored;\ntypedef " + types.computed +
-         " Computed;\n__device__ Computed load(Stored x) { return " + types.load +
-         "; }\n__device__ Stored store(Computed x) { return " + types.store +
-         "; }\n__device__ Computed both(Computed a, Computed b) { return " + both_text(dtype, accumulator) + "; }\n" +
-         kKernel;
+  std::string out(codegen::kCudaPrelude);
+  for (const codegen::Helper& helper : codegen::kHelpers)
+    if (helper.name == types.load || helper.name == types.store) out.append("\n").append(helper.text);
+  auto function = [](const std::string& parameters, const std::string& result, const std::string& value) {
+    return "      [](" + parameters + ") -> " + result + " { return " + value + "; }";
+  };
+  out.append("\n").append(codegen::prelude_text(kFiles, "combine.cuh"));
+  return out + "\nextern \"C\" __global__ void " + kCombine + "(const " + types.stored + "* rows, " + types.stored +
+         "* out, int64_t count, int64_t n) {\n  caravan_combine_rows(\n      rows, out, count, n,\n" +
+         function(types.stored + " x", types.computed, types.load + "(x)") + ",\n" +
+         function(types.computed + " a, " + types.computed + " b", types.computed, both_text(dtype, accumulator)) +
+         ",\n" + function(types.computed + " x", types.stored, types.store + "(x)") + ");\n}\n";
 }
 
 }  // namespace caravan::nccl

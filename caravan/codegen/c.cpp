@@ -1,15 +1,15 @@
 // The kernels of a module as texts for the C compiler of this machine, with entries that run them in order.
+#include "caravan/codegen/c.h"
+
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
-#include "caravan/base/random.h"
 #include "caravan/codegen/balance.h"
-#include "caravan/codegen/c.h"
 #include "caravan/codegen/gnu_printer.h"
+#include "caravan/codegen/kernel_functions.h"
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/step.h"
 #include "caravan/codegen/words.h"
@@ -45,8 +45,7 @@ std::string call_of(const Kernel& kernel, const Uses& uses, const std::string& f
   std::vector<std::string> arguments;
   for (ir::BufferId id : uses.buffers) arguments.push_back("step->buffers[" + std::to_string(id) + "]");
   for (int s : uses.symbols) arguments.push_back("step->symbols[" + std::to_string(s) + "]");
-  if (!uses.streams.empty()) arguments.push_back("step->seed");
-  for (const std::string& stream : uses.streams) arguments.push_back(std::to_string(hash_name(stream)) + "ULL");
+  add_streams(arguments, uses, "step->seed");
   if (shares(kernel)) arguments.push_back("from"), arguments.push_back("to");
   return function + "(" + joined(arguments) + ");";
 }
@@ -56,18 +55,6 @@ std::string copy_of(const LibraryCall& call) {
          std::to_string(call.reads[0]) + "], " + std::to_string(std::get<LibraryCall::Copy>(call.function).bytes) +
          ");";
 }
-
-constexpr const char* kLibraryCall = R"(
-typedef struct caravan_mesh_step {
-  caravan_step step;
-  void (*library)(void* owner, int64_t kernel);
-  void* owner;
-} caravan_mesh_step;
-static void caravan_library(const caravan_step* step, int64_t kernel) {
-  const caravan_mesh_step* mesh = (const caravan_mesh_step*)step;
-  mesh->library(mesh->owner, kernel);
-}
-)";
 
 // Functions that another text calls are not visible outside of the library, so that they are called directly.
 const std::string kShared = "__attribute__((visibility(\"hidden\"))) ";
@@ -81,14 +68,15 @@ constexpr Given given(Entries entries) {
                                   : Given{"(const caravan_step* step, caravan_laps* laps)", "(step, laps)"};
 }
 
-// Moves calls into functions of kMostCalls calls each, repeatedly, until at most kMostCalls are left.
+// Moves calls into functions of as many calls as one may make, repeatedly, until no more are left.
 void group(std::vector<std::string>& calls, std::string& functions, Entries entries) {
-  for (size_t n = 0; calls.size() > kMostCalls; ++n) {
+  constexpr size_t most = kCompileTimes.most_calls;
+  for (size_t n = 0; calls.size() > most; ++n) {
     std::vector<std::string> fewer;
-    for (size_t from = 0; from < calls.size(); from += kMostCalls) {
+    for (size_t from = 0; from < calls.size(); from += most) {
       const std::string name = std::string(kEntry) + std::to_string(n) + "_" + std::to_string(fewer.size());
       functions += "\nstatic __attribute__((noinline)) void " + name + given(entries).parameters + " {\n";
-      for (size_t k = from; k < std::min(from + kMostCalls, calls.size()); ++k) functions += calls[k];
+      for (size_t k = from; k < std::min(from + most, calls.size()); ++k) functions += calls[k];
       functions += "}\n";
       fewer.push_back("  " + name + given(entries).arguments + ";\n");
     }
@@ -111,7 +99,7 @@ std::string many_steps(const Module& module) {
 Parts parts_of(const Module& module, Entries entries) {
   Parts out;
   const GnuC dialect;
-  std::map<std::string, std::string> known;  // function names, by the text of the kernel with numbered names
+  KernelFunctions functions;
   std::string chunks;
   std::vector<std::string> calls;
   bool calls_library = false;
@@ -120,16 +108,14 @@ Parts parts_of(const Module& module, Entries entries) {
     const std::string lap = entries == Entries::timed ? "  caravan_lap(laps, " + std::to_string(k) + ");\n" : "";
     if (const LibraryCall* called = library_call(kernel)) {
       const bool copies = std::holds_alternative<LibraryCall::Copy>(called->function);
-      if (!copies && !std::exchange(calls_library, true)) chunks += kLibraryCall;
+      if (!copies && !std::exchange(calls_library, true)) chunks += "\n" + std::string(kLibraryPrelude);
       calls.push_back("  " + (copies ? copy_of(*called) : "caravan_library(step, " + std::to_string(k) + ");") + "  " +
                       comment(kernel.comments[0]) + "\n" + lap);
       continue;
     }
     GnuPrinter printer(module, kernel, dialect, GnuPrinter::Names::own);
-    GnuPrinter numbered(module, kernel, dialect, GnuPrinter::Names::numbered);
-    auto [at, fresh] =
-        known.emplace(numbered.head("") + numbered.body(), "k" + std::to_string(k) + "_" + identifier(kernel.name));
-    const std::string& function = at->second;
+    const auto& [function, number, fresh] =
+        functions.find<GnuPrinter>(module, kernel, dialect, "k" + std::to_string(k) + "_" + identifier(kernel.name));
     std::string call;
     if (fresh) {
       std::string comments;
@@ -203,7 +189,7 @@ std::string to_c(const Module& module) {
 Units to_units(const Module& module, Entries entries, double milliseconds) {
   Parts parts = parts_of(module, entries);
   if (entries == Entries::timed) parts.run = "\n" + std::string(kTimingPrelude) + parts.run;
-  std::vector<double> costs = {kMillisecondsOfACall * double(parts.calls)};
+  std::vector<double> costs = {kCompileTimes.call * double(parts.calls)};
   for (const Function& f : parts.functions) costs.push_back(f.milliseconds);
   return {texts_of(parts, balanced(costs, milliseconds)), std::accumulate(costs.begin(), costs.end(), 0.0)};
 }
