@@ -23,7 +23,7 @@ auto about(const std::string& file, const Work& work) {
   try {
     return work();
   } catch (const UserError& error) {
-    throw ConfigError(fmt::format("`{}`: {}", file, error.what()));
+    throw ConfigError(fmt::format("`{}`: {}", file, error.what()), error.where());
   }
 }
 

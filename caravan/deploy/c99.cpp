@@ -99,7 +99,8 @@ Model model_of(const Context& ctx, const Tensor& input, const Tensor& output, co
   const StateNode* state = input.node().state();
   if (!state)
     throw StateError("`" + input.node().label + "`" + where_text(input.node().where) +
-                     " is computed, and cannot be the input of an exported model; an `input(...)` can.");
+                         " is computed, and cannot be the input of an exported model; an `input(...)` can.",
+                     input.node().where);
   const std::shared_ptr<const plan::Plan> plan = ctx.plan(updates & observe(output), plain_c());
   Model out;
   out.module = plan->scheduled;

@@ -42,8 +42,9 @@ void check_given(const StateNode& state, const Shape& shape, Source where) {
       fits = given.extents[i].captured || given.extents[i].size == shape[kind][i].size;
     if (!fits)
       throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " +
-                       std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
-                       " cannot be written to it.");
+                           std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
+                           " cannot be written to it.",
+                       where);
   }
 }
 
@@ -129,8 +130,9 @@ Routine Context::compile(const Program& program, Source where) {
     };
     if (at != impl_->info.end() && at->second.dtype != t.dtype() && !adopts(at->second))
       throw DTypeError("`" + state->name + "` is " + std::string(name(at->second.dtype)) +
-                       " in the Context, but the program (" + to_string(t.node().where) + ") has it as " +
-                       std::string(name(t.dtype())) + ".");
+                           " in the Context, but the program (" + to_string(t.node().where) + ") has it as " +
+                           std::string(name(t.dtype())) + ".",
+                       t.node().where);
     Shape shape = inference.shape(t);
     info[state->name] = {shape, t.dtype(), true};
     Impl::Info& now = info[state->name];
@@ -149,7 +151,9 @@ Routine Context::compile(const Program& program, Source where) {
     if (impl_->device->has(state->name)) {
       if (at != impl_->info.end() && at->second.any_axes && at->second.shape.sizes() != shape.sizes())
         throw ShapeError("`" + state->name + "` was loaded with the sizes " + to_string(at->second.shape) +
-                         ", but the program (" + to_string(t.node().where) + ") has it as " + to_string(shape) + ".");
+                             ", but the program (" + to_string(t.node().where) + ") has it as " + to_string(shape) +
+                             ".",
+                         t.node().where);
       // A reader's state that lies in memory of its lender has only its axes to learn.
       const bool shared = impl_->lent.count(state->name) && impl_->device->memory(state->name);
       if (at != impl_->info.end() && (at->second.dtype != t.dtype() || (at->second.any_axes && !shared)))
@@ -158,8 +162,9 @@ Routine Context::compile(const Program& program, Source where) {
     }
     if (impl_->loaded && !state->owner && state->init.kind != Init::Kind::none)
       throw StateError("`" + state->name + "` (" + to_string(t.node().where) +
-                       ") is not among the states that were loaded into the Context; compile the program before "
-                       "loading, and load with {.allow_missing = true}, to begin with its initial value.");
+                           ") is not among the states that were loaded into the Context; compile the program before "
+                           "loading, and load with {.allow_missing = true}, to begin with its initial value.",
+                       t.node().where);
     if (now.init.kind != Init::Kind::none) {
       check_initial({state->name, shape, t.dtype(), now.init});
       fresh.push_back(state->name);
@@ -273,7 +278,8 @@ void Context::check_has(const std::string& name) const {
 const std::string& Context::name_of(const Tensor& state) {
   if (const StateNode* s = state.node().state()) return s->name;
   throw StateError("`" + describe(state) + "` (" + to_string(state.node().where) +
-                   ") is computed, not state: observe it in a program, or use eval.");
+                       ") is computed, not state: observe it in a program, or use eval.",
+                   state.node().where);
 }
 Array Context::read(const std::string& name, Source where) const {
   const WrittenAt at(where);
@@ -343,7 +349,8 @@ void Context::write(const Tensor& state, const Array& value, Source where) {
   const StateNode* s = state.node().state();
   if (!s)
     throw StateError("`" + describe(state) + "` (" + to_string(state.node().where) +
-                     ") is computed, not state: it cannot be written.");
+                         ") is computed, not state: it cannot be written.",
+                     state.node().where);
   if (!impl_->info.count(s->name)) {
     check_given(*s, value.shape(), state.node().where);
     Impl::Info info{value.shape(), state.dtype()};
