@@ -43,10 +43,7 @@ std::string indented(const std::string& text, const char* by) {
   return out;
 }
 std::string free_name(std::set<std::string>& taken, const std::string& text) {
-  const std::string base = codegen::identifier(text);
-  std::string name = base;
-  for (int n = 2; !taken.insert(name).second; ++n) name = base + "_" + std::to_string(n);
-  return name;
+  return codegen::unique(taken, codegen::identifier(text));
 }
 
 void check_prefix(const std::string& name) {

@@ -1,13 +1,14 @@
 #include "caravan/backend/cuda/compile.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "caravan/backend/refused_text.h"
+#include "caravan/base/list_text.h"
+#include "caravan/base/parallel.h"
 #include "caravan/backend/cuda/driver.h"
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/base/processors.h"
@@ -110,24 +111,11 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const Compi
     if (wanted.progress && !missing.empty()) wanted.progress(done, int(missing.size()));
   };
   tell(0);
-  auto work = [&] {
-    for (size_t m; (m = next++) < missing.size();) {
-      const size_t t = missing[m];
-      try {
-        out.codes[t] = compiled(texts[t], kept ? out.sources[t] : keys[t] + ".cu", options);
-        tell(1);
-      } catch (...) {
-        const std::lock_guard lock(failing);
-        failure = std::current_exception();
-        return;
-      }
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (size_t n = 1; n < std::min(missing.size(), size_t(processors().usable())); ++n) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  if (failure) std::rethrow_exception(failure);
+  in_parallel(int64_t(missing.size()), processors().usable(), [&](int64_t m) {
+    const size_t t = missing[size_t(m)];
+    out.codes[t] = compiled(texts[t], kept ? out.sources[t] : keys[t] + ".cu", options);
+    tell(1);
+  });
 
   if (!kept) return out;
   for (const size_t t : missing) {
