@@ -14,7 +14,7 @@
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
 #include "caravan/codegen/cuda.h"
-#include "caravan/runtime/see.h"
+#include "caravan/runtime/print.h"
 #include "caravan/runtime/trace.h"
 
 namespace caravan::app {
