@@ -81,7 +81,10 @@ std::string Stages::graphviz() const {
 }
 
 std::string stage_of(const plan::Plan& plan, const std::string& stage, const std::string& cache) {
-  if (stage == "loops") return loop::to_string(plan::unoptimized(plan.program, plan.target));
+  if (stage == "loops") {
+    plan::Log log;
+    return loop::to_string(plan::unoptimized(plan.program, plan.target, log));
+  }
   if (stage == "optimized") return loop::to_string(plan.scheduled);
   if (stage == "c" || stage == "cuda") {
     if (stage != language(plan))
