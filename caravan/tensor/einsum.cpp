@@ -261,9 +261,6 @@ std::set<std::string> names_in(const shape::SpecSyntax& syntax, const shape::Sha
   }
   return out;
 }
-}  // namespace
-
-namespace {
 // What a mean adds up: the sum of many integers need not be one of i32.
 Operand in_floats(Operand a) {
   return is_float(a.tensor.dtype()) || a.tensor.node().weak ? a : Operand(cast(a, DType::f32), a.where);

@@ -121,9 +121,6 @@ Optimizer adam_with(const AdamOptions& o, bool decoupled, Source where) {
   throw GradientError(text + " depends on no parameter, so that there is nothing to train" + where_text(where) + ".",
                       where);
 }
-}  // namespace
-
-namespace {
 // `call` is what the user wrote.
 Gradients gradients_for(const char* call, const Tensor& loss, const std::vector<Tensor>& params, Source where) {
   if (params.empty()) refuse_loss(loss, where);
