@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "caravan/backend/refused_text.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
@@ -60,29 +61,59 @@ Context::Context(const ContextOptions& options, Source where) : impl_("a Context
     throw ConfigError("a Context cannot have " + std::to_string(options.threads) +
                       " threads; 0 takes one for each processor.");
   impl_->options = options;
-  impl_->device = options.make_device ? options.make_device(options) : make_device(options);
-  if (!impl_->device) throw ConfigError("the make_device of the ContextOptions gave no device.");
+  impl_->open_device();
 }
 
 uint64_t Context::seed() const { return impl_->options.seed; }
 std::string Context::device() const { return impl_->device->name(); }
 const std::string& Context::device_reason() const { return impl_->device_reason; }
 
+void Context::Impl::open_device() {
+  ContextOptions named = options;
+  if (options.device == "auto" && !options.make_device) {
+    // The devices of a mesh cannot change after they have found each other, so the compiler is tested before.
+    const AutomaticDevice found =
+        automatic_device(options.cache, options.mesh.exchanges() ? Compiler::passed_self_test : Compiler::can_be_run);
+    named.device = found.name;
+    device_reason = found.why_interpreted;
+  }
+  device = options.make_device ? options.make_device(options) : make_device(named);
+  if (!device) throw ConfigError("the make_device of the ContextOptions gave no device.");
+}
+
+std::unique_ptr<backend::Device> Context::Impl::move_to(std::unique_ptr<backend::Device> other) {
+  for (const std::string& name : device->names()) other->write(name, device->read(name), info.at(name).dtype);
+  device.swap(other);
+  options.device = device->name();
+  return other;
+}
+
 std::unique_ptr<backend::Device> Context::Impl::take_gpu(const ir::Program& program) {
-  const bool is_free = !has_programs && !lender && readers == 0 && options.mesh.devices() == 1;
-  if (options.device != "auto" || options.make_device || !is_free || program.assignments.empty()) return nullptr;
+  if (!may_move() || lender || program.assignments.empty()) return nullptr;
   AutomaticGpu gpu = automatic_gpu(options, plan::operations(program));
-  device_reason = gpu.why;
-  if (!gpu.device) return nullptr;
-  try {
-    for (const std::string& name : device->names()) gpu.device->write(name, device->read(name), info.at(name).dtype);
-  } catch (const Error& error) {
-    device_reason = reason_of(error);
+  if (!gpu.device) {
+    if (device_reason.empty()) device_reason = gpu.why;
     return nullptr;
   }
-  device.swap(gpu.device);
-  options.device = device->name();
-  return std::move(gpu.device);
+  try {
+    auto before = move_to(std::move(gpu.device));
+    device_reason = gpu.why;
+    return before;
+  } catch (const Error& error) {
+    device_reason = backend::brief(error);
+    return nullptr;
+  }
+}
+
+bool Context::Impl::take_interpreter() {
+  if (!may_move() || !device_kind(device->name()).compiles_c) return false;
+  const AutomaticDevice found = automatic_device(options.cache, Compiler::passed_self_test);
+  if (found.why_interpreted.empty()) return false;
+  ContextOptions named = options;
+  named.device = found.name;
+  move_to(make_device(named));
+  device_reason = found.why_interpreted;
+  return true;
 }
 
 // An input that the program declares with other sizes than its value has counts as unknown: it gets a value of those
@@ -187,7 +218,7 @@ Routine Context::compile(const Program& program, Source where) {
     if (!impl_->lent.count(name)) impl_->check_may_change(name);
   KnownShapes shapes;
   for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
-  auto prepare = [&] {
+  auto prepare_once = [&] {
     if ((routine->plan = impl_->plans->find(program, shapes))) {
       routine->executable = impl_->device->prepare(routine->plan);
       return;
@@ -196,13 +227,21 @@ Routine Context::compile(const Program& program, Source where) {
     routine->plan = std::move(prepared.plan), routine->executable = std::move(prepared.executable);
     if (routine->plan->made || !impl_->device->target()) impl_->plans->keep(program, shapes, routine->plan);
   };
+  auto prepare = [&] {
+    try {
+      prepare_once();
+    } catch (const BackendError&) {
+      if (!impl_->take_interpreter()) throw;
+      prepare_once();
+    }
+  };
   if (std::unique_ptr<backend::Device> before = impl_->take_gpu(solved)) {
     try {
       prepare();
     } catch (const Error& error) {  // most often it is full
       impl_->device = std::move(before);
       impl_->options.device = "auto";
-      impl_->device_reason = reason_of(error);
+      impl_->device_reason = backend::brief(error);
       prepare();
     }
   } else {

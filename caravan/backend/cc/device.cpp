@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "caravan/backend/cc/allowed_vectors.h"
+#include "caravan/backend/cc/kept_plans.h"
 #include "caravan/backend/cc/memory.h"
 #include "caravan/backend/cc/peaks.h"
 #include "caravan/backend/cc/pool.h"

@@ -1,16 +1,14 @@
 #include "caravan/backend/cuda/compile.h"
 
 #include <cstdlib>
-#include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "caravan/backend/cuda/driver.h"
+#include "caravan/backend/kernel_cache.h"
 #include "caravan/backend/refused_text.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/parallel.h"
-#include "caravan/backend/cuda/driver.h"
-#include "caravan/backend/kernel_cache.h"
 #include "caravan/base/processors.h"
 #include "caravan/target/target.h"
 
@@ -54,7 +52,8 @@ std::string compiled(const std::string& text, const std::string& name, const std
     compiler.log_size(program, &bytes);
     std::string log(bytes, '\0');
     compiler.log(program, log.data());
-    throw BackendError("CUDA's run-time compiler refuses generated text (" + name + "). It says:\n" + log.c_str());
+    throw backend::RefusedTextError("CUDA's run-time compiler refuses generated text.", joined(options, " "), name,
+                                    log.c_str());
   }
   size_t bytes = 0;
   compiler.code_size(program, &bytes);
@@ -101,9 +100,7 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const Compi
   }
   out.from_cache = missing.empty();
 
-  std::atomic<size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex failing, telling;
+  std::mutex telling;
   int done = 0;
   auto tell = [&](int more) {
     const std::lock_guard lock(telling);
