@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "caravan/autodiff/grad.h"
+#include "caravan/tensor/graph.h"
 
 namespace caravan {
 
