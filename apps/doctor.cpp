@@ -42,13 +42,13 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
   const backend::KernelCache cache(settings.cache());
   const std::string temporary = temporary_folder_problem();
   const Processors here = processors();
-  const std::vector<DeviceKind> kinds = device_kinds(c);
+  const std::vector<FoundDevice> kinds = found_devices(c);
   const std::string tuning = tuning_path();
   const Target target = host(int(settings.threads()));
   if (options.json) {
     using Json = nlohmann::ordered_json;
     Json out{{"version", version()}, {"compiler", kCompiler}, {"devices", Json::array()}};
-    for (const DeviceKind& d : kinds)
+    for (const FoundDevice& d : kinds)
       out["devices"].push_back(Json{{"name", d.name}, {"works", d.works}, {"note", d.note}});
     out["c_compiler"] =
         Json{{"path", c.path},        {"version", c.version},        {"works", c.works()},    {"problem", c.problem},
@@ -76,7 +76,7 @@ int doctor_command(const DoctorOptions& options, const Settings& settings) {
   }
   std::cout << fmt::format("caravan  {}\ncompiler {}\n\ndevices\n", version(), kCompiler);
   const Screen screen = output_screen();
-  for (const DeviceKind& d : kinds)
+  for (const FoundDevice& d : kinds)
     std::cout << screen.fact(d.name, fmt::format("{:<6} {}", d.works ? "yes" : "no", d.note));
   std::cout << "\nengines of meshes\n";
   for (const auto& [name, note] : engines()) std::cout << screen.fact(name, note);

@@ -49,21 +49,23 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   wanted.device = "interp";
   wanted.threads = int(settings.threads());
   wanted.mesh = mesh;
+  wanted.cache = settings.cache();
   wanted.memory_limit = options.memory_limit;
   wanted.passes_off = options.passes_off;
   const bool automatic = settings.device() == "auto" && stage != "c";
-  if (settings.device().starts_with("cuda"))
+  const DeviceKind* named = find_device_kind(settings.device());
+  if (named && named->is_gpu)
     wanted.plans_for = settings.device();
   else if (settings.device() == "auto" && stage == "cuda")
-    wanted.plans_for = "cuda";
+    wanted.plans_for = gpu_kind().name;
   auto ctx = std::make_unique<Context>(wanted);
   Routine step = ctx->compile(recipe.program);
-  if (automatic && wanted.plans_for == "cpu" && takes_gpu(plan::operations(step.plan().program))) {
-    wanted.plans_for = "cuda";
+  if (automatic && !device_kind(wanted.plans_for).is_gpu && takes_gpu(plan::operations(step.plan().program))) {
+    wanted.plans_for = gpu_kind().name;
     ctx = std::make_unique<Context>(wanted);
     step = ctx->compile(recipe.program);
   }
-  const Stages stages(recipe, step, settings.cache());
+  const Stages stages(recipe, step, wanted);
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
   if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, *ctx, 0, step));

@@ -23,13 +23,13 @@ auto about(const std::string& file, const Work& work) {
   try {
     return work();
   } catch (const UserError& error) {
-    throw ConfigError(fmt::format("`{}`: {}", file, error.what()));
+    throw ConfigError(fmt::format("`{}`: {}", file, error.what()), error.where());
   }
 }
 
 std::string device_for(const Settings& settings) {
   if (settings.device() != "auto") return settings.device();
-  const AutomaticDevice& chosen = automatic_device(settings.cache());
+  const AutomaticDevice chosen = automatic_device(settings.cache(), Compiler::passed_self_test);
   if (!chosen.why_interpreted.empty())
     std::cerr << fmt::format("caravan: the models are interpreted, which is slow, because {}.\n",
                              chosen.why_interpreted);

@@ -9,12 +9,14 @@
 #include "apps/kernel_table.h"
 #include "apps/mesh_table.h"
 #include "apps/unknown_name.h"
+#include "caravan/backend/cc/device.h"
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/cuda/compile.h"
 #include "caravan/base/error.h"
 #include "caravan/codegen/c.h"
 #include "caravan/codegen/cuda.h"
-#include "caravan/runtime/see.h"
+#include "caravan/runtime/devices.h"
+#include "caravan/runtime/print.h"
 #include "caravan/runtime/trace.h"
 
 namespace caravan::app {
@@ -30,37 +32,36 @@ std::string printed(Print print, const What& what) {
   return out.str();
 }
 
-// The texts that the C compiler is given, byte for byte, each after a line with its name in the cache of kernels: the
-// hash of what is compiled.
-std::string c_text(const plan::Plan& plan, const std::string& cache) {
-  const std::vector<std::string> units = codegen::to_units(plan.scheduled).texts;
-  std::vector<std::string> paths;
-  try {
-    cc::CompilerOptions options;
-    options.cache = cache;
-    paths = cc::kept_texts(units, cc::tested(options));
-  } catch (const BackendError&) {  // a compiler that nobody should use
-  }
+// Texts as the compiler is given them, byte for byte, each after a line with its name in the cache of compiled code:
+// the hash of what is compiled. `would_be` computes the paths of texts that were not compiled.
+template <class Paths>
+std::string with_names(const std::vector<std::string>& texts, const Code& code, Paths would_be) {
+  std::vector<std::string> paths = code.sources;
+  if (paths.empty()) try {
+      paths = would_be(texts);
+    } catch (const BackendError&) {  // there is no compiler that the names could depend on, or none to be used
+    }
   std::string out;
-  for (size_t t = 0; t < units.size(); ++t) {
+  for (size_t t = 0; t < texts.size(); ++t) {
     if (!paths.empty()) out += "/* " + std::filesystem::path(paths[t]).filename().string() + " */\n";
-    out += units[t];
+    out += texts[t];
   }
   return out;
 }
 
-// The texts of CUDA C++, each after a line with its name in the cache, if there is the compiler that its hash depends
-// on.
-std::string cuda_text(const plan::Plan& plan) {
-  std::string out;
-  for (const std::string& text : codegen::to_cuda(plan.scheduled, codegen::form_of(plan.scheduled)).texts) {
-    try {
-      out += "/* " + cuda::key_of(text, plan.target.gpu.compute) + ".cu */\n";
-    } catch (const BackendError&) {  // there is no compiler
-    }
-    out += text;
-  }
-  return out;
+std::string c_text(const plan::Plan& plan, const Code& code) {
+  return with_names(codegen::to_units(plan.scheduled).texts, code, [&](const std::vector<std::string>& texts) {
+    return cc::kept_texts(texts, cc::tested(cpu_options(code.options).compiler));
+  });
+}
+
+std::string cuda_text(const plan::Plan& plan, const Code& code) {
+  const std::vector<std::string> all = codegen::to_cuda(plan.scheduled, codegen::form_of(plan.scheduled)).texts;
+  return with_names(all, code, [&](const std::vector<std::string>& texts) {
+    std::vector<std::string> out;
+    for (const std::string& text : texts) out.push_back(cuda::key_of(text, plan.target.gpu.compute) + ".cu");
+    return out;
+  });
 }
 
 // In which language is the code of the plan?
@@ -80,15 +81,18 @@ std::string Stages::graphviz() const {
   return caravan::graphviz(recipe_.loss, ctx, recipe_.at(0));
 }
 
-std::string stage_of(const plan::Plan& plan, const std::string& stage, const std::string& cache) {
-  if (stage == "loops") return loop::to_string(plan::unoptimized(plan.program, plan.target));
+std::string stage_of(const plan::Plan& plan, const std::string& stage, const Code& code) {
+  if (stage == "loops") {
+    plan::Log log;
+    return loop::to_string(plan::unoptimized(plan.program, plan.target, log));
+  }
   if (stage == "optimized") return loop::to_string(plan.scheduled);
   if (stage == "c" || stage == "cuda") {
     if (stage != language(plan))
       throw ConfigError(stage == "c"
                             ? "the code of a GPU is CUDA C++, not C: use --stage cuda, or --device cpu."
                             : "the code of the processor is C, not CUDA C++: use --stage c, or --device cuda.");
-    return stage == "c" ? c_text(plan, cache) : cuda_text(plan);
+    return stage == "c" ? c_text(plan, code) : cuda_text(plan, code);
   }
   if (stage == "memory") return memory_table(plan);
   if (stage == "kernels") return kernel_table(plan);
@@ -103,7 +107,7 @@ std::string Stages::text(const std::string& stage) const {
     return printed([](std::ostream& out, const Routine& r) { print_constraints(out, r); }, step_);
   if (stage == "assignments") return step_.to_string();
   const std::vector<std::string> of_plans = plan_stage_names();
-  if (std::find(of_plans.begin(), of_plans.end(), stage) != of_plans.end()) return stage_of(plan_, stage, cache_);
+  if (std::find(of_plans.begin(), of_plans.end(), stage) != of_plans.end()) return stage_of(plan_, stage, code_);
   throw ConfigError(unknown_name("stage", stage, stage_names()));
 }
 

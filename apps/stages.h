@@ -10,11 +10,18 @@
 
 namespace caravan::app {
 
+// How the code of a plan is compiled. The names of its texts in the cache of compiled code follow from that.
+struct Code {
+  ContextOptions options{};
+  std::vector<std::string> sources{};  // paths of the texts that were compiled; empty: none was, and names are computed
+};
+
 // Of one routine: what runs, with the states that its Context had when it was compiled.
 class Stages {
  public:
-  Stages(const Recipe& recipe, const Routine& step, std::string cache)
-      : recipe_(recipe), step_(step), plan_(step.plan()), cache_(std::move(cache)) {}
+  // `options` are those of the routine's Context.
+  Stages(const Recipe& recipe, const Routine& step, const ContextOptions& options)
+      : recipe_(recipe), step_(step), plan_(step.plan()), code_{options, step.report().sources} {}
 
   std::string text(const std::string& stage) const;  // ConfigError naming those there are
   std::string graphviz() const;                      // with the values and gradients of the first step
@@ -24,14 +31,14 @@ class Stages {
   const Recipe& recipe_;
   const Routine step_;
   const plan::Plan& plan_;  // of the step
-  std::string cache_;       // folder of compiled kernels
+  const Code code_;
 };
 
 std::vector<std::string> stage_names();
 
 // The stages that follow from a plan alone. ConfigError naming those there are.
 std::vector<std::string> plan_stage_names();
-std::string stage_of(const plan::Plan& plan, const std::string& stage, const std::string& cache);
+std::string stage_of(const plan::Plan& plan, const std::string& stage, const Code& code);
 std::string pass_log(const plan::Plan& plan);  // one line a pass: milliseconds, and whether it changed anything
 
 // What `--trace` writes: the stages of a routine as one JSON text, with the values that a Context has at a step.

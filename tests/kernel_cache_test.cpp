@@ -19,6 +19,7 @@
 #include "caravan/backend/own_folder.h"
 #include "caravan/base/scratch.h"
 #include "cc/answer.h"
+#include "cc/wrong_compiler.h"
 #include "contains.h"
 #include "equal_pids.h"
 #include "programs.h"
@@ -326,11 +327,29 @@ TEST(KernelCache, ACompilerThatFailsIsAnErrorAndNotAMissingOne) {
     script(folder.path + "/cc", row.lines);
     const string said = said_by_child([&] {
       setenv("PATH", (folder.path + ":/usr/bin:/bin").c_str(), 1);
-      return Context({.cache = folder.path + "/kernels"}).device();
+      return std::to_string(
+          Context({.cache = folder.path + "/kernels"}).eval(sum(tensor(Array(parse_shape("3"))))).item());
     });
     EXPECT_CONTAINS(said, string("error: ") + row.phrase);
     EXPECT_CONTAINS(said, "or ask for the device `interp`, which needs no compiler");
   }
+}
+TEST(KernelCache, AutoLeavesACompilerThatIsWrongAtTheFirstProgram) {
+  const WrongCompiler never("never");
+  EXPECT_EQ(
+      said_by_child([&] {
+        setenv("PATH", (never.folder() + ":/usr/bin:/bin").c_str(), 1);
+        Context ctx({.cache = never.cache()});
+        string out = ctx.device() + ctx.device_reason();
+        ctx.write("x", Array(parse_shape("3"), std::vector<double>{1, 2, 4}), {.create = true});
+        const Tensor x = state("x", {.output = {3}});
+        out += ", " + std::to_string(int(ctx.eval(sum(x)).item()));
+        out += " on " + ctx.device();
+        out += ctx.device_reason().find(" test loops wrongly") == string::npos ? ", without a reason" : ", wrong";
+        return out + ", " +
+               std::to_string(int(Context({.cache = never.cache()}).eval(sum(tensor(Array::scalar(7)) * 2)).item()));
+      }),
+      "cpu, 7 on interp, wrong, 14");
 }
 TEST(KernelCache, NoRoomForAProcessIsAnErrorAndNotAMissingCompiler) {
   const TemporaryFolder folder, temporary;

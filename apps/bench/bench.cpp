@@ -109,7 +109,7 @@ std::string device_of(const Settings& settings) { return settings.device() == "a
 // Those that are named, or all that the device is for. A name that stands for several leaves out those that it is not
 // for.
 std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string& device) {
-  const bool on_gpu = device.starts_with("cuda");
+  const bool on_gpu = device_kind(device).is_gpu;
   const bool measured = !options.list && options.stage.empty();
   std::vector<bench::Entry> out = options.names.empty() ? bench::entries() : bench::find_all(options.names);
   auto is_named = [&](const std::string& name) {
@@ -128,12 +128,15 @@ std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string&
 // How the steps would run on the device, which need not be here. Flags can allow a processor fewer vectors.
 int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& options, const std::string& device,
                 const Settings& settings) {
-  const Target target =
-      target_of({.threads = int(settings.threads()), .compiler_flags = options.flags, .tf32 = options.tf32}, device);
+  const ContextOptions wanted{.threads = int(settings.threads()),
+                              .cache = settings.cache(),
+                              .compiler_flags = options.flags,
+                              .tf32 = options.tf32};
+  const Target target = target_of(wanted, device);
   for (const bench::Entry& entry : entries) {
     const Context ctx({.device = "interp", .memory_limit = options.memory_limit});
     const std::shared_ptr<const plan::Plan> plan = ctx.plan(entry.make({}).program, target);
-    std::cout << stage_of(*plan, options.stage, settings.cache()) << std::flush;
+    std::cout << stage_of(*plan, options.stage, {wanted}) << std::flush;
     if (settings.log() >= 1) std::cerr << pass_log(*plan);
   }
   return kDone;
@@ -195,13 +198,13 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
   if (options.profile) return print_profiles(entries, options, settings);
   if (!options.write.empty()) return write_records(entries, options, settings);
   const int threads = int(settings.threads());
-  const bool on_cpu = device == "cpu";
   const std::unique_ptr<backend::Device> measured =
       make_device({.device = device, .threads = threads, .cache = settings.cache(), .compiler_flags = options.flags});
   const Target target = measured->target().value_or(host(threads));
   const double peak = bench::peak_flops(*measured);
-  const std::string parts = on_cpu ? counted(target.threads, "thread", "threads")
-                                   : counted(int(target.gpu.multiprocessors), "multiprocessor", "multiprocessors");
+  const std::string parts = device_kind(device).is_gpu
+                                ? counted(int(target.gpu.multiprocessors), "multiprocessor", "multiprocessors")
+                                : counted(target.threads, "thread", "threads");
   if (!options.json)
     std::cout << fmt::format("{}, {}, at best {:.1f} GFLOP/s of f32\n\n", target.processor, parts, peak / 1e9)
               << title() << std::flush;

@@ -10,7 +10,7 @@
 #include "caravan/base/random.h"
 #include "caravan/data/loader.h"
 #include "caravan/plot/fit.h"
-#include "caravan/runtime/see.h"
+#include "caravan/runtime/print.h"
 #include "caravan/tensor/functions.h"
 #include "caravan/train/optimizer.h"
 

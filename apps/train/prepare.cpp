@@ -8,7 +8,6 @@
 #include "apps/progress.h"
 #include "apps/stages.h"
 #include "apps/train/ranks.h"
-#include "caravan/backend/cuda/device.h"
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
@@ -70,13 +69,15 @@ std::string device_to_go_on(const ModelFile& file, const Settings& settings) {
   if (asked.value != "auto")
     throw ConfigError(fmt::format("{}, and {} asks for {}: {}; --device {} on the command line allows it.", computed,
                                   asked.source, asked.value, otherwise, asked.value));
-  if (const AutomaticDevice& found = automatic_device(settings.cache()); found.name == file.device)
-    return file.device == "cpu" ? file.device : asked.value;  // not a GPU, although there may be one now
+  if (const AutomaticDevice& found = automatic_device(settings.cache(), Compiler::passed_self_test);
+      found.name == file.device)
+    return found.why_interpreted.empty() ? file.device : asked.value;  // not a GPU, although there may be one now
   else if (!found.why_interpreted.empty())
     throw ConfigError(
         fmt::format("{}, and here the run would be interpreted because {}: {}; --device interp allows it.", computed,
                     found.why_interpreted, otherwise));
-  if (file.device == "interp" || (file.device == "cuda" && cuda::facts().count > 0)) return file.device;
+  const DeviceKind* computed_on = find_device_kind(file.device);
+  if (computed_on && !computed_on->compiles_c && computed_on->count() > 0) return file.device;
   throw ConfigError(fmt::format("{}: {}; --device auto allows it.", computed, otherwise));
 }
 
@@ -92,7 +93,7 @@ ContextOptions context_options(const TrainOptions& options, const Settings& sett
   out.passes_off = options.passes_off;
   if (options.debug_kernels) {
     if (out.device == "auto") out.device = "cpu";
-    if (!out.device.starts_with("cpu"))
+    if (!device_kind(out.device).compiles_c)
       throw ConfigError(
           fmt::format("--debug-kernels is for compiled code; `{}` compiles none: use --device cpu.", out.device));
     out.compiler_flags = {"-g", "-O0"};
@@ -184,7 +185,7 @@ Outputs open_outputs(const Prepared& p, const Keeper& keeper) {
   Outputs out;
   if (!options.plot.empty()) out.plots.emplace(options.plot, "--plot");
   if (!options.trace.empty()) out.trace.emplace(options.trace, "--trace");
-  if (!options.dump.empty()) Stages(p.recipe, p.step, p.settings.cache()).dump(OutputFolder(options.dump, "--dump"));
+  if (!options.dump.empty()) Stages(p.recipe, p.step, p.wanted).dump(OutputFolder(options.dump, "--dump"));
   return out;
 }
 

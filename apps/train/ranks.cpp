@@ -9,6 +9,7 @@
 
 #include "caravan/backend/mpi/mpi.h"
 #include "caravan/base/error.h"
+#include "caravan/runtime/devices.h"
 
 namespace caravan::app {
 
@@ -55,7 +56,8 @@ int64_t device_count(const std::string& devices, std::string& device, std::vecto
         colon != one.npos && (colon + 1 == one.size() || one.find_first_not_of("0123456789", colon + 1) != one.npos))
       throw ConfigError(
           fmt::format("--devices `{}`: after the colon of `{}` stands a number, as in {}:0.", devices, one, kind));
-    if (kind == "cuda") names.push_back(one);
+    const DeviceKind* known = find_device_kind(kind);
+    if (known && known->is_gpu) names.push_back(one);
     from = comma + 1;
   }
   device = kind;

@@ -75,7 +75,7 @@ void warn(const Prepared& p) {
   if (p.recipe.stand_in) std::cerr << stand_in_message(p.row, p.recipe);
   if (p.wanted.device == "auto" && !p.compiled())
     std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n",
-                             automatic_device(p.wanted.cache).why_interpreted);
+                             p.ctx.device_reason());
   if (p.wanted.device == "auto" && p.ctx.device() == "cpu" && !p.ctx.device_reason().empty())
     std::cerr << fmt::format("caravan: the GPU is not used: {}.\n", p.ctx.device_reason());
   if (p.wanted.device != p.settings.device() && p.start.file && p.ctx.device() == "interp")

@@ -99,8 +99,9 @@ class Backward {
     std::vector<Tensor> given = custom.rule(g, custom.inputs);
     if (given.size() != custom.inputs.size())
       throw GradientError("the gradient rule of `" + t.node().label + "`" + where_text(t.node().where) + " gave " +
-                          std::to_string(given.size()) + " tensors for " + std::to_string(custom.inputs.size()) +
-                          " inputs.");
+                              std::to_string(given.size()) + " tensors for " + std::to_string(custom.inputs.size()) +
+                              " inputs.",
+                          t.node().where);
     for (size_t i = 0; i < given.size(); ++i)
       if (Step& x = *step(custom.inputs[i]); x.leads) {
         x.met = true;
@@ -142,8 +143,9 @@ class Backward {
           if (n.body->reads(int(i))) refusal.inputs.push_back(n.operands[i].tensor);
         std::string message = "the second derivative of `" + t.node().label + "`" + where_text(t.node().where) +
                               " is refused: " + std::string(row_of.refuse_second);
-        refusal.rule = [message](const Tensor&, const std::vector<Tensor>&) -> std::vector<Tensor> {
-          throw GradientError(message);
+        refusal.rule = [message, where = t.node().where](const Tensor&,
+                                                         const std::vector<Tensor>&) -> std::vector<Tensor> {
+          throw GradientError(message, where);
         };
         auxiliary = with_gradient(Operand(auxiliary, t.node().where), std::move(refusal), auxiliary.node().label);
       }
@@ -189,10 +191,12 @@ std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const G
   for (const Tensor& x : xs)
     if (!is_float(x.dtype()))
       throw GradientError("the gradient by " + called(x) + " asked for at " + to_string(where) +
-                          " does not exist: it is " + std::string(name(x.dtype())) + ", not a float.");
+                              " does not exist: it is " + std::string(name(x.dtype())) + ", not a float.",
+                          where);
   if (!is_float(y.dtype()))
     throw GradientError("the gradient of " + called(y) + " asked for at " + to_string(where) +
-                        " does not exist: it is " + std::string(name(y.dtype())) + ", not a float.");
+                            " does not exist: it is " + std::string(name(y.dtype())) + ", not a float.",
+                        where);
   Backward backward(y, xs);
   const Tensor cotangent =
       options.cotangent.defined()
@@ -203,9 +207,11 @@ std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, const G
   std::vector<Tensor> out;
   for (const Tensor& x : xs) {
     if (!backward.met(x) && !options.allow_unused)
-      throw GradientError(
-          "the gradient of " + called(y) + " by " + called(x) + " was asked for at " + to_string(where) +
-          ", but the former does not depend on the latter; check the graph, or give .allow_unused = true for zeros.");
+      throw GradientError("the gradient of " + called(y) + " by " + called(x) + " was asked for at " +
+                              to_string(where) +
+                              ", but the former does not depend on the latter; check the graph, or give .allow_unused "
+                              "= true for zeros.",
+                          where);
     out.push_back(backward.cotangent(x));
   }
   return out;

@@ -9,19 +9,6 @@ namespace caravan {
 
 namespace {
 
-// Does the text name a line, "moons.cpp:12"?
-bool names_a_line(const std::string& text) {
-  auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  auto of_file = [&](char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  for (size_t colon = text.find(':'); colon != text.npos; colon = text.find(':', colon + 1)) {
-    if (colon + 1 >= text.size() || !is_digit(text[colon + 1])) continue;
-    size_t from = colon;
-    while (from > 0 && of_file(text[from - 1])) --from;
-    if (from < colon && from > 0 && text[from - 1] == '.') return true;
-  }
-  return false;
-}
-
 // Is it a source of the library or of the command? They lie in folders beside that of this file.
 bool is_ours(std::string_view file) {
   constexpr std::string_view kThis = "caravan/base/error.cpp", kPath = Source::exactly().file;
@@ -32,14 +19,17 @@ bool is_ours(std::string_view file) {
   return file.starts_with("caravan/") || file.starts_with("apps/");
 }
 
-std::string with_line(const std::string& message) {
+// The line of the user's call, if it is one of the user's.
+Source line_of_call() {
   const Source call = Source::call();
-  return names_a_line(message) || is_ours(call.file) ? message : message + where_text(call);
+  return is_ours(call.file) ? Source{} : call;
 }
 
 }  // namespace
 
-UserError::UserError(const std::string& message) : Error(with_line(message)) {}
+UserError::UserError(const std::string& message, Source where)
+    : Error(where.known() ? message : message + where_text(line_of_call())),
+      where_(where.known() ? where : line_of_call()) {}
 
 std::string without_full_stop(std::string message) {
   if (message.ends_with('.')) message.pop_back();

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "caravan/base/source.h"
+
 namespace caravan {
 
 // What all errors of the library are.
@@ -20,7 +22,12 @@ class Error : public std::runtime_error {
 // its command is none.
 class UserError : public Error {
  public:
-  explicit UserError(const std::string& message);
+  // `where` is the line that the message names, if it names one.
+  explicit UserError(const std::string& message, Source where = {});
+  Source where() const { return where_; }  // the line that it names; not known if it names none
+
+ private:
+  Source where_;
 };
 class SpecError : public UserError {  // a spec that does not parse or does not fit its operands
  public:

@@ -114,4 +114,19 @@ Processors processors(const std::string& root) {
   return out;
 }
 
+const ProcessorModel& processor_model() {
+  static const ProcessorModel known = [] {
+    ProcessorModel out;
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);) {
+      const bool is_name = line.starts_with("model name"), are_features = line.starts_with("flags");
+      if (is_name || are_features) out.lines += line + "\n";
+      if (const size_t colon = line.find(": "); is_name && colon != line.npos) out.name = line.substr(colon + 2);
+      if (are_features) break;
+    }
+    return out;
+  }();
+  return known;
+}
+
 }  // namespace caravan

@@ -20,4 +20,11 @@ struct Processors {
 // Asks the system at every call. `root` is prepended to the paths of /proc and /sys, for tests.
 Processors processors(const std::string& root = "");
 
+// What /proc/cpuinfo says of the first processor. Read once.
+struct ProcessorModel {
+  std::string name = "unknown";  // such as "AMD EPYC 7B13"
+  std::string lines;             // those with its name and its features
+};
+const ProcessorModel& processor_model();
+
 }  // namespace caravan

@@ -2,7 +2,7 @@
 
 #include "caravan/autodiff/grad.h"
 #include "caravan/base/error.h"
-#include "caravan/runtime/see.h"
+#include "caravan/runtime/check_gradients.h"
 
 namespace caravan {
 

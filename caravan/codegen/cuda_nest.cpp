@@ -25,7 +25,7 @@ void take_apart(const Block& block, CudaNest& out) {
           out.guard.where.insert(out.guard.where.end(), guard.where.begin(), guard.where.end());
           take_apart(guard.body, out);
         },
-        [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier> auto& other) {
+        [&](const OneOf<CombineFirst, Store, StoreCombine, StoreFirst, Move, Barrier, Prefetch> auto& other) {
           out.after.push_back(other);
         });
 }

@@ -195,9 +195,6 @@ class CsvParser {
   bool row_ended_ = false;
 };
 
-}  // namespace
-
-namespace {
 std::string table_text(const Table& table) {
   return table.file.empty() ? "the table" : fmt::format("the table `{}`", table.file);
 }

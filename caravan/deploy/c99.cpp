@@ -43,10 +43,7 @@ std::string indented(const std::string& text, const char* by) {
   return out;
 }
 std::string free_name(std::set<std::string>& taken, const std::string& text) {
-  const std::string base = codegen::identifier(text);
-  std::string name = base;
-  for (int n = 2; !taken.insert(name).second; ++n) name = base + "_" + std::to_string(n);
-  return name;
+  return codegen::unique(taken, codegen::identifier(text));
 }
 
 void check_prefix(const std::string& name) {
@@ -99,7 +96,8 @@ Model model_of(const Context& ctx, const Tensor& input, const Tensor& output, co
   const StateNode* state = input.node().state();
   if (!state)
     throw StateError("`" + input.node().label + "`" + where_text(input.node().where) +
-                     " is computed, and cannot be the input of an exported model; an `input(...)` can.");
+                         " is computed, and cannot be the input of an exported model; an `input(...)` can.",
+                     input.node().where);
   const std::shared_ptr<const plan::Plan> plan = ctx.plan(updates & observe(output), plain_c());
   Model out;
   out.module = plan->scheduled;

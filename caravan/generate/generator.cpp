@@ -102,7 +102,8 @@ Generator::Generator(const Context& ctx, Model model, Ids window, const Generato
     : impl_(std::make_unique<Impl>(Impl{ctx, std::move(model), std::move(window), options, where, {}})) {
   if (options.capacity < 1 && impl_->window.empty())
     throw ConfigError("a Generator" + where_text(where) +
-                      " needs .capacity, the longest sequence that its model sees (the .ctx of a Gpt).");
+                          " needs .capacity, the longest sequence that its model sees (the .ctx of a Gpt).",
+                      where);
 }
 Generator::Generator(const Context& ctx, const Window& model, const GeneratorOptions& options, Source where)
     : Generator(ctx, Model([model](const Operand& ids, const nn::Phase& phase) { return model(ids, phase); }),
@@ -194,7 +195,7 @@ class Run {
 std::vector<Ids> Generator::batch(const std::vector<Ids>& prompts, const GenerateOptions& options, Source where) {
   const WrittenAt at(where);
   if (prompts.empty()) return {};
-  if (options.tokens < 0) throw ConfigError("generate" + where_text(where) + ": .tokens must be 0 or more.");
+  if (options.tokens < 0) throw ConfigError("generate" + where_text(where) + ": .tokens must be 0 or more.", where);
   Run run(prompts, options, where);
   Impl& impl = *impl_;
   const size_t capacity = size_t(impl.options.capacity);
@@ -202,10 +203,12 @@ std::vector<Ids> Generator::batch(const std::vector<Ids>& prompts, const Generat
     for (const Ids& prompt : prompts)
       if (prompt.empty())
         throw ConfigError("generate" + where_text(where) +
-                          ": a prompt needs at least one token; many vocabularies have one that begins a text.");
+                              ": a prompt needs at least one token; many vocabularies have one that begins a text.",
+                          where);
     if (run.longest() > capacity)
       throw ConfigError("generate" + where_text(where) + ": the prompt has " + times_text(int64_t(run.longest())) +
-                        ", but the model sees at most " + std::to_string(capacity) + "; give it the last part.");
+                            ", but the model sees at most " + std::to_string(capacity) + "; give it the last part.",
+                        where);
   }
   if (options.tokens == 0) return run.results();
 

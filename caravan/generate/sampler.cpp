@@ -17,7 +17,7 @@ namespace {
 template <class Number>
 void check(bool sensible, const char* what, Number given, const char* must, Source where) {
   if (!sensible)
-    throw ConfigError(fmt::format("sampling{}: {} is {}; it must be {}.", where_text(where), what, given, must));
+    throw ConfigError(fmt::format("sampling{}: {} is {}; it must be {}.", where_text(where), what, given, must), where);
 }
 
 }  // namespace

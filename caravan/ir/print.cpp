@@ -68,10 +68,6 @@ std::string order_text(const Accumulation& a) {
                 [&](const SumOrder::Block& block) { return std::to_string(block.size) + " " + name(block.iterator); });
 }
 
-}  // namespace
-
-namespace {
-
 // Whether every element of the target is written exactly once, so that nothing accumulates.
 bool is_pointwise(const Program& program, const Accumulation& a) {
   const WriteForm form = write_form(program, a);

@@ -421,7 +421,7 @@ struct Module {
   std::vector<ir::BufferId> observed;
   // Collectives that are not kernels yet, one for each buffer. What they read ends the list of observed buffers, what
   // they write counts as data, and kernels that read the latter come `after` the former. So passes leave these buffers
-  // alone, and plan/place_collectives can put a call between the kernels.
+  // alone, and schedule/place_collectives can put a call between the kernels.
   std::vector<LibraryCall> collectives{};
 };
 

@@ -407,10 +407,6 @@ class KernelLowering {
   Kernel kernel_;
 };
 
-}  // namespace
-
-namespace {
-
 LibraryCall call_of(const ir::Program& program, const Accumulation& a) {
   const LibraryCall::Collective::Value value{a.accumulator, ir::pieces_of_slice(program, a)};
   return {LibraryCall::Collective{*a.collective, {value}}, {a.target}, {a.operands[0].buffer}};

@@ -90,9 +90,11 @@ class Propagation {
     const ir::Buffer& b = buffer(p.buffer);
     const int64_t size = b.shape.sizes()[p.axis];
     if (size % parts(axis) != 0)
-      throw ConfigError("`" + b.name + "`" + where_text(b.where) + " cannot be placed on `" + p.mesh_axis + "`: " +
-                        axis_text(b, p.axis) + " has size " + std::to_string(size) + ", which is not a multiple of " +
-                        std::to_string(parts(axis)) + " (the mesh is " + to_string(mesh_) + ").");
+      throw ConfigError("`" + b.name + "`" + where_text(b.where) + " cannot be placed on `" + p.mesh_axis +
+                            "`: " + axis_text(b, p.axis) + " has size " + std::to_string(size) +
+                            ", which is not a multiple of " + std::to_string(parts(axis)) + " (the mesh is " +
+                            to_string(mesh_) + ").",
+                        b.where);
     wished_[size_t(p.buffer)][p.axis] = axis;
     // A copy of a state that was made to be placed: the state is meant.
     if (writer_[size_t(p.buffer)] < 0) return;

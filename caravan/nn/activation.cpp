@@ -20,7 +20,8 @@ void check_keeps(const Spec<1>& spec, const Operand& x) {
   const std::string text(spec.syntax_ref().text), result = text.substr(std::min(text.find("=>"), text.size()));
   if (result.find('0') == result.npos)
     throw ConfigError("softmax" + where_text(x.where) + " with `" + text +
-                      "` runs over nothing: write 0 for each axis it runs over, as in `b | c => b | 0`.");
+                          "` runs over nothing: write 0 for each axis it runs over, as in `b | c => b | 0`.",
+                      x.where);
 }
 
 }  // namespace

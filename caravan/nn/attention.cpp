@@ -11,10 +11,12 @@ namespace {
 
 Tensor checked(const Operand& mask) {
   if (mask.tensor.dtype() != DType::boolean)
-    throw DTypeError("the mask `" + mask.tensor.name() + "`" + where_text(mask.where) + " is " +
-                     std::string(name(mask.tensor.dtype())) +
-                     ", but a mask must be boolean, true where a position may be seen; write `mask > -1` for one that "
-                     "is added, 0 or -inf.");
+    throw DTypeError(
+        "the mask `" + mask.tensor.name() + "`" + where_text(mask.where) + " is " +
+            std::string(name(mask.tensor.dtype())) +
+            ", but a mask must be boolean, true where a position may be seen; write `mask > -1` for one that "
+            "is added, 0 or -inf.",
+        mask.where);
   return mask.tensor;
 }
 
@@ -48,8 +50,9 @@ AttentionOptions checked(const std::string& name, AttentionOptions o, Source whe
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   if (o.dim < 1 || o.heads < 1 || o.kv_heads < 1 || o.dim % o.heads != 0 || o.heads % o.kv_heads != 0)
     throw ConfigError("attention `" + name + "`" + where_text(where) + " has .dim " + std::to_string(o.dim) +
-                      ", .heads " + std::to_string(o.heads) + " and .kv_heads " + std::to_string(o.kv_heads) +
-                      "; heads must divide dim, and kv_heads must divide heads.");
+                          ", .heads " + std::to_string(o.heads) + " and .kv_heads " + std::to_string(o.kv_heads) +
+                          "; heads must divide dim, and kv_heads must divide heads.",
+                      where);
   return o;
 }
 // NAME of NAME.proj
@@ -81,7 +84,8 @@ Tensor SelfAttention::operator()(Operand x, const OptionalOperand& mask, const P
   if (options.rotary) q = rotary(q, *options.rotary, phase), k = rotary(k, *options.rotary, phase);
   if (phase.decoding() && !options.causal)
     throw ConfigError("attention `" + name_of(proj) + "`" + where_text(x.where) +
-                      " is not causal, so it sees tokens that are not there yet: give it .causal = true to decode.");
+                          " is not causal, so it sees tokens that are not there yet: give it .causal = true to decode.",
+                      x.where);
   const std::string name = name_of(proj);
   k = remembered_by_channel(k, name + ".keys", phase), v = remembered(v, name + ".values", phase);
   OptionalOperand seen = visible(q, k, phase);

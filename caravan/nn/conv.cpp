@@ -17,10 +17,12 @@ Bindings with(Bindings list, BindingArgument more) {
 
 Tensor weight_of(const std::string& name, const ConvOptions& o, Source where) {
   if (o.channels < 1)
-    throw ConfigError("convolution `" + name + "`" + where_text(where) + " needs .channels, the number that go out.");
+    throw ConfigError("convolution `" + name + "`" + where_text(where) + " needs .channels, the number that go out.",
+                      where);
   if (o.groups < 1 || o.channels % o.groups != 0)
     throw ConfigError("convolution `" + name + "`" + where_text(where) + " has " + std::to_string(o.channels) +
-                      " channels in " + std::to_string(o.groups) + " groups; .groups must divide .channels.");
+                          " channels in " + std::to_string(o.groups) + " groups; .groups must divide .channels.",
+                      where);
   GivenRow output = o.groups == 1 ? GivenRow({o.channels}) : GivenRow({o.groups, o.channels / o.groups});
   return param(name + ".weight", {.output = output, .init = o.init, .dtype = o.dtype}, where);
 }
@@ -77,7 +79,7 @@ Tensor Conv1d::operator()(Operand x, const Phase& phase) const {
 TransposedConv2d::TransposedConv2d(std::string n, const ConvOptions& o, Source where)
     : name(std::move(n)), options(o), weight(weight_of(name, o, where)), bias(bias_of(name, o, where)) {
   if (o.groups != 1)
-    throw ConfigError("transposed convolution `" + name + "`" + where_text(where) + " cannot have .groups.");
+    throw ConfigError("transposed convolution `" + name + "`" + where_text(where) + " cannot have .groups.", where);
 }
 Tensor TransposedConv2d::operator()(Operand x, const Phase& phase) const {
   const Call call = Call::layer("transposed_conv2d " + name, {{"x", x}}, is_image);
@@ -104,7 +106,8 @@ Tensor SeparableConv2d::operator()(Operand x, const Phase& phase) const {
 CausalConv1d::CausalConv1d(const std::string& name, const ConvOptions& o, Source where) : conv(name, o, where) {
   if (o.padding.is_same || o.padding.size.h != 0 || o.stride.h != 1)
     throw ConfigError("causal convolution `" + name + "`" + where_text(where) +
-                      " pads the past by itself and has stride 1; leave out .padding and .stride.");
+                          " pads the past by itself and has stride 1; leave out .padding and .stride.",
+                      where);
 }
 Tensor CausalConv1d::operator()(Operand x, const Phase& phase) const {
   const Call call = Call::layer("causal_conv1d " + conv.name, {{"x", x}}, is_channels_in_time);
@@ -125,7 +128,8 @@ RuntimeSpec pool_spec(const PoolOptions& o, const Operand& x) {
   const Pair& pad = o.padding.size;
   if (!o.padding.is_same && (2 * pad.h > o.kernel.h || 2 * pad.w > o.kernel.w))
     throw ConfigError("a pool" + where_text(x.where) + " has .padding " + std::to_string(std::max(pad.h, pad.w)) +
-                      ", more than half of its kernel: some windows would be empty.");
+                          ", more than half of its kernel: some windows would be empty.",
+                      x.where);
   return spec("... | " + windows(o.padding) + ", c => ... | oh, ow, c", x.where);
 }
 }  // namespace

@@ -10,7 +10,7 @@ namespace caravan::nn {
 
 Embedding::Embedding(std::string n, const EmbeddingOptions& o, Source where) : name(std::move(n)) {
   if (o.num < 1 || o.dim < 1)
-    throw ConfigError("embedding `" + name + "`" + where_text(where) + " needs .num and .dim.");
+    throw ConfigError("embedding `" + name + "`" + where_text(where) + " needs .num and .dim.", where);
   weight = param(name + ".weight", {.input = {o.num}, .output = {o.dim}, .init = o.init, .dtype = o.dtype}, where);
 }
 Tensor Embedding::operator()(Operand ids) const {

@@ -20,7 +20,8 @@ Tensor Linear::operator()(Operand x, const Phase& phase) const {
 
 Mlp::Mlp(const std::string& name, const MlpOptions& o, Source where) : activation(o.activation) {
   if (o.widths.empty())
-    throw ConfigError("mlp `" + name + "`" + where_text(where) + " needs .widths, the outputs of each of its layers.");
+    throw ConfigError("mlp `" + name + "`" + where_text(where) + " needs .widths, the outputs of each of its layers.",
+                      where);
   for (const Extent& width : o.widths)
     layers.emplace_back(name + "." + std::to_string(layers.size()),
                         LinearOptions{.output = {width}, .bias = o.bias, .init = o.init, .dtype = o.dtype}, where);
@@ -45,7 +46,8 @@ Tensor Swiglu::operator()(Operand x, const Phase& phase) const {
 Dropout::Dropout(std::string name, double rate, Source where) : name(std::move(name)), rate(rate) {
   if (!(rate >= 0 && rate < 1))
     throw ConfigError(fmt::format("dropout `{}`{} has the rate {}; it must be at least 0 and below 1.", this->name,
-                                  where_text(where), rate));
+                                  where_text(where), rate),
+                      where);
 }
 Tensor Dropout::operator()(Operand x, const Phase& phase) const {
   if (!phase.training() || rate == 0) return x.tensor;

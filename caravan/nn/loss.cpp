@@ -57,7 +57,8 @@ Tensor difference(Operand a, Operand b) {
 void check_smoothing(double share, Source where) {
   if (!(share >= 0 && share <= 1))
     throw ConfigError(fmt::format("`{}`{}: .label_smoothing is {}, but is a share, 0 to 1.", Call::current()->name,
-                                  where_text(where), share));
+                                  where_text(where), share),
+                      where);
 }
 
 Call of_two(const char* name, const char* first, const Operand& a, const char* second, const Operand& b) {
@@ -81,7 +82,8 @@ Tensor nll(Operand log_probabilities, Operand targets, const CrossEntropyOptions
   if (!is_ids(targets)) {
     if (o.ignore)
       throw ConfigError("`" + Call::current()->name + "`" + where_text(targets.where) +
-                        ": .ignore is an id, but the targets are distributions; give weights of 0 to rows instead.");
+                            ": .ignore is an id, but the targets are distributions; give weights of 0 to rows instead.",
+                        targets.where);
     Tensor taken =
         over_classes(targets, where("... | ..., c;; ... | ..., c => ... | ..., c", targets == 0, 0.0, weighted));
     return reduced(-((1 - smooth) * taken + smooth * spread), o.reduction);
@@ -117,7 +119,8 @@ Tensor huber(Operand prediction, Operand target, double delta, const LossOptions
   const Call call = of_two("nn::huber", "the prediction", prediction, "the target", target);
   if (!(delta > 0))
     throw ConfigError(
-        fmt::format("`nn::huber`{}: delta is {}, but must be above 0.", where_text(prediction.where), delta));
+        fmt::format("`nn::huber`{}: delta is {}, but must be above 0.", where_text(prediction.where), delta),
+        prediction.where);
   Tensor error = abs(difference(prediction, target));
   return reduced(where(error <= delta, 0.5 * square(error), delta * (error - 0.5 * delta)), o);
 }

@@ -19,13 +19,16 @@ Phase evaluation(const PhaseOptions& options) {
 Phase decoding(const DecodingOptions& options) {
   if (options.at && (options.at->range() < 1 || options.at->range() > options.capacity))
     throw ConfigError("a decoding phase" + where_text(Source::call()) + ": the index `" + options.at->name() +
-                      "` needs a range, at most the capacity: Index(\"at\", " + std::to_string(options.capacity) +
-                      ").");
+                          "` needs a range, at most the capacity: Index(\"at\", " + std::to_string(options.capacity) +
+                          ").",
+                      Source::call());
   if (options.prompt < 0 || options.prompt > options.capacity || (options.prompt == 0) != options.at.has_value())
-    throw ConfigError("a decoding phase" + where_text(Source::call()) +
-                      " needs the length of a prompt, at most its capacity of " + std::to_string(options.capacity) +
-                      ", or the position of a token: decoding({.capacity = n, .prompt = m}), decoding({.capacity = n, "
-                      ".at = index}).");
+    throw ConfigError(
+        "a decoding phase" + where_text(Source::call()) + " needs the length of a prompt, at most its capacity of " +
+            std::to_string(options.capacity) +
+            ", or the position of a token: decoding({.capacity = n, .prompt = m}), decoding({.capacity = n, "
+            ".at = index}).",
+        Source::call());
   Phase out = training({.precision = options.precision});
   out.decoding_ = std::make_shared<const DecodingOptions>(options);
   return out;
@@ -34,7 +37,8 @@ Phase decoding(const DecodingOptions& options) {
 const Operand& Phase::step(const std::string& layer) const {
   if (options_.step) return *options_.step;
   throw ConfigError("`" + layer + "`" + where_text(Source::call()) +
-                    " draws random numbers in training and needs a step: training({.step = step}).");
+                        " draws random numbers in training and needs a step: training({.step = step}).",
+                    Source::call());
 }
 
 Tensor Phase::in_precision(Operand x) const {

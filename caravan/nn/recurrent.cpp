@@ -12,7 +12,8 @@ namespace {
 LinearOptions gates_of(const std::string& name, const RecurrentOptions& o, int64_t gates, Source where) {
   if (o.hidden < 1 || o.context < 1)
     throw ConfigError("recurrent layer `" + name + "`" + where_text(where) +
-                      " needs .hidden and .context, the length of its sequences.");
+                          " needs .hidden and .context, the length of its sequences.",
+                      where);
   return {.output = {gates, o.hidden}, .init = o.init, .dtype = o.dtype};
 }
 // Sequences of just this length.

@@ -26,7 +26,6 @@
 #include "caravan/optimize/split_long_sums.h"
 #include "caravan/optimize/split_sums.h"
 #include "caravan/optimize/store_narrow.h"
-#include "caravan/plan/place_collectives.h"
 #include "caravan/schedule/call_products.h"
 #include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/cpu_attention.h"
@@ -49,6 +48,7 @@
 #include "caravan/schedule/order_stages.h"
 #include "caravan/schedule/parallelize.h"
 #include "caravan/schedule/pick_terms.h"
+#include "caravan/schedule/place_collectives.h"
 #include "caravan/schedule/place_in_block.h"
 #include "caravan/schedule/round_once.h"
 #include "caravan/schedule/share_scatters.h"
@@ -66,8 +66,9 @@ namespace caravan::plan {
 namespace {
 
 // When a pass runs. `wished` passes are optimisations and can be switched off. `always` passes are not: later passes
-// rely on them, or they choose how sums round.
-enum class When : uint8_t { wished, always };
+// rely on them, or they choose how sums round. Of these, `lowering` passes also run before loops are shown that are not
+// optimised: lowering relies on them, or the loops are those of the order that they choose.
+enum class When : uint8_t { wished, always, lowering };
 // For which targets it runs.
 enum class On : uint8_t { all, cpu, c99, processors, cuda };
 
@@ -100,17 +101,17 @@ struct Pass {
 // Each pass with the reason for its place.
 constexpr Pass<ir::Program> kProgramPasses[] = {
     // Gives every result a buffer, so that later passes need no special case for old values.
-    {"copy_leaves", optimize::copy_leaves, When::always},
+    {"copy_leaves", optimize::copy_leaves, When::lowering},
     // Early, so that no pass works on what is not needed.
-    {"remove_unused", optimize::remove_unused, When::always},
+    {"remove_unused", optimize::remove_unused, When::lowering},
     // Before the order of sums is chosen.
     {"solve_writes", optimize::solve_writes},
     // Likewise: it makes contractions.
     {"gather_operands", optimize::gather_operands, When::always, On::processors},
     // Likewise: it chooses the direction of sums.
-    {"run_forwards", optimize::run_forwards, When::always},
+    {"run_forwards", optimize::run_forwards, When::lowering},
     // Chooses the order of sums before any optimisation, so that none changes a bit.
-    {"split_sums", optimize::split_sums, When::always},
+    {"split_sums", optimize::split_sums, When::lowering},
     // Before inlining, which would move the sum into its readers.
     {"join_parts", optimize::join_parts},
     // So that more bodies are copies, or are equal to each other, for the next two.
@@ -198,7 +199,7 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     // When loops that lanes share have their final sizes.
     {"unroll_lanes", schedule::unroll_lanes, When::wished, On::cuda},
     // When kernels are final.
-    {"place_collectives", place_collectives, When::always},
+    {"place_collectives", schedule::place_collectives, When::always},
     // Late: no pass before it need know about library calls.
     {"copy_states", schedule::copy_states, When::always},
     // When all kernels are there.
@@ -229,9 +230,6 @@ bool same(const loop::Module& p, const loop::Module& q) {
   return p.kernels == q.kernels && p.assignments.size() == q.assignments.size();
 }
 
-}  // namespace
-
-namespace {
 std::vector<std::string> names(bool always) {  // also of those that are always run
   std::vector<std::string> out;
   auto add = [&](const auto& pass) {
@@ -275,10 +273,11 @@ To run_logged(const char* name, const From& before, const std::function<To(const
   return after;
 }
 
-template <class T>
-T run_all(std::span<const Pass<T>> passes, T what, const Target& target, const Options& options, Log& log) {
+// Runs those passes that are for the target and `wanted`.
+template <class T, class Wanted>
+T run_all(std::span<const Pass<T>> passes, T what, const Target& target, Wanted wanted, Log& log) {
   for (const Pass<T>& pass : passes) {
-    if (!pass.is_for(target.kind) || contains(options.off, pass.name)) continue;
+    if (!pass.is_for(target.kind) || !wanted(pass)) continue;
     what = run_logged<T, T>(
         pass.name, what, [&](const T& before) { return pass(before, target); }, log);
   }
@@ -288,13 +287,15 @@ T run_all(std::span<const Pass<T>> passes, T what, const Target& target, const O
 }  // namespace
 
 ir::Program optimized(const ir::Program& program, const Target& target, const Options& options, Log& log) {
-  return run_all<ir::Program>(kProgramPasses, program, target, options, log);
+  auto wanted = [&](const auto& pass) { return !contains(options.off, pass.name); };
+  return run_all<ir::Program>(kProgramPasses, program, target, wanted, log);
 }
 loop::Module lowered(const ir::Program& program, Log& log) {
   return run_logged<ir::Program, loop::Module>("lower", program, lower::lower, log);
 }
 loop::Module scheduled(const loop::Module& module, const Target& target, const Options& options, Log& log) {
-  return run_all<loop::Module>(kLoopPasses, module, target, options, log);
+  auto wanted = [&](const auto& pass) { return !contains(options.off, pass.name); };
+  return run_all<loop::Module>(kLoopPasses, module, target, wanted, log);
 }
 ir::Program rematerialised(const ir::Program& program, const std::vector<int64_t>& bytes, int64_t goal, int64_t& live,
                            Log& log) {
@@ -306,9 +307,9 @@ ir::Program rematerialised(const ir::Program& program, const std::vector<int64_t
   return run_logged<ir::Program, ir::Program>("rematerialise", program, pass, log);
 }
 
-loop::Module unoptimized(const ir::Program& program, const Target& target) {
-  const ir::Program needed = optimize::remove_unused(optimize::copy_leaves(program));
-  return lower::lower(optimize::split_sums(optimize::run_forwards(needed), target));
+loop::Module unoptimized(const ir::Program& program, const Target& target, Log& log) {
+  auto wanted = [](const auto& pass) { return pass.when == When::lowering; };
+  return lowered(run_all<ir::Program>(kProgramPasses, program, target, wanted, log), log);
 }
 
 }  // namespace caravan::plan

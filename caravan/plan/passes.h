@@ -36,7 +36,8 @@ loop::Module scheduled(const loop::Module& module, const Target& target, const O
 ir::Program rematerialised(const ir::Program& program, const std::vector<int64_t>& bytes, int64_t goal, int64_t& live,
                            Log& log);
 
-// One kernel for each accumulation that the program was written with. Only the order of sums is chosen.
-loop::Module unoptimized(const ir::Program& program, const Target& target);
+// One kernel for each accumulation that the program was written with: of the passes, only those run that lowering
+// needs, or that choose the order of sums.
+loop::Module unoptimized(const ir::Program& program, const Target& target, Log& log);
 
 }  // namespace caravan::plan

@@ -11,37 +11,46 @@ namespace caravan::plan {
 
 namespace {
 
-// To meet a memory limit: how many plans are tried, and the least change of the estimate from one to the next, as a
-// fraction of the limit.
+// To meet a memory limit: how many plans are tried. From one to the next, the estimate falls by at least the limit
+// divided by kLeastFall, which is 1 % of it.
 constexpr int kMostRounds = 12;
-constexpr int64_t kLeastChange = 100;
+constexpr int64_t kLeastFall = 100;
+
+constexpr const char* kAttention = "cpu_attention";  // the pass
 
 std::string bytes_text(int64_t bytes) {
   if (bytes < 1'000'000) return fmt::format("{} bytes", bytes);
   return fmt::format("{:.1f} MB", double(bytes) / 1e6);
 }
 
-}  // namespace
+// A plan that was tried, and the bytes of its buffers.
+struct Tried {
+  Plan plan;
+  int64_t needed = 0, least = 0;  // without and with values that are computed again
+  bool attends = false;           // it had kernels of attention
+};
 
-Plan make_plan(const ir::Program& program, const Target& target, const Options& options) {
-  check(options);
-  Plan out;
+// `off` are the passes that are left out. The plan is the first within the limit, or the last that was tried.
+Tried try_plan(const ir::Program& program, const Target& target, const Options& options,
+               const std::vector<std::string>& off) {
+  Tried tried;
+  Plan& out = tried.plan;
   out.target = target;
   out.options = options;
   out.program = program;
   out.made = true;
-  out.optimized = optimized(program, target, options, out.log);
+  const Options with{off, options.memory_limit};
+  out.optimized = optimized(program, target, with, out.log);
   const size_t over_accumulations = out.log.size();
   auto schedule = [&] {
-    out.lowered = lowered(out.optimized, out.log);
-    out.scheduled = scheduled(out.lowered, target, options, out.log);
+    out.scheduled = scheduled(lowered(out.optimized, out.log), target, with, out.log);
     out.memory = plan_memory(out.scheduled, target);
   };
   schedule();
-  const int64_t limit = options.memory_limit, needed = out.memory.bytes;
-  const bool attends = target.kind == Target::Kind::cpu &&
-                       std::any_of(out.scheduled.kernels.begin(), out.scheduled.kernels.end(), loop::attention);
-  if (limit == 0 || needed <= limit) return out;
+  const int64_t limit = options.memory_limit;
+  tried.needed = tried.least = out.memory.bytes;
+  if (limit == 0 || tried.needed <= limit) return tried;
+  tried.attends = std::any_of(out.scheduled.kernels.begin(), out.scheduled.kernels.end(), loop::attention);
 
   // How much is live is estimated from the accumulations. Only a plan shows how much memory they take: scheduling fuses
   // some buffers away, and adds others. If it is too much, the next estimate must be lower by the difference.
@@ -49,25 +58,38 @@ Plan make_plan(const ir::Program& program, const Target& target, const Options& 
   std::vector<int64_t> bytes(kept.buffers.size(), 0);
   for (const Placement& p : out.memory.placements)
     if (size_t(p.buffer) < bytes.size()) bytes[size_t(p.buffer)] = p.bytes;
-  int64_t least = needed, goal = limit;
+  int64_t goal = limit;
   for (int round = 0; round < kMostRounds && goal > 0; ++round) {
     out.log.resize(over_accumulations);
     int64_t estimated = 0;
     out.optimized = rematerialised(kept, bytes, goal, estimated, out.log);
     schedule();
-    if (out.memory.bytes <= limit) return out;
-    least = std::min(least, out.memory.bytes);
-    if (estimated > goal) break;  // it cannot be lower
-    goal = std::min(goal, estimated) - std::max(out.memory.bytes - limit, limit / kLeastChange);
+    tried.least = std::min(tried.least, out.memory.bytes);
+    if (out.memory.bytes <= limit || estimated > goal) break;  // it cannot be lower
+    goal = std::min(goal, estimated) - std::max(out.memory.bytes - limit, limit / kLeastFall);
   }
-  // Values that are computed again may separate the kernels of attention, whose scores then need memory: it can be less
-  // without `cpu_attention`, whose results are the same.
-  if (attends && std::find(options.off.begin(), options.off.end(), "cpu_attention") == options.off.end()) {
-    Options other = options;
-    other.off.emplace_back("cpu_attention");
-    Plan plan = make_plan(program, target, other);
-    plan.options = options;
-    return plan;
+  return tried;
+}
+
+}  // namespace
+
+Plan make_plan(const ir::Program& program, const Target& target, const Options& options) {
+  check(options);
+  const int64_t limit = options.memory_limit;
+  int64_t needed = 0, least = 0;
+  std::vector<std::vector<std::string>> candidates = {options.off};  // what is left out
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    Tried tried = try_plan(program, target, options, candidates[c]);
+    if (limit == 0 || tried.plan.memory.bytes <= limit) return std::move(tried.plan);
+    needed = tried.needed, least = tried.least;
+    // Values that are computed again may separate the kernels of attention, whose scores then need memory: it can be
+    // less without this pass, whose results are the same.
+    std::vector<std::string> off = candidates[c];
+    if (target.kind == Target::Kind::cpu && tried.attends &&
+        std::find(off.begin(), off.end(), kAttention) == off.end()) {
+      off.emplace_back(kAttention);
+      candidates.push_back(std::move(off));
+    }
   }
   throw StateError("the program `" + program.name + "` needs " + bytes_text(needed) +
                    " for its buffers, more than the limit of " + bytes_text(limit) +

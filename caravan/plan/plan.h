@@ -15,7 +15,6 @@ struct Plan {
   ir::Program program;     // as it was inferred
   bool made = false;       // by make_plan; if not, the plan has only what it would be made of, and the rest is empty
   ir::Program optimized;   // after the passes over accumulations
-  loop::Module lowered;    // one kernel for each accumulation, before the passes over loops
   loop::Module scheduled;  // the kernels that run
   MemoryPlan memory;
   Log log;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "caravan/backend/refused_text.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/names.h"
@@ -42,8 +43,9 @@ void check_given(const StateNode& state, const Shape& shape, Source where) {
       fits = given.extents[i].captured || given.extents[i].size == shape[kind][i].size;
     if (!fits)
       throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " +
-                       std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
-                       " cannot be written to it.");
+                           std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
+                           " cannot be written to it.",
+                       where);
   }
 }
 
@@ -59,29 +61,59 @@ Context::Context(const ContextOptions& options, Source where) : impl_("a Context
     throw ConfigError("a Context cannot have " + std::to_string(options.threads) +
                       " threads; 0 takes one for each processor.");
   impl_->options = options;
-  impl_->device = options.make_device ? options.make_device(options) : make_device(options);
-  if (!impl_->device) throw ConfigError("the make_device of the ContextOptions gave no device.");
+  impl_->open_device();
 }
 
 uint64_t Context::seed() const { return impl_->options.seed; }
 std::string Context::device() const { return impl_->device->name(); }
 const std::string& Context::device_reason() const { return impl_->device_reason; }
 
+void Context::Impl::open_device() {
+  ContextOptions named = options;
+  if (options.device == "auto" && !options.make_device) {
+    // The devices of a mesh cannot change after they have found each other, so the compiler is tested before.
+    const AutomaticDevice found =
+        automatic_device(options.cache, options.mesh.exchanges() ? Compiler::passed_self_test : Compiler::can_be_run);
+    named.device = found.name;
+    device_reason = found.why_interpreted;
+  }
+  device = options.make_device ? options.make_device(options) : make_device(named);
+  if (!device) throw ConfigError("the make_device of the ContextOptions gave no device.");
+}
+
+std::unique_ptr<backend::Device> Context::Impl::move_to(std::unique_ptr<backend::Device> other) {
+  for (const std::string& name : device->names()) other->write(name, device->read(name), info.at(name).dtype);
+  device.swap(other);
+  options.device = device->name();
+  return other;
+}
+
 std::unique_ptr<backend::Device> Context::Impl::take_gpu(const ir::Program& program) {
-  const bool is_free = !has_programs && !lender && readers == 0 && options.mesh.devices() == 1;
-  if (options.device != "auto" || options.make_device || !is_free || program.assignments.empty()) return nullptr;
+  if (!may_move() || lender || program.assignments.empty()) return nullptr;
   AutomaticGpu gpu = automatic_gpu(options, plan::operations(program));
-  device_reason = gpu.why;
-  if (!gpu.device) return nullptr;
-  try {
-    for (const std::string& name : device->names()) gpu.device->write(name, device->read(name), info.at(name).dtype);
-  } catch (const Error& error) {
-    device_reason = reason_of(error);
+  if (!gpu.device) {
+    if (device_reason.empty()) device_reason = gpu.why;
     return nullptr;
   }
-  device.swap(gpu.device);
-  options.device = device->name();
-  return std::move(gpu.device);
+  try {
+    auto before = move_to(std::move(gpu.device));
+    device_reason = gpu.why;
+    return before;
+  } catch (const Error& error) {
+    device_reason = backend::brief(error);
+    return nullptr;
+  }
+}
+
+bool Context::Impl::take_interpreter() {
+  if (!may_move() || !device_kind(device->name()).compiles_c) return false;
+  const AutomaticDevice found = automatic_device(options.cache, Compiler::passed_self_test);
+  if (found.why_interpreted.empty()) return false;
+  ContextOptions named = options;
+  named.device = found.name;
+  move_to(make_device(named));
+  device_reason = found.why_interpreted;
+  return true;
 }
 
 // An input that the program declares with other sizes than its value has counts as unknown: it gets a value of those
@@ -129,8 +161,9 @@ Routine Context::compile(const Program& program, Source where) {
     };
     if (at != impl_->info.end() && at->second.dtype != t.dtype() && !adopts(at->second))
       throw DTypeError("`" + state->name + "` is " + std::string(name(at->second.dtype)) +
-                       " in the Context, but the program (" + to_string(t.node().where) + ") has it as " +
-                       std::string(name(t.dtype())) + ".");
+                           " in the Context, but the program (" + to_string(t.node().where) + ") has it as " +
+                           std::string(name(t.dtype())) + ".",
+                       t.node().where);
     Shape shape = inference.shape(t);
     info[state->name] = {shape, t.dtype(), true};
     Impl::Info& now = info[state->name];
@@ -149,7 +182,9 @@ Routine Context::compile(const Program& program, Source where) {
     if (impl_->device->has(state->name)) {
       if (at != impl_->info.end() && at->second.any_axes && at->second.shape.sizes() != shape.sizes())
         throw ShapeError("`" + state->name + "` was loaded with the sizes " + to_string(at->second.shape) +
-                         ", but the program (" + to_string(t.node().where) + ") has it as " + to_string(shape) + ".");
+                             ", but the program (" + to_string(t.node().where) + ") has it as " + to_string(shape) +
+                             ".",
+                         t.node().where);
       // A reader's state that lies in memory of its lender has only its axes to learn.
       const bool shared = impl_->lent.count(state->name) && impl_->device->memory(state->name);
       if (at != impl_->info.end() && (at->second.dtype != t.dtype() || (at->second.any_axes && !shared)))
@@ -158,8 +193,9 @@ Routine Context::compile(const Program& program, Source where) {
     }
     if (impl_->loaded && !state->owner && state->init.kind != Init::Kind::none)
       throw StateError("`" + state->name + "` (" + to_string(t.node().where) +
-                       ") is not among the states that were loaded into the Context; compile the program before "
-                       "loading, and load with {.allow_missing = true}, to begin with its initial value.");
+                           ") is not among the states that were loaded into the Context; compile the program before "
+                           "loading, and load with {.allow_missing = true}, to begin with its initial value.",
+                       t.node().where);
     if (now.init.kind != Init::Kind::none) {
       check_initial({state->name, shape, t.dtype(), now.init});
       fresh.push_back(state->name);
@@ -182,7 +218,7 @@ Routine Context::compile(const Program& program, Source where) {
     if (!impl_->lent.count(name)) impl_->check_may_change(name);
   KnownShapes shapes;
   for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
-  auto prepare = [&] {
+  auto prepare_once = [&] {
     if ((routine->plan = impl_->plans->find(program, shapes))) {
       routine->executable = impl_->device->prepare(routine->plan);
       return;
@@ -191,13 +227,21 @@ Routine Context::compile(const Program& program, Source where) {
     routine->plan = std::move(prepared.plan), routine->executable = std::move(prepared.executable);
     if (routine->plan->made || !impl_->device->target()) impl_->plans->keep(program, shapes, routine->plan);
   };
+  auto prepare = [&] {
+    try {
+      prepare_once();
+    } catch (const BackendError&) {
+      if (!impl_->take_interpreter()) throw;
+      prepare_once();
+    }
+  };
   if (std::unique_ptr<backend::Device> before = impl_->take_gpu(solved)) {
     try {
       prepare();
     } catch (const Error& error) {  // most often it is full
       impl_->device = std::move(before);
       impl_->options.device = "auto";
-      impl_->device_reason = reason_of(error);
+      impl_->device_reason = backend::brief(error);
       prepare();
     }
   } else {
@@ -273,7 +317,8 @@ void Context::check_has(const std::string& name) const {
 const std::string& Context::name_of(const Tensor& state) {
   if (const StateNode* s = state.node().state()) return s->name;
   throw StateError("`" + describe(state) + "` (" + to_string(state.node().where) +
-                   ") is computed, not state: observe it in a program, or use eval.");
+                       ") is computed, not state: observe it in a program, or use eval.",
+                   state.node().where);
 }
 Array Context::read(const std::string& name, Source where) const {
   const WrittenAt at(where);
@@ -343,7 +388,8 @@ void Context::write(const Tensor& state, const Array& value, Source where) {
   const StateNode* s = state.node().state();
   if (!s)
     throw StateError("`" + describe(state) + "` (" + to_string(state.node().where) +
-                     ") is computed, not state: it cannot be written.");
+                         ") is computed, not state: it cannot be written.",
+                     state.node().where);
   if (!impl_->info.count(s->name)) {
     check_given(*s, value.shape(), state.node().where);
     Impl::Info info{value.shape(), state.dtype()};

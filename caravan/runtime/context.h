@@ -38,8 +38,9 @@ struct Profile;
 // Where and how the programs of a Context run.
 struct ContextOptions {
   uint64_t seed = 0;  // determines initial values and random tensors
-  // `cpu`, `cuda`, `cuda:1`, .. or `interp`. `auto` is `cpu`, or `interp` where there is no C compiler. If the first
-  // program that is compiled assigns states and is large (Gpu::least_work), `auto` is `cuda` where that can be used.
+  // `cpu`, `cuda`, `cuda:1`, .. or `interp`. `auto` is `cpu`, or `interp` where there is no C compiler, or only one
+  // that compiles wrongly, which is found out when the first program is compiled. If that program assigns states and is
+  // large (Gpu::least_work), `auto` is `cuda` where that can be used.
   std::string device = "auto";
   // The largest number of threads that run a step; 0: one for each processor that this process may use. The number does
   // not change a bit of the result.
@@ -235,7 +236,8 @@ class Context {
 
   uint64_t seed() const;       // the seed that the options gave
   std::string device() const;  // its kind: `cpu` and `cpu:0` are one device, called `cpu`
-  // Why `auto` took a GPU, or why it did not although there is one; empty if there is nothing to say.
+  // Why `auto` took a GPU or the interpreter, or why it took no GPU although there is one; empty if there is nothing to
+  // say. Like device(), it can change until the first program is compiled.
   const std::string& device_reason() const;
 
  private:

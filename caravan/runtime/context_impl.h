@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "caravan/backend/backend.h"
@@ -12,26 +11,10 @@
 #include "caravan/runtime/context.h"
 #include "caravan/runtime/ids.h"
 #include "caravan/runtime/initial_values.h"
+#include "caravan/runtime/plan_cache.h"
 #include "caravan/tensor/infer.h"
 
 namespace caravan {
-
-// Plans of programs that some Routine still has, for a Context and its readers, which may be of several threads.
-class PlanCache {
- public:
-  // The plan of a program of these very tensors, whose states had these shapes; null if there is none.
-  std::shared_ptr<const plan::Plan> find(const Program& program, const KnownShapes& shapes);
-  void keep(const Program& program, const KnownShapes& shapes, const std::shared_ptr<const plan::Plan>& plan);
-
- private:
-  struct Entry {
-    std::vector<std::weak_ptr<const Node>> tensors;
-    KnownShapes shapes;
-    std::weak_ptr<const plan::Plan> plan;
-  };
-  std::mutex mutex_;
-  std::vector<Entry> entries_;
-};
 
 // Does a value of this shape fit the sizes that the state was declared with?
 bool fits_given(const StateNode& state, const Shape& shape);
@@ -156,8 +139,19 @@ struct Context::Impl {
     return out;
   }
   Inference infer(const Program& program) const;  // with the states that exist
+  void open_device();                             // the one that the options name
+  // Is the device `auto`, and nothing made yet that another device could not take over?
+  bool may_move() const {
+    return options.device == "auto" && !options.make_device && !options.mesh.exchanges() && !has_programs &&
+           readers == 0;
+  }
+  // Goes on with another device, to which it copies the states, and returns the device before.
+  std::unique_ptr<backend::Device> move_to(std::unique_ptr<backend::Device> other);
   // If the device is `auto` and this first program gains from a GPU, moves to it and returns the device before.
   std::unique_ptr<backend::Device> take_gpu(const ir::Program& program);
+  // After the first program could not be compiled: if the device is `auto` and the compiler is to blame, moves to the
+  // interpreter. Returns false if it is not. Throws BackendError if the compiler has a passing problem.
+  bool take_interpreter();
   plan::Options plan_options() const { return {options.passes_off, options.memory_limit}; }
 };
 

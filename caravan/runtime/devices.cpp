@@ -8,14 +8,13 @@
 #include "caravan/backend/cc/self_test.h"
 #include "caravan/backend/cuda/device.h"
 #include "caravan/backend/interp/device.h"
+#include "caravan/backend/refused_text.h"
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/runtime/device_name.h"
 #include "caravan/runtime/mesh_devices.h"
 
 namespace caravan {
-
-namespace {
 
 cc::DeviceOptions cpu_options(const ContextOptions& options) {
   cc::DeviceOptions out;
@@ -27,6 +26,9 @@ cc::DeviceOptions cpu_options(const ContextOptions& options) {
   out.compiler.flags.insert(out.compiler.flags.end(), options.compiler_flags.begin(), options.compiler_flags.end());
   return out;
 }
+
+namespace {
+
 std::unique_ptr<backend::Device> make_cpu(const ContextOptions& options, int, ExchangeRef exchange) {
   cc::DeviceOptions device = cpu_options(options);
   device.exchange = std::move(exchange);
@@ -56,9 +58,7 @@ std::unique_ptr<backend::Device> make_interp(const ContextOptions& options, int,
 
 // The one table of devices.
 struct Kind {
-  const char* name;
-  int (*count)();             // of devices here that are built and can be used, numbered from 0
-  std::string (*why_none)();  // if there are none: a line without a full stop
+  DeviceKind facts;
   bool (*works)(const cc::CompilerFacts&);
   std::string (*note)(const cc::CompilerFacts&);
   std::unique_ptr<backend::Device> (*make)(const ContextOptions&, int ordinal, ExchangeRef exchange);
@@ -66,20 +66,37 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {
     // However many cores it has, a machine is one device that runs a step on all of them.
-    {"cpu", [] { return 1; }, [] { return std::string(); },
+    {{.name = "cpu",
+      .is_gpu = false,
+      .compiles_c = true,
+      .count = [] { return 1; },
+      .why_none = [] { return std::string(); }},
      [](const cc::CompilerFacts& compiler) { return compiler.works(); },
-     [](const cc::CompilerFacts& compiler) { return cc::to_string(compiler); }, make_cpu, cpu_target},
+     [](const cc::CompilerFacts& compiler) { return cc::to_string(compiler); },
+     make_cpu,
+     cpu_target},
     // It runs programs without a plan.
-    {"interp", [] { return 1; }, [] { return std::string(); }, [](const cc::CompilerFacts&) { return true; },
+    {{.name = "interp",
+      .is_gpu = false,
+      .compiles_c = false,
+      .count = [] { return 1; },
+      .why_none = [] { return std::string(); }},
+     [](const cc::CompilerFacts&) { return true; },
      [](const cc::CompilerFacts&) { return std::string("the interpreter, in double precision, one thread"); },
-     make_interp, cpu_target},
-    {"cuda", [] { return cuda::facts().count; }, [] { return cuda::facts().note; },
+     make_interp,
+     cpu_target},
+    {{.name = "cuda",
+      .is_gpu = true,
+      .compiles_c = false,
+      .count = [] { return cuda::facts().count; },
+      .why_none = [] { return cuda::facts().note; }},
      [](const cc::CompilerFacts&) { return cuda::facts().count > 0; },
      [](const cc::CompilerFacts&) {
        const cuda::Facts& facts = cuda::facts();
        return facts.count > 0 ? facts.note + ", " + cuda::library_note() : facts.note;
      },
-     make_cuda, cuda_target},
+     make_cuda,
+     cuda_target},
 };
 
 [[noreturn]] void refuse_kind(const std::string& kind) {
@@ -89,52 +106,62 @@ constexpr Kind kKinds[] = {
 [[noreturn]] void refuse_ordinal(const std::string& device) {
   std::vector<std::string> there;
   for (const Kind& k : kKinds)
-    for (int n = 0; n < k.count(); ++n) there.push_back(std::string(k.name) + ":" + std::to_string(n));
+    for (int n = 0; n < k.facts.count(); ++n) there.push_back(std::string(k.facts.name) + ":" + std::to_string(n));
   throw ConfigError("there is no `" + device + "`; this machine has " + joined(there) + ".");
 }
 
-const Kind& kind_of(const DeviceName& device) {
+const Kind* find_kind(const std::string& name) {
   for (const Kind& k : kKinds)
-    if (device.kind == k.name) return k;
+    if (name == k.facts.name) return &k;
+  return nullptr;
+}
+const Kind& kind_of(const DeviceName& device) {
+  if (const Kind* found = find_kind(device.kind)) return *found;
   refuse_kind(device.kind);
 }
 
 }  // namespace
 
-std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler) {
-  std::vector<DeviceKind> out;
-  for (const Kind& k : kKinds) out.push_back({k.name, k.works(compiler), k.note(compiler)});
+const DeviceKind* find_device_kind(const std::string& device) {
+  const Kind* found = find_kind(device.substr(0, device.find(':')));
+  return found ? &found->facts : nullptr;
+}
+const DeviceKind& device_kind(const std::string& device) { return kind_of(parse_device_name(device)).facts; }
+const DeviceKind& gpu_kind() { return device_kind("cuda"); }
+std::vector<FoundDevice> found_devices(const cc::CompilerFacts& compiler) {
+  std::vector<FoundDevice> out;
+  for (const Kind& k : kKinds) out.push_back({k.facts.name, k.works(compiler), k.note(compiler)});
   return out;
 }
 std::vector<std::string> device_names() {
   std::vector<std::string> out;
-  for (const Kind& k : kKinds) out.emplace_back(k.name);
+  for (const Kind& k : kKinds) out.emplace_back(k.facts.name);
   return out;
 }
 
-AutomaticDevice automatic_device(const std::string& cache) {
-  static const AutomaticDevice chosen = [&]() -> AutomaticDevice {
-    cc::CompilerOptions compiler;
-    compiler.cache = cache;
-    try {
-      cc::check_compiler(compiler);
-    } catch (const cc::NoCompilerError& error) {
-      if (!error.was_here) return {"interp", cc::brief(error)};
-    } catch (const cc::WrongCompilerError& error) {
-      return {"interp", cc::brief(error)};
-    } catch (const BackendError& error) {
-      throw BackendError(cc::brief(error) + "; mend that, or ask for the device `interp`, which needs no compiler.");
-    }
-    return {"cpu", ""};
-  }();
-  return chosen;
+AutomaticDevice automatic_device(const std::string& cache, Compiler compiler) {
+  cc::CompilerOptions options;
+  options.cache = cache;
+  try {
+    if (compiler == Compiler::can_be_run)
+      cc::check_can_be_run(options);
+    else
+      cc::check_compiler(options);
+  } catch (const cc::NoCompilerError& error) {
+    if (!error.was_here) return {"interp", reason_of(error)};
+  } catch (const cc::WrongCompilerError& error) {
+    return {"interp", reason_of(error)};
+  } catch (const BackendError& error) {
+    throw BackendError(backend::brief(error) + "; mend that, or ask for the device `interp`, which needs no compiler.");
+  }
+  return {"cpu", ""};
 }
 
 namespace {
 bool is_for_gpu(int64_t operations) { return operations >= Gpu().least_work; }
 }  // namespace
 
-bool takes_gpu(int64_t operations) { return is_for_gpu(operations) && cuda::facts().count > 0; }
+bool takes_gpu(int64_t operations) { return is_for_gpu(operations) && gpu_kind().count() > 0; }
 AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations) {
   if (!is_for_gpu(operations)) return {};
   const cuda::Facts& found = cuda::facts();
@@ -143,19 +170,19 @@ AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations) {
     return {make_cuda(options, 0, nullptr),
             fmt::format("a step has {:.3g} million operations", double(operations) / 1e6)};
   } catch (const BackendError& error) {
-    return {nullptr, reason_of(error)};
+    return {nullptr, backend::brief(error)};
   }
 }
 
 namespace {
 
 std::unique_ptr<backend::Device> make_one(const ContextOptions& options, ExchangeRef exchange) {
-  const std::string name = options.device == "auto" ? automatic_device(options.cache).name : options.device;
-  const DeviceName device = parse_device_name(name);
+  const DeviceName device = parse_device_name(options.device);
   const Kind& kind = kind_of(device);
-  const int ordinal = device.ordinal.value_or(0), count = kind.count();
-  if (count == 0) throw ConfigError("the device `" + name + "` cannot be used: " + kind.why_none() + ".");
-  if (ordinal >= count) refuse_ordinal(name);
+  const int ordinal = device.ordinal.value_or(0), count = kind.facts.count();
+  if (count == 0)
+    throw ConfigError("the device `" + options.device + "` cannot be used: " + kind.facts.why_none() + ".");
+  if (ordinal >= count) refuse_ordinal(options.device);
   return kind.make(options, ordinal, std::move(exchange));
 }
 

@@ -11,19 +11,36 @@ namespace caravan {
 
 namespace cc {
 struct CompilerFacts;
-}
+struct DeviceOptions;
+}  // namespace cc
 
-// Every kind of device that this library knows, whether it can be used here or not.
+// A kind of device that is built in, whether it can be used here or not: a row of the table of devices.
 struct DeviceKind {
+  const char* name;
+  bool is_gpu;
+  bool compiles_c;            // programs become C, which the system's compiler compiles
+  int (*count)();             // of devices here that can be used, numbered from 0
+  std::string (*why_none)();  // if there are none: a line without a full stop
+};
+const DeviceKind* find_device_kind(const std::string& device);  // of `cuda:1` or `cuda`; null: not built in
+const DeviceKind& device_kind(const std::string& device);       // ConfigError: not built in
+const DeviceKind& gpu_kind();                                   // what `auto` takes
+std::vector<std::string> device_names();                        // of the kinds
+
+// What was found of each kind.
+struct FoundDevice {
   std::string name;
   bool works = false;  // here
   std::string note;    // what it is, or why not
 };
-std::vector<DeviceKind> device_kinds(const cc::CompilerFacts& compiler);
-std::vector<std::string> device_names();  // of the kinds that are built
+std::vector<FoundDevice> found_devices(const cc::CompilerFacts& compiler);
 
-// The device that the options name. ConfigError: a kind that is not built in, an ordinal that is not there.
+// The device that the options name, which is not `auto`. ConfigError: a kind that is not built in, an ordinal that is
+// not there.
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options);
+
+// What the options say to the device `cpu`.
+cc::DeviceOptions cpu_options(const ContextOptions& options);
 
 // The machine for which a device has its plans, or for which those of the interpreter are shown. It need not be here:
 // for a GPU that is not, it is an H200 with its library of products.
@@ -38,14 +55,18 @@ struct AutomaticGpu {
 };
 AutomaticGpu automatic_gpu(const ContextOptions& options, int64_t operations);
 
-// What `auto` begins with: `cpu`, and `interp` only where there is no C compiler at all. A run does not become another
-// one because of a passing problem: a compiler that cannot be run now, or has no room to write, is a BackendError.
-// Where the compiler has gone but the cache remembers it, `auto` stays `cpu`: what is in the cache runs, and what is
-// not is a BackendError. Asked once a process.
+// What `auto` begins with: `cpu`, and `interp` only where there is no C compiler at all, or one that compiles wrongly.
+// A run does not become another one because of a passing problem: a compiler that cannot be run now, or has no room to
+// write, is a BackendError. Where the compiler has gone but the cache remembers it, `auto` stays `cpu`: what is in the
+// cache runs, and what is not is a BackendError.
 struct AutomaticDevice {
   std::string name;
   std::string why_interpreted;  // one line without a full stop; empty: it is not
 };
-AutomaticDevice automatic_device(const std::string& cache = "");
+// Whether the compiler has passed its self-test, which takes a tenth of a second where its loops are not in the cache,
+// or whether it is only known that it can be run. A Context begins with the latter: the device `cpu` runs the self-test
+// while it compiles the first program.
+enum class Compiler : uint8_t { can_be_run, passed_self_test };
+AutomaticDevice automatic_device(const std::string& cache, Compiler compiler);
 
 }  // namespace caravan

@@ -109,8 +109,9 @@ Array Function::first_of(const std::vector<Array>& results) {
 
 void Function::refuse_count(size_t given, Source where) {
   throw StateError("a Function" + where_text(where) + " was called with " + std::to_string(given) +
-                   (given == 1 ? " array" : " arrays") +
-                   ", but what it was made of cannot be called with so many tensors.");
+                       (given == 1 ? " array" : " arrays") +
+                       ", but what it was made of cannot be called with so many tensors.",
+                   where);
 }
 
 }  // namespace caravan

@@ -82,9 +82,13 @@ std::vector<IdUse> id_uses(const ir::Program& program) {
         continue;
       const std::string user = " (" + a.label + (a.source.known() ? ", " + to_string(a.source) : "") + ")";
       const int64_t size = table.shape.sizes()[axis];
-      IdUse use{ids.buffer, ids.map, a.extents, size,
+      IdUse use{ids.buffer,
+                ids.map,
+                a.extents,
+                size,
                 map.size() == 1 ? "there are " + std::to_string(size) + " `" + table.name + "`" + user + ", so ids"
-                                : "ids of " + axis_text(table, axis) + user};
+                                : "ids of " + axis_text(table, axis) + user,
+                a.source};
       const bool known = std::any_of(out.begin(), out.end(), [&](const IdUse& u) {
         return u.leaf == use.leaf && u.map == use.map && u.extents == use.extents && u.size == use.size;
       });
@@ -133,7 +137,9 @@ void check_ids(const ir::Program& program, const IdUse& use, const Array& ids) {
     for (size_t axis = sizes.size(); axis-- > 0; at /= sizes[axis])
       position = std::to_string(at % sizes[axis]) + (position.empty() ? "" : ", ") + position;
     throw StateError("`" + program.buffers[size_t(use.leaf)].name + "` holds the id " + std::to_string(int64_t(id)) +
-                     " at [" + position + "], but " + use.of + " must lie in 0.." + std::to_string(use.size - 1) + ".");
+                         " at [" + position + "], but " + use.of + " must lie in 0.." + std::to_string(use.size - 1) +
+                         ".",
+                     use.where);
   }
 }
 

@@ -17,6 +17,7 @@ struct IdUse {
   std::vector<int64_t> extents;  // of the iterators
   int64_t size = 0;              // of the axis: ids lie in 0 .. size - 1
   std::string of;                // "ids of input axis 1 of `table` (gather, main.cpp:3)"
+  Source where;                  // that line
 };
 std::vector<IdUse> id_uses(const ir::Program& program);
 

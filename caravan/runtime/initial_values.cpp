@@ -6,11 +6,10 @@
 #include <cstring>
 #include <functional>
 #include <span>
-#include <system_error>
-#include <thread>
 
 #include "caravan/backend/backend.h"
 #include "caravan/base/error.h"
+#include "caravan/base/parallel.h"
 #include "caravan/base/processors.h"
 #include "caravan/base/random.h"
 #include "caravan/target/initial_values.h"
@@ -19,21 +18,13 @@ namespace caravan {
 
 namespace {
 
-// Calls work(first, last) for parts that together are 0 .. count-1. `work` must not throw.
-void in_parallel(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& work) {
+// Calls work(first, last) for parts that together are 0 .. count-1, one for each thread.
+void in_parts_of(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& work) {
   int64_t parts = count / kDrawnPerThread;
   if (parts > 1) parts = std::min<int64_t>(parts, threads > 0 ? threads : processors().usable());
   if (parts <= 1) return work(0, count);
   auto begin = [&](int64_t part) { return count / parts * part + std::min(part, count % parts); };
-  std::vector<std::thread> others;
-  int64_t given = 1;  // parts that a thread has; the first is the caller's
-  try {
-    for (; given < parts; ++given) others.emplace_back(work, begin(given), begin(given + 1));
-  } catch (const std::system_error&) {  // the system gives no more threads
-  }
-  work(0, begin(1));
-  if (given < parts) work(begin(given), count);
-  for (std::thread& other : others) other.join();
+  in_parallel(parts, int(parts), [&](int64_t part) { work(begin(part), begin(part + 1)); });
 }
 
 bool is_zero(const void* memory, size_t bytes) {
@@ -71,7 +62,7 @@ void fill_initial(backend::Device& device, const InitialState& state, uint64_t s
   };
   auto in_parts = [&](const std::function<void(void*, int64_t, int64_t)>& fill) {
     device.fill(state.name, state.shape, state.dtype, [&](void* memory) {
-      in_parallel(state.shape.elements(), threads, [&](int64_t first, int64_t last) { fill(memory, first, last); });
+      in_parts_of(state.shape.elements(), threads, [&](int64_t first, int64_t last) { fill(memory, first, last); });
     });
   };
   auto each = [&](auto value) {  // value(e) is element e

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "caravan/backend/cuda/device.h"
 #include "caravan/backend/mesh_device.h"
 #include "caravan/backend/mpi/mpi.h"
 #include "caravan/backend/nccl/nccl.h"
@@ -12,6 +11,7 @@
 #include "caravan/base/list_text.h"
 #include "caravan/base/processors.h"
 #include "caravan/runtime/device_name.h"
+#include "caravan/runtime/devices.h"
 
 namespace caravan {
 
@@ -69,7 +69,9 @@ int this_process_here() { return number_from_mpirun("OMPI_COMM_WORLD_LOCAL_RANK"
 std::string name_of_worker(const ContextOptions& options, size_t worker) {
   const std::vector<std::string>& names = options.mesh.names;
   std::string name = names.empty() ? options.device : names[worker % names.size()];
-  if (name == "cuda" && cuda::facts().count > 0) name += ":" + std::to_string(int(worker) % cuda::facts().count);
+  const DeviceKind& kind = device_kind(name);
+  const int count = kind.is_gpu ? kind.count() : 0;
+  if (!parse_device_name(name).ordinal && count > 0) name += ":" + std::to_string(int(worker) % count);
   return name;
 }
 
@@ -78,14 +80,14 @@ std::vector<int> gpus_of(const std::vector<std::string>& names) {
   std::vector<int> out;
   for (const std::string& name : names) {
     const DeviceName device = parse_device_name(name);
-    if (device.kind != "cuda")
+    if (!device_kind(name).is_gpu)
       throw ConfigError("the engine `nccl` is for GPUs; `" + name + "` is none. Use the device `cuda`.");
     out.push_back(device.ordinal.value_or(0));
     if (std::count(out.begin(), out.end(), out.back()) > 1)
       throw ConfigError("the engine `nccl` needs a GPU of its own for each device of the mesh; `" + name +
                         "` is there twice. The engine `streams` can share it.");
   }
-  if (cuda::facts().count == 0) throw ConfigError("the engine `nccl` cannot be used: " + cuda::facts().note + ".");
+  if (gpu_kind().count() == 0) throw ConfigError("the engine `nccl` cannot be used: " + gpu_kind().why_none() + ".");
   return out;
 }
 

@@ -66,7 +66,8 @@ size_t Routine::observed_at(const Tensor& observed) const {
   }
   throw StateError(
       "`" + describe(observed) + "` (" + caravan::to_string(observed.node().where) +
-      ") is not observed by this program; add `& observe(tensor)` to it, or use Context::read for a state.");
+          ") is not observed by this program; add `& observe(tensor)` to it, or use Context::read for a state.",
+      observed.node().where);
 }
 
 const std::vector<std::string>& Routine::indices() const { return impl_->indices; }

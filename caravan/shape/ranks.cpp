@@ -134,7 +134,8 @@ class RankSolver {
     }
     if (rank > kMaxRank)
       throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": a row of " + std::to_string(rank) +
-                       " axes; a row has at most " + std::to_string(kMaxRank) + ".");
+                           " axes; a row has at most " + std::to_string(kMaxRank) + ".",
+                       system_.origins[size_t(origin)].where);
     root.value = rank - at.offset, root.setter = origin;
     check_root(at.root, origin);
     requeue(root);
@@ -358,6 +359,7 @@ class RankSolver {
   // --- messages ---
   [[noreturn]] void refuse_undetermined() {
     std::string out;
+    Source where;
     for (size_t r = 0; r < nodes_.size(); ++r) {
       const RowInfo& info = system_.rows[r];
       if (info.owner != Owner::parameter || value(RowId(r))) continue;
@@ -366,8 +368,9 @@ class RankSolver {
       out += (out.empty() ? "" : "\n") +
              ("parameter `" + origin.text + "`: its " + kind + " axes are not determined; give `." + kind +
               " = {...}` here" + where_text(origin.where));
+      if (!where.known()) where = origin.where;
     }
-    throw ShapeError(out);
+    throw ShapeError(out, where);
   }
   // How the names of a spec are read, which may not be what was meant.
   static std::string about_names(const std::string& spec) {
@@ -395,7 +398,7 @@ class RankSolver {
         "infinitely many axes in " + describe(system_.origins[size_t(origin)]) +
             ": a tensor would need one axis more than it has. In one spec `...`, like `..name..`, stands for the same "
             "axes in every shape; check where it is written, and what is assigned to a state.",
-        origin);
+        origin, system_.origins[size_t(origin)].where);
   }
   // A number of axes, and who says so.
   struct Claim {
@@ -420,7 +423,7 @@ class RankSolver {
     if (op.call.empty()) text += about_names(op.text);
     if (op.call.empty() && (op.text.find(" * ") != op.text.npos || op.text == "mul"))
       text += ". To apply a linear map write w(x), not w * x";
-    throw MisfitError(text + ".", origin);
+    throw MisfitError(text + ".", origin, op.where);
   }
 
   const System& system_;

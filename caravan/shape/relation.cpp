@@ -11,7 +11,8 @@ namespace caravan::shape {
 
 void refuse_spec(std::string_view text, int column, const char* problem) {
   throw SpecError("spec error" + where_text(Source::call()) + ": " + problem + ", at column " + std::to_string(column) +
-                  "\n  " + std::string(text) + "\n  " + std::string(size_t(column) - 1, ' ') + "^");
+                      "\n  " + std::string(text) + "\n  " + std::string(size_t(column) - 1, ' ') + "^",
+                  Source::call());
 }
 
 std::string unnamed_row(RowKind kind) { return "..." + std::string(name(kind)); }
@@ -41,7 +42,7 @@ class SpecReader {
 
  private:
   [[noreturn]] void refuse(const std::string& problem) const {
-    throw SpecError("spec \"" + out_.text + "\"" + where_text(where_) + ": " + problem);
+    throw SpecError("spec \"" + out_.text + "\"" + where_text(where_) + ": " + problem, where_);
   }
 
   IteratorId iterator(std::string_view name) {

@@ -208,7 +208,8 @@ class AxisSolver {
     Class& c = at(axis);
     if (size < 0 || size > kMaxSize)
       throw ShapeError("in " + describe(system_.origins[size_t(origin)]) + ": " + describe_axis(axis) +
-                       " would have the size " + std::to_string(size) + "; an axis has at most 2^40 elements.");
+                           " would have the size " + std::to_string(size) + "; an axis has at most 2^40 elements.",
+                       system_.origins[size_t(origin)].where);
     if (c.size >= 0) {
       if (c.size != size) refuse_sizes(c.setter_axis, c.size, c.setter, axis, size, origin);
       return;
@@ -224,8 +225,9 @@ class AxisSolver {
       Class& c = at(fact.axis);
       if (!c.basis.empty() && c.basis != fact.basis)
         throw ShapeError("in " + meeting(c.setter_axis, fact.axis, fact.origin) + ": basis `" + c.basis +
-                         "` against basis `" + fact.basis + "` (" + describe_axis(fact.axis) +
-                         "); axes of different bases do not match, whatever their sizes.");
+                             "` against basis `" + fact.basis + "` (" + describe_axis(fact.axis) +
+                             "); axes of different bases do not match, whatever their sizes.",
+                         system_.origins[size_t(meeting_origin(c.setter_axis, fact.axis, fact.origin))].where);
       c.basis = fact.basis;
       if (c.setter_axis < 0) c.setter_axis = fact.axis;
     }
@@ -234,10 +236,11 @@ class AxisSolver {
       if (i.written && c.size < 0) set(i.axis, c.low, i.origin);
       if (i.written && c.size != c.low)
         throw ShapeError("in " + describe(system_.origins[size_t(i.origin)]) + ": the axis written at index " +
-                         std::to_string(i.index) + " has size " + std::to_string(c.low) +
-                         " (one more than the largest index that meets it), not " + std::to_string(c.size) +
-                         ", which comes from " + describe_setter(c) + "; they meet in " +
-                         meeting(c.setter_axis, i.axis, i.origin) + ".");
+                             std::to_string(i.index) + " has size " + std::to_string(c.low) +
+                             " (one more than the largest index that meets it), not " + std::to_string(c.size) +
+                             ", which comes from " + describe_setter(c) + "; they meet in " +
+                             meeting(c.setter_axis, i.axis, i.origin) + ".",
+                         system_.origins[size_t(i.origin)].where);
     }
     // A join whose operands all stretch gives an axis of size 1.
     each_position([&](const JoinConstraint& join, AxisId result, const std::vector<AxisId>& present) {
@@ -288,7 +291,7 @@ class AxisSolver {
   [[noreturn]] void refuse(const Arithmetic& rule, const std::string& problem) {
     const Origin& origin = system_.origins[size_t(rule.origin)];
     const std::string axis = origin.call.empty() ? ", axis `" + system_.axes[size_t(rule.whole)].first + "`" : "";
-    throw MisfitError("in " + describe(origin) + axis + ": " + problem, rule.origin);
+    throw MisfitError("in " + describe(origin) + axis + ": " + problem, rule.origin, origin.where);
   }
 
   // valid: out = floor((in + 2P - offset - (d(k-1)+1)) / s) + 1;  same: out = ceil(in / s)
@@ -425,17 +428,19 @@ class AxisSolver {
     for (const IndexFact& i : system_.indices) {
       int64_t n = size(i.axis);
       if (n < 0 || i.index < n) continue;
-      const std::string op = describe(system_.origins[size_t(i.origin)]);
+      const Origin& origin = system_.origins[size_t(i.origin)];
+      const std::string op = describe(origin);
       if (i.range)
         throw MisfitError("in " + op + ": the index has the range " + std::to_string(i.index + 1) +
                               ", but the sliced axis has size " + std::to_string(n) + " (" +
                               describe_setter(at(i.axis)) + ").",
-                          i.origin);
+                          i.origin, origin.where);
       throw MisfitError("in " + op + ": the fixed index " + std::to_string(i.index) + " is beyond the axis of size " +
                             std::to_string(n) + " (" + describe_setter(at(i.axis)) + ").",
-                        i.origin);
+                        i.origin, origin.where);
     }
     std::string parameters;
+    Source first;  // of them
     std::set<std::pair<OriginId, RowKind>> seen;
     for (size_t r = 0; r < axes_.size(); ++r) {
       const RowInfo& info = system_.rows[r];
@@ -447,20 +452,22 @@ class AxisSolver {
           parameters += (parameters.empty() ? "" : "\n") +
                         ("parameter `" + origin.text + "`: its " + kind + " axis is not determined; give `." + kind +
                          " = {n}` here" + where_text(origin.where));
+          if (!first.known()) first = origin.where;
         }
     }
-    if (!parameters.empty()) throw ShapeError(parameters);
+    if (!parameters.empty()) throw ShapeError(parameters, first);
     for (size_t a = 0; a < system_.axes.size(); ++a)
       if (size(AxisId(a)) < 0) {
         const auto& [axis_name, origin] = system_.axes[a];
         throw UnsizedAxisError("in " + describe(system_.origins[size_t(origin)]) + ": the size of " +
                                    (axis_name.empty() ? "an axis" : "`" + axis_name + "`") + " is not determined",
-                               axis_name.empty() ? "n" : axis_name, origin);
+                               axis_name.empty() ? "n" : axis_name, origin, system_.origins[size_t(origin)].where);
       }
     for (size_t r = 0; r < axes_.size(); ++r)
       for (AxisId a : axes_[r])
         if (size(a) < 0)
-          throw ShapeError("the size of " + describe_axis(a) + " is not determined; give it where the tensor is made.");
+          throw ShapeError("the size of " + describe_axis(a) + " is not determined; give it where the tensor is made.",
+                           origin_of(a).where);
   }
 
   Solution result() {
@@ -483,17 +490,17 @@ class AxisSolver {
   }
 
   // --- messages ---
+  const Origin& origin_of(AxisId a) const {
+    const RowId row = row_of_[size_t(a)];
+    return system_.origins[size_t(row < 0 ? system_.axes[size_t(a)].second : system_.rows[size_t(row)].origin)];
+  }
   std::string describe_axis(AxisId a) {
-    RowId row = row_of_[size_t(a)];
-    if (row < 0) {
-      const auto& [axis_name, origin] = system_.axes[size_t(a)];
-      return "axis `" + axis_name + "` of " + describe(system_.origins[size_t(origin)]);
-    }
-    const RowInfo& info = system_.rows[size_t(row)];
+    const std::string of = " of " + describe(origin_of(a));
+    const RowId row = row_of_[size_t(a)];
+    if (row < 0) return "axis `" + system_.axes[size_t(a)].first + "`" + of;
     const auto& list = axes_[size_t(row)];
     auto position = std::find(list.begin(), list.end(), a) - list.begin() + 1;
-    return std::string(name(info.kind)) + " axis " + std::to_string(position) + " of " +
-           describe(system_.origins[size_t(info.origin)]);
+    return std::string(name(system_.rows[size_t(row)].kind)) + " axis " + std::to_string(position) + of;
   }
   std::string describe_setter(const Class& c) {
     if (c.setter_axis >= 0 && row_of_[size_t(c.setter_axis)] >= 0) return describe_axis(c.setter_axis);
@@ -564,7 +571,8 @@ class AxisSolver {
     const Origin& op = system_.origins[size_t(met)];
     if (op.call.empty() && op.text.find(" * ") != op.text.npos && (of_linear_map(a) || of_linear_map(b)))
       text += " To apply a linear map write w(x), not w * x.";
-    throw MisfitError(text, met);
+    // What the Context knows has no line.
+    throw MisfitError(text, met, op.where.known() ? op.where : origin_of(a).where);
   }
 
   const System& system_;

@@ -152,7 +152,7 @@ struct Solution {
 // Constraints that contradict each other, or do not suffice, and the operation in which they met.
 class MisfitError : public ShapeError {
  public:
-  MisfitError(const std::string& message, OriginId at) : ShapeError(message), at_(at) {}
+  MisfitError(const std::string& message, OriginId at, Source where) : ShapeError(message, where), at_(at) {}
   OriginId at() const { return at_; }
 
  private:
@@ -162,8 +162,8 @@ class MisfitError : public ShapeError {
 // An axis of a spec whose size nothing determines.
 class UnsizedAxisError : public MisfitError {
  public:
-  UnsizedAxisError(std::string problem, std::string axis, OriginId at)
-      : MisfitError(problem + "; bind it at the call, {\"" + axis + "\", n}, or size a tensor that has it.", at),
+  UnsizedAxisError(std::string problem, std::string axis, OriginId at, Source where)
+      : MisfitError(problem + "; bind it at the call, {\"" + axis + "\", n}, or size a tensor that has it.", at, where),
         problem_(std::move(problem)),
         axis_(std::move(axis)) {}
   const std::string& problem() const { return problem_; }  // without the advice

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "caravan/base/processors.h"
 #include "caravan/target/tuning_file.h"
@@ -11,14 +10,6 @@
 namespace caravan {
 
 namespace {
-
-std::string processor_name() {
-  std::ifstream lines("/proc/cpuinfo");
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("model name"))
-      if (const size_t colon = line.find(": "); colon != line.npos) return line.substr(colon + 2);
-  return "unknown";
-}
 
 int64_t cache_bytes(int name) { return std::max<int64_t>(0, sysconf(name)); }
 
@@ -42,7 +33,7 @@ void find_vectors(Target& target) {
 Target host(int threads) {
   static const Target known = [] {
     Target out;
-    out.processor = processor_name();
+    out.processor = processor_model().name;
     find_vectors(out);
     out.l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE);
     out.l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE);

@@ -20,9 +20,11 @@ void check_names(const std::vector<Tensor>& order) {
       const std::string first = to_string(at->second->where), second = to_string(t.node().where);
       if (first == second)
         throw StateError("two different tensors have the name `" + s->name + "`, both made at " + first +
-                         "; give each parameter and state a name of its own, or make it once and use it twice.");
+                             "; give each parameter and state a name of its own, or make it once and use it twice.",
+                         t.node().where);
       throw StateError("two different tensors have the name `" + s->name + "`: one made at " + first + ", one at " +
-                       second + "; give each parameter and state a name of its own.");
+                           second + "; give each parameter and state a name of its own.",
+                       t.node().where);
     }
 }
 
@@ -36,9 +38,10 @@ void check_draws(const std::vector<Tensor>& order) {
         if (same_value(other->step, random->step))
           throw StateError(
               "the random stream `" + random->stream + "` is drawn from at " + to_string(*other->call) + " and at " +
-              to_string(*random->call) +
-              " at the same step, which gives the same numbers; give each a stream or a step of its own, or use "
-              "one tensor in both places.");
+                  to_string(*random->call) +
+                  " at the same step, which gives the same numbers; give each a stream or a step of its own, or use "
+                  "one tensor in both places.",
+              *random->call);
       others.push_back(random);
     }
 }
@@ -55,8 +58,9 @@ void check_promises(const Program& program, const std::vector<Tensor>& order) {
     for (const CallRecord::Promise& promise : last->promises)
       if (assigned.count(promise.parameter) && !assigned.count(promise.state))
         throw StateError("the program trains `" + promise.parameter + "` of `" + last->name + "`" +
-                         where_text(last->where) + " but leaves `" + promise.state + "` as it is: " + promise.advice +
-                         ".");
+                             where_text(last->where) + " but leaves `" + promise.state +
+                             "` as it is: " + promise.advice + ".",
+                         last->where);
   }
 }
 

@@ -79,7 +79,8 @@ Tensor over_spec(Accumulator accumulator, ir::Body body, SpecRef spec, const std
   if (parts.size() == 1) return parts[0];
   if (!row(accumulator).op)
     throw SpecError("spec \"" + relation->text + "\"" + where_text(where) + ": " + std::string(row(accumulator).name) +
-                    " cannot run over the parts of a concatenation.");
+                        " cannot run over the parts of a concatenation.",
+                    where);
   return fold_same(*row(accumulator).op, parts, label, where);
 }
 
@@ -97,8 +98,9 @@ void check_operand_count(SpecRef spec, int operands) {
   int given = shape::parse_spec(spec.text).operands();
   if (operands < 0 || given == operands) return;
   throw SpecError("spec \"" + std::string(spec.text) + "\"" + where_text(spec.where) + " has " + std::to_string(given) +
-                  " shapes before `=>`, but the call has " + std::to_string(operands) +
-                  (operands == 1 ? " operand." : " operands."));
+                      " shapes before `=>`, but the call has " + std::to_string(operands) +
+                      (operands == 1 ? " operand." : " operands."),
+                  spec.where);
 }
 
 Tensor accumulate(Op op, SpecRef spec, const std::vector<Operand>& operands, const Bindings& bindings) {
@@ -251,16 +253,14 @@ std::set<std::string> names_in(const shape::SpecSyntax& syntax, const shape::Sha
       for (const shape::AxisSyntax& axis : axes) {
         if (axis.kind == shape::AxisSyntax::Kind::anonymous)
           throw SpecError("spec \"" + std::string(spec.text) + "\"" + where_text(spec.where) +
-                          ": a mean needs the sizes of the axes it reduces; give `_` a name.");
+                              ": a mean needs the sizes of the axes it reduces; give `_` a name.",
+                          spec.where);
         for (int i = 0; i < axis.count; ++i)
           if (!axis.names[size_t(i)].empty()) out.insert(std::string(axis.names[size_t(i)]));
       }
   }
   return out;
 }
-}  // namespace
-
-namespace {
 // What a mean adds up: the sum of many integers need not be one of i32.
 Operand in_floats(Operand a) {
   return is_float(a.tensor.dtype()) || a.tensor.node().weak ? a : Operand(cast(a, DType::f32), a.where);

@@ -9,8 +9,8 @@
 namespace caravan {
 
 void refuse_undefined(Source where) {
-  throw UserError("an undefined Tensor was used" + where_text(where) +
-                  "; assign it before (Tensor x = param(\"x\"), ...).");
+  throw UserError(
+      "an undefined Tensor was used" + where_text(where) + "; assign it before (Tensor x = param(\"x\"), ...).", where);
 }
 
 const Node& Tensor::node() const {

@@ -69,14 +69,15 @@ Inference::Inference(const Program& program, const KnownShapes& known, bool expl
   for (const Tensor& t : order_)
     if (auto* size = std::get_if<SizeNode>(&t.node().kind); size && !system_.dims.count(size->dim))
       throw ShapeError("the Dim used at " + to_string(t.node().where) +
-                       " is captured by no spec of this program; name it in one, {\"name\", dim}.");
+                           " is captured by no spec of this program; name it in one, {\"name\", dim}.",
+                       t.node().where);
   try {
     solution_ = shape::solve(system_);
   } catch (const shape::MisfitError& error) {
     if (explain) check_numbers([&](const Tensor& t) { return shape_alone(t, known); });
     const std::string better = explain ? in_words_of_the_call(error, known) : "";
     if (better.empty()) throw;
-    throw ShapeError(better);
+    throw ShapeError(better, error.where());
   }
   check_numbers([&](const Tensor& t) { return shape(t); });
 }
@@ -89,8 +90,9 @@ void Inference::check_numbers(const std::function<std::optional<Shape>(const Ten
         shape_of(check.operand < 0 ? t : t.node().accumulate()->operands[size_t(check.operand)].tensor);
     if (shape && shape->rank() > 0)
       throw ShapeError("`" + check.call + "`" + where_text(check.where) + ": " + check.what + " is `" +
-                       to_string(*shape) + "`, but must be one number" +
-                       (check.advice.empty() ? "." : ": " + check.advice + "."));
+                           to_string(*shape) + "`, but must be one number" +
+                           (check.advice.empty() ? "." : ": " + check.advice + "."),
+                       check.where);
   }
 }
 

@@ -8,7 +8,8 @@ namespace caravan {
 Index::Index(std::string name, int64_t range, Source where) : symbol_("an Index", nullptr) {
   if (range < 0)
     throw StateError("Index `" + name + "`" + where_text(where) + " has the range " + std::to_string(range) +
-                     "; give a positive range, or none.");
+                         "; give a positive range, or none.",
+                     where);
   symbol_ = {"an Index", std::make_shared<const shape::Symbol>(shape::Symbol{std::move(name), range, where})};
 }
 const std::string& Index::name() const { return symbol_->name; }
@@ -44,7 +45,8 @@ void add_sources(Node& node, const GivenRow& row) {
     const Dim::State& dim = *extent.dim.state();
     if (dim.size < 0 && !dim.source.defined())
       throw ShapeError("the size of an axis of `" + node.label + "`" + where_text(node.where) +
-                       " is a Dim that no spec has captured yet; use it in a spec first, {\"name\", dim}.");
+                           " is a Dim that no spec has captured yet; use it in a spec first, {\"name\", dim}.",
+                       node.where);
     if (dim.source.defined()) node.shape_operands.push_back(dim.source);
   }
 }
@@ -52,14 +54,16 @@ void check_sizes(const std::string& name, const GivenRow& row, Source where) {
   for (const Extent& extent : row.extents)
     if (!extent.captured && extent.size < 1)
       throw ShapeError("`" + name + "`" + where_text(where) + " has an axis of size " + std::to_string(extent.size) +
-                       "; a size is at least 1.");
+                           "; a size is at least 1.",
+                       where);
 }
 
 Tensor make_state(StateNode state, DType dtype, Source where) {
-  if (state.name.empty()) throw StateError("a parameter or state" + where_text(where) + " needs a name.");
+  if (state.name.empty()) throw StateError("a parameter or state" + where_text(where) + " needs a name.", where);
   if (state.init.kind == Init::Kind::constant && !can_hold(dtype, state.init.a))
     throw DTypeError("`" + state.name + "`" + where_text(where) + " is " + std::string(name(dtype)) +
-                     ", which cannot hold its initial value " + short_text(state.init.a) + ".");
+                         ", which cannot hold its initial value " + short_text(state.init.a) + ".",
+                     where);
   auto node = std::make_shared<Node>();
   node->dtype = dtype;
   node->label = state.name;
@@ -87,9 +91,11 @@ struct Draw {
   Draw(const char* function, std::string stream, const RandomOptions& options, Source where)
       : function(function), stream(std::move(stream)), options(options), call(std::make_shared<const Source>(where)) {
     if (!options.step)
-      throw StateError(std::string(function) + "(\"" + this->stream + "\")" + where_text(where) +
-                       " would draw the same numbers in every run; give it a .step, such as an Index or a state that "
-                       "counts, or .step = 0 if they are to stay the same.");
+      throw StateError(
+          std::string(function) + "(\"" + this->stream + "\")" + where_text(where) +
+              " would draw the same numbers in every run; give it a .step, such as an Index or a state that "
+              "counts, or .step = 0 if they are to stay the same.",
+          where);
   }
 };
 Tensor random_leaf(const Draw& draw, int lane, int width) {
@@ -195,7 +201,7 @@ Tensor number(double value, DType dtype, Source where) {
     char text[160];
     std::snprintf(text, sizeof text, "the number %.17g (%s) does not fit into %s, whose largest value is %.6g.", value,
                   to_string(where).c_str(), std::string(name(dtype)).c_str(), largest(dtype));
-    throw DTypeError(text);
+    throw DTypeError(text, where);
   }
   Tensor weak = weak_number(value, dtype, where);
   auto node = std::make_shared<Node>(weak.node());

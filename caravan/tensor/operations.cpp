@@ -41,7 +41,8 @@ void check_numbers(std::span<const Operand> operands, std::optional<Accumulator>
     if (!n || !o.tensor.node().weak || can_hold(*met, n->value)) continue;
     if (is_integer(*met) && !is_integer(o.tensor.dtype())) continue;  // a fraction against integers: the result is f32
     throw DTypeError("the number " + o.tensor.node().label + where_text(o.where) + " does not fit into " +
-                     std::string(name(*met)) + ", the precision of the tensor it meets; cast the tensor first.");
+                         std::string(name(*met)) + ", the precision of the tensor it meets; cast the tensor first.",
+                     o.where);
   }
 }
 
@@ -122,7 +123,8 @@ Tensor with_check(const Tensor& tensor, MustBeNumber check) {
 Tensor place(Operand a, std::string mesh_axis, RowKind row, int axis) {
   if (axis < 0)
     throw ShapeError("`place`" + where_text(a.where) + " names " + std::string(name(row)) + " axis " +
-                     std::to_string(axis) + "; axes are numbered from 0.");
+                         std::to_string(axis) + "; axes are numbered from 0.",
+                     a.where);
   // A state keeps its only node, and so does other data: what is placed is a copy, and the state with it.
   Tensor copied = a.tensor;
   if (!a.tensor.node().accumulate())
@@ -201,7 +203,7 @@ Tensor Tensor::named(std::string label) const {
 Tensor stop_gradient(Operand a) { return with_gradient(a, {}, "stop_gradient"); }
 
 Tensor stack(const std::vector<Tensor>& parts, RowKind kind, Source where) {
-  if (parts.empty()) throw SpecError("stack" + where_text(where) + " needs at least one tensor.");
+  if (parts.empty()) throw SpecError("stack" + where_text(where) + " needs at least one tensor.", where);
   auto link = link_to(shape::stack_relation(int(parts.size()), kind), where);
   std::vector<AccumulateNode::Attached> operands;
   for (size_t i = 0; i < parts.size(); ++i) operands.push_back({parts[i], int(i)});
@@ -219,7 +221,8 @@ void check_ids(const char* call, const Operand& ids) {
   if (ids.tensor.dtype() == DType::i32 || ids.tensor.dtype() == DType::i64 || ids.tensor.dtype() == DType::u8) return;
   const CallRef made = Call::current();
   throw DTypeError((made ? "`" + made->name + "`" : std::string(call)) + where_text(ids.where) + ": the ids are " +
-                   std::string(name(ids.tensor.dtype())) + "; they must be integers (cast(ids, DType::i32)).");
+                       std::string(name(ids.tensor.dtype())) + "; they must be integers (cast(ids, DType::i32)).",
+                   ids.where);
 }
 }  // namespace
 

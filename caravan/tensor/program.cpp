@@ -22,22 +22,25 @@ void check_owner(const std::string& state, const StateOwnerRef& has, const State
                                                   "function that is called for each size),"
                                             : "the `" + wants->name + "` made at " + second;
   throw StateError("`" + state + "` belongs to the `" + has->name + "` made at " + first + "; " + other +
-                   " would change it too. To go on with its values, " + wants->to_share +
-                   "; for a state of its own, give one of them another name; to begin anew, call reset(\"" + has->name +
-                   "\") of the Context first.");
+                       " would change it too. To go on with its values, " + wants->to_share +
+                       "; for a state of its own, give one of them another name; to begin anew, call reset(\"" +
+                       has->name + "\") of the Context first.",
+                   wants->where);
 }
 
 Program& Program::add(Assignment assignment) {
   const StateNode* state = assignment.state.node().state();
   if (!state)
     throw StateError("only a parameter or a state can be assigned to, not `" + describe(assignment.state) + "`" +
-                     where_text(assignment.where) + ".");
+                         where_text(assignment.where) + ".",
+                     assignment.where);
   auto [at, added] = assigned_.try_emplace(state->name, assignments_.size());
   if (!added) check_owner(state->name, assignments_[at->second].state.node().state()->owner, state->owner);
   if (!added)
     throw StateError("`" + state->name + "` is assigned twice in one program: at " +
-                     to_string(assignments_[at->second].where) + " and at " + to_string(assignment.where) +
-                     "; use then(p, q) if one comes after the other.");
+                         to_string(assignments_[at->second].where) + " and at " + to_string(assignment.where) +
+                         "; use then(p, q) if one comes after the other.",
+                     assignments_[at->second].where);
   assignments_.push_back(std::move(assignment));
   return *this;
 }
@@ -48,7 +51,8 @@ Program& Program::add_observed(const Tensor& as, const Tensor& value) {
   if (!added) {
     if (observed_[at->second].same_as(value)) return *this;
     throw StateError("`" + as.node().label + "`" + where_text(as.node().where) +
-                     " is observed twice in one program, before and after its states change.");
+                         " is observed twice in one program, before and after its states change.",
+                     as.node().where);
   }
   observed_.push_back(value), observed_as_.push_back(as);
   return *this;

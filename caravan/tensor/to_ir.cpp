@@ -94,7 +94,8 @@ class Emitter {
     if (added) {
       for (const ir::Symbol& other : out_.symbols)
         if (other.name == s->name)
-          throw StateError("two different Index objects have the name `" + s->name + "`" + where_text(s->where) + ".");
+          throw StateError("two different Index objects have the name `" + s->name + "`" + where_text(s->where) + ".",
+                           s->where);
       out_.symbols.push_back({s->name, s->range});
     }
     return at->second;
@@ -108,7 +109,8 @@ class Emitter {
     for (int64_t size : b.shape.sizes())
       if (__builtin_mul_overflow(elements, size, &elements) || elements > shape::kMaxSize)
         throw ShapeError("`" + describe(tensor) + "`" + where_text(node.where) + " would have the shape " +
-                         to_string(b.shape) + ", which is more than 2^40 elements.");
+                             to_string(b.shape) + ", which is more than 2^40 elements.",
+                         node.where);
     b.dtype = node.dtype;
     b.where = node.where;
     b.name = node.state() ? node.state()->name : unique(node.label.empty() ? "t" : node.label);
@@ -136,8 +138,9 @@ class Emitter {
   static size_t memory_axis(const Tensor& tensor, const Shape& shape, const PlacedAxis& placed) {
     if (placed.axis >= shape[placed.row].size())
       throw ShapeError("`place` on `" + placed.mesh_axis + "`" + where_text(placed.where) + ": `" + describe(tensor) +
-                       "` has the shape " + to_string(shape) + ", which has no " + std::string(name(placed.row)) +
-                       " axis " + std::to_string(placed.axis) + " (axes are numbered from 0).");
+                           "` has the shape " + to_string(shape) + ", which has no " + std::string(name(placed.row)) +
+                           " axis " + std::to_string(placed.axis) + " (axes are numbered from 0).",
+                       placed.where);
     size_t out = placed.axis;
     for (RowKind kind : kMemoryOrder) {
       if (kind == placed.row) break;

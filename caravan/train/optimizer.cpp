@@ -106,23 +106,21 @@ Optimizer adam_with(const AdamOptions& o, bool decoupled, Source where) {
       });
 }
 
-}  // namespace
-
-namespace {
 // A loss by which nothing can be trained.
 [[noreturn]] void refuse_loss(const Tensor& loss, Source where) {
   const std::string text = "the loss `" + describe(loss) + "`" + where_text(loss.node().where);
   if (!is_float(loss.dtype()))
     throw GradientError(text + " is " + std::string(name(loss.dtype())) + ", and only floats have gradients" +
-                        where_text(where) + "; what counts, such as an accuracy, can be observed but not trained by.");
+                            where_text(where) +
+                            "; what counts, such as an accuracy, can be observed but not trained by.",
+                        where);
   if (!parameters(loss).empty())
     throw GradientError(text + " depends on parameters only through integers, comparisons or stop_gradient, so that " +
-                        "no gradient reaches them" + where_text(where) + ".");
-  throw GradientError(text + " depends on no parameter, so that there is nothing to train" + where_text(where) + ".");
+                            "no gradient reaches them" + where_text(where) + ".",
+                        where);
+  throw GradientError(text + " depends on no parameter, so that there is nothing to train" + where_text(where) + ".",
+                      where);
 }
-}  // namespace
-
-namespace {
 // `call` is what the user wrote.
 Gradients gradients_for(const char* call, const Tensor& loss, const std::vector<Tensor>& params, Source where) {
   if (params.empty()) refuse_loss(loss, where);
@@ -146,13 +144,15 @@ Optimizer::Optimizer(Update update, StateOwnerRef owner, Source where)
 }
 Program Optimizer::operator()(const Gradients& gradients, Source where) const {
   if (!update_)
-    throw ConfigError("an undefined Optimizer was used" + where_text(where) +
-                      "; make one first (Optimizer o = adam({.lr = 1e-3})).");
+    throw ConfigError(
+        "an undefined Optimizer was used" + where_text(where) + "; make one first (Optimizer o = adam({.lr = 1e-3})).",
+        where);
   return update_(gradients);
 }
 
 Optimizer sgd(const SgdOptions& o, Source where) {
-  if (o.nesterov && o.momentum == 0) throw ConfigError("sgd" + where_text(where) + ": .nesterov needs a .momentum.");
+  if (o.nesterov && o.momentum == 0)
+    throw ConfigError("sgd" + where_text(where) + ": .nesterov needs a .momentum.", where);
   const Tensor lr = tunable_rate(o.lr, where), weight_decay = tunable(o.weight_decay, "weight_decay", where),
                momentum = tunable(o.momentum, "momentum", where);
   return optimizer_of("sgd", o.name, where, [=](const Tensor& p, const Tensor& gradient, const Memory& memory) {
@@ -225,7 +225,8 @@ Transform clip_by_global_norm(double limit, Source where) {
 Program accumulated_step(const Tensor& loss, Operand step, int64_t every, const Optimizer& optimizer) {
   if (every < 1)
     throw ConfigError("accumulated_step" + where_text(step.where) + ": `every` is " + std::to_string(every) +
-                      "; it must be at least 1.");
+                          "; it must be at least 1.",
+                      step.where);
   const Source written = step.where;
   const Tensor last = [&] {
     const WrittenAt at(written);
@@ -260,7 +261,8 @@ Program averages(const std::vector<Tensor>& params, double decay, const std::str
 namespace {
 void check_length(const char* schedule, const char* what, double steps, Source where) {
   if (!(steps > 0))
-    throw ConfigError(fmt::format("{}{}: `{}` is {}, but must be above 0.", schedule, where_text(where), what, steps));
+    throw ConfigError(fmt::format("{}{}: `{}` is {}, but must be above 0.", schedule, where_text(where), what, steps),
+                      where);
 }
 }  // namespace
 

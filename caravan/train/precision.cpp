@@ -62,7 +62,8 @@ Program scaled_step(const Tensor& loss, const Optimizer& optimizer, const ScaleO
                     const Transform& transform, Source where) {
   if (!(options.first > 0) || !(options.growth > 1) || options.every < 1)
     throw ConfigError("scaled_step" + where_text(where) +
-                      ": the first factor must be above 0, the growth above 1, and `every` at least 1.");
+                          ": the first factor must be above 0, the growth above 1, and `every` at least 1.",
+                      where);
   const WrittenAt at(where);
   Tensor scale = state(options.name, options.first, DType::f32, where);
   Tensor steps = state(options.name + ".steps", 0, DType::i64, where);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "caravan/base/error.h"
 #include "caravan/base/hash.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/printable.h"
@@ -221,6 +222,20 @@ TEST(Processors, APartOfOneCountsAsNoneButThereIsAlwaysOne) {
   EXPECT_EQ(usable(4, 8.0), 4);
   EXPECT_EQ(usable(4, 2.5), 2);
   EXPECT_EQ(usable(4, 0.25), 1);
+}
+
+// --- errors ---
+
+TEST(Errors, HaveALineOfTheirOwnOrThatOfTheCall) {
+  const Source mine{"moons.cpp", 12}, call{"main.cpp", 7};
+  EXPECT_STREQ(UserError("`w` is odd.").what(), "`w` is odd.");
+  EXPECT_FALSE(UserError("`w` is odd.").where().known());
+  const WrittenAt at(call);
+  const UserError without("nobody is at 127.0.0.1:8080"), with("`w` (moons.cpp:12) is odd.", mine);
+  EXPECT_STREQ(without.what(), "nobody is at 127.0.0.1:8080 (main.cpp:7)");
+  EXPECT_EQ(to_string(without.where()), "main.cpp:7");
+  EXPECT_STREQ(with.what(), "`w` (moons.cpp:12) is odd.");
+  EXPECT_EQ(to_string(with.where()), "moons.cpp:12");
 }
 
 }  // namespace

@@ -1,91 +1,19 @@
 // The self-test of the C compiler: the real one passes it, and compilers that are made to be wrong are used with the
 // flags that help, or refused.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/self_test.h"
 #include "programs.h"
+#include "wrong_compiler.h"
 
 namespace caravan {
 namespace {
 
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-// A compiler that subtracts where a sum adds, unless it is called with a flag that it is right with ("" for never). It
-// counts its calls.
-class WrongCompiler {
- public:
-  explicit WrongCompiler(const std::string& right_with) {
-    std::ofstream(path()) << "#!/bin/sh\n"
-                             "case \"$*\" in --version) echo \"wrong compiler\"; exit 0;; esac\n"
-                             "echo called >>" +
-                                 calls_path() +
-                                 "\n"
-                                 "right=" +
-                                 right_with +
-                                 "\n"
-                                 "for word do\n"
-                                 "  [ \"$word\" = \"$right\" ] && exec " +
-                                 cc::path_of("cc") +
-                                 " \"$@\"\n"
-                                 "done\n"
-                                 "for word do\n"
-                                 "  shift\n"
-                                 "  case \"$word\" in *.c)\n"
-                                 "    sed 's/^\\( *[a-z]*[0-9_]*\\) += /\\1 -= /' \"$word\" >" +
-                                 folder_.path + "/wrong.c; word=" + folder_.path +
-                                 "/wrong.c;;\n"
-                                 "  esac\n"
-                                 "  set -- \"$@\" \"$word\"\n"
-                                 "done\n"
-                                 "exec " +
-                                 cc::path_of("cc") + " \"$@\"\n";
-    chmod(path().c_str(), 0755);
-  }
-  std::string folder() const { return folder_.path + "/bin"; }
-  std::string path() const {
-    mkdir(folder().c_str(), 0755);
-    return folder() + "/cc";
-  }
-  std::string cache() const { return folder_.path + "/cache"; }
-  cc::CompilerOptions options() const {
-    cc::CompilerOptions out;
-    out.compiler = path();
-    out.cache = cache();
-    return out;
-  }
-  size_t calls() const {
-    const std::string text = contents(calls_path());
-    return size_t(std::count(text.begin(), text.end(), '\n'));
-  }
-
-  // The command with this compiler as `cc`: what it prints.
-  std::string caravan(const std::string& arguments) const {
-    const std::string out = folder_.path + "/out";
-    const std::string command = "PATH='" + folder() + ":'$PATH CARAVAN_CACHE='" + cache() + "' '" CARAVAN_COMMAND "' " +
-                                arguments + " >'" + out + "' 2>&1";
-    EXPECT_EQ(std::system(command.c_str()), 0) << command << "\n" << contents(out);
-    return contents(out);
-  }
-
- private:
-  std::string calls_path() const { return folder_.path + "/calls"; }
-  const TemporaryFolder folder_;
-};
 
 Task four_rows() {
   Array x(parse_shape("4,4"));

@@ -186,6 +186,13 @@ TEST_F(Command, DumpWritesEveryStage) {
     EXPECT_EQ(content(to + "/memory.txt"), run({"inspect", "moons", "--stage", "memory"}).out);
     EXPECT_CONTAINS(content(to + "/graph.dot"), "digraph");
   }
+  const string debugged = folder_ + "/debugged";
+  EXPECT_EQ(run({"train", "moons", "--quiet", "--debug-kernels", "--dump", debugged}).code, 0);
+  for (const string& step : {folder_ + "/train/stages/step.c", debugged + "/step.c"}) {  // it names what the cache has
+    const string text = content(step), name = text.substr(3, text.find(" */") - 3);
+    EXPECT_EQ("/* " + name + " */\n" + content(cache_ + "/" + name), text);
+  }
+  EXPECT_NE(content(debugged + "/step.c"), content(folder_ + "/train/stages/step.c")) << "the flags are others";
   EXPECT_EQ(run({"train", "moons", "--device", "abacus", "--dump", folder_ + "/none"}).code, 2);
   EXPECT_FALSE(exists(folder_ + "/none"));
 }

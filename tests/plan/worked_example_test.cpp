@@ -33,14 +33,16 @@ std::vector<std::string> stages() {
   const Tensor h = einsum("n,i; i,o => n,o", x, w).named("h");
   const Program layer = observe(relu(h + bias).named("y"));
   const Plan plan = make_plan(to_ir(layer), machine());
-  const loop::Module fused = schedule::forward_stores(schedule::fuse(plan.lowered));
+  Log log;
+  const loop::Module before = lowered(plan.optimized, log);
+  const loop::Module fused = schedule::forward_stores(schedule::fuse(before));
   const loop::Module in_vectors = schedule::parallelize(schedule::vectorize(fused, machine()), machine());
   EXPECT_EQ(loops(schedule::expand_lanes(in_vectors, machine())), loops(plan.scheduled))
       << "other passes change it too";
   const std::string c = codegen::to_c(plan.scheduled);
   const size_t from = c.find("static void k0"), to = c.find("\n}\n", from);
-  return {body_of(plan.program), body_of(plan.optimized), loops(plan.lowered),          loops(fused),
-          loops(in_vectors),     loops(plan.scheduled),   c.substr(from, to + 3 - from)};
+  return {body_of(plan.program), body_of(plan.optimized),      loops(before), loops(fused), loops(in_vectors),
+          loops(plan.scheduled), c.substr(from, to + 3 - from)};
 }
 
 TEST(WorkedExample, IsWhatTheCompilerMakes) {

@@ -4,6 +4,7 @@
 
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/self_test.h"
+#include "caravan/backend/refused_text.h"
 #include "caravan/base/folders.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/scratch.h"
@@ -40,7 +41,7 @@ CompilerFacts about_compiler() {
     out.loops = test.loops, out.wrong = int(test.wrong.size());
     out.added = joined(test.added, " ");
   } catch (const BackendError& error) {
-    out.problem = brief(error);
+    out.problem = backend::brief(error);
   }
   return out;
 }

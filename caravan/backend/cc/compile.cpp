@@ -4,24 +4,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/run_command.h"
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/backend/own_folder.h"
+#include "caravan/backend/refused_text.h"
 #include "caravan/base/list_text.h"
+#include "caravan/base/parallel.h"
 #include "caravan/base/processors.h"
 #include "caravan/base/regular_file.h"
 #include "caravan/base/scratch.h"
@@ -35,19 +31,7 @@ using backend::KernelCache;
 namespace {
 
 constexpr const char* kCode = ".so";    // extension of cache entries with machine code,
-constexpr const char* kNote = ".note";  // of those with the output of a compiler's --version,
-constexpr const char* kPlan = ".plan";  // and of those that say which code a program has
-
-std::string processor() {
-  std::ifstream in("/proc/cpuinfo");
-  std::string line, out;
-  while (std::getline(in, line)) {
-    bool model = line.rfind("model name", 0) == 0, features = line.rfind("flags", 0) == 0;
-    if (model || features) out += line + "\n";
-    if (features) break;
-  }
-  return out;
-}
+constexpr const char* kNote = ".note";  // and of those with the output of a compiler's --version
 
 // The output of the compiler's `--version`. It is asked once in each process, so that another compiler of the same name
 // is noticed. If it cannot be run, this is what it said when the cache was last written, so that cached code is still
@@ -183,40 +167,22 @@ class Build {
     for (const int full : {ENOSPC, EDQUOT, EFBIG})
       if (result.output.find(std::strerror(full)) != std::string::npos) throw Unusable{std::strerror(full)};
     if (const std::string why = room_problem(folder()); !why.empty()) throw Unusable{why};
-    throw RefusedTextError("the C compiler failed (" + result.ending() + ").\n  command: " + joined(command, " ") +
-                               "\n  source:  " + (of ? keep_text(*of) : folder()) + "\n  log:     " + result.output,
-                           result.output);
+    throw backend::RefusedTextError("the C compiler failed (" + result.ending() + ").", joined(command, " "),
+                                    of ? keep_text(*of) : folder(), result.output);
   }
 
   void tell(int done) const {
     if (options_.progress) options_.progress(done, int(texts_.size()));
   }
   void compile_all() {
-    const int total = int(texts_.size());
-    std::atomic<int> next{0};
-    std::mutex told;
-    std::exception_ptr failed;
+    std::mutex telling;
     int done = 0;
     tell(0);
-    auto work = [&] {
-      for (int n; (n = next++) < total;) try {
-          call({text(size_t(n)), "-c", "-o", object(size_t(n))}, size_t(n));
-          const std::lock_guard lock(told);
-          tell(++done);
-        } catch (...) {
-          const std::lock_guard lock(told);
-          if (!failed) failed = std::current_exception();
-          next = total;
-        }
-    };
-    std::vector<std::thread> others;
-    try {
-      for (int w = 1, most = std::min(total, processors().usable()); w < most; ++w) others.emplace_back(work);
-    } catch (const std::system_error&) {  // the system gives no more threads: the existing ones do the work
-    }
-    work();
-    for (std::thread& other : others) other.join();
-    if (failed) std::rethrow_exception(failed);
+    in_parallel(int64_t(texts_.size()), processors().usable(), [&](int64_t n) {
+      call({text(size_t(n)), "-c", "-o", object(size_t(n))}, size_t(n));
+      const std::lock_guard lock(telling);
+      tell(++done);
+    });
   }
 
   const std::vector<std::string>& texts_;
@@ -226,13 +192,17 @@ class Build {
   std::unique_ptr<ScratchFolder> scratch_;
 };
 
-}  // namespace
-
-namespace {
+[[noreturn]] void refuse(const Version& version, const KernelCache& cache) {
+  const bool was_here = !version.text.empty();
+  const std::string message =
+      version.problem + (was_here ? "; and the cache `" + cache.folder() + "` does not have this program." : ".");
+  if (version.missing) throw NoCompilerError(message, was_here);
+  throw BackendError(message);
+}
 
 std::string key_of(const std::string& content, const CompilerOptions& options, const Version& version) {
   return digest(content + options.compiler + "\n" + version.text + "\n" + joined(options.flags, " ") + "\n" +
-                processor());
+                processor_model().lines);
 }
 std::string key_of(const std::vector<std::string>& texts, const CompilerOptions& options, const Version& version) {
   std::string content;
@@ -259,29 +229,6 @@ std::shared_ptr<Library> found_in(const KernelCache& place, const std::string& k
 
 }  // namespace
 
-// The text of an entry: "KEY TEXTS NOTE".
-std::optional<Kept> find_kept(const std::string& origin, const CompilerOptions& options) {
-  const KernelCache cache(options.cache);
-  const auto entry = cache.read(key_of(origin, options, version_of(options.compiler, cache)), kPlan);
-  if (!entry) return std::nullopt;
-  const size_t first = entry->find(' '), second = first == entry->npos ? first : entry->find(' ', first + 1);
-  if (second == entry->npos) return std::nullopt;
-  const std::string key = entry->substr(0, first);
-  size_t texts = 0;
-  std::from_chars(entry->data() + first + 1, entry->data() + second, texts);
-  auto library = found_in(cache, key);
-  if (!library) return std::nullopt;
-  return Kept{made(std::move(library), cache.folder(), key, texts, true), entry->substr(second + 1)};
-}
-
-void keep(const std::string& origin, const Compiled& compiled, const std::string& note,
-          const CompilerOptions& options) {
-  KernelCache cache(options.cache);
-  if (!cache.make() || compiled.sources.empty() || !compiled.sources[0].starts_with(cache.folder() + "/")) return;
-  cache.write(key_of(origin, options, version_of(options.compiler, cache)), kPlan,
-              compiled.key + " " + std::to_string(compiled.sources.size()) + " " + note);
-}
-
 std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options) {
   const KernelCache cache(options.cache);
   const std::string key = key_of(texts, options, version_of(options.compiler, cache));
@@ -302,6 +249,20 @@ std::optional<Compiled> find(const KernelCache& cache, const std::string& key, s
 
 }  // namespace
 
+void check_can_be_run(const CompilerOptions& options) {
+  const KernelCache cache(options.cache);
+  const Version version = version_of(options.compiler, cache);
+  if (!version.problem.empty() && version.text.empty()) refuse(version, cache);
+}
+
+std::string key_of(const std::string& content, const CompilerOptions& options) {
+  return key_of(content, options, version_of(options.compiler, KernelCache(options.cache)));
+}
+
+std::optional<Compiled> find_entry(const std::string& key, size_t texts, const CompilerOptions& options) {
+  return find(KernelCache(options.cache), key, texts);
+}
+
 std::optional<Compiled> find_compiled(const std::vector<std::string>& texts, const CompilerOptions& options) {
   const KernelCache cache(options.cache);
   return find(cache, key_of(texts, options, version_of(options.compiler, cache)), texts.size());
@@ -317,13 +278,7 @@ Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& o
     return made(std::move(library), place, key, texts.size(), false);
   };
 
-  if (!version.problem.empty()) {
-    const bool was_here = !version.text.empty();
-    const std::string message =
-        version.problem + (was_here ? "; and the cache `" + cache.folder() + "` does not have this program." : ".");
-    if (version.missing) throw NoCompilerError(message, was_here);
-    throw BackendError(message);
-  }
+  if (!version.problem.empty()) refuse(version, cache);
   std::string tried;
   auto note = [&](const std::string& what) { add_to_list(tried, what, "; "); };
   auto built_in = [&](const std::string& place) -> std::shared_ptr<Library> {

@@ -45,13 +45,6 @@ class NoCompilerError : public BackendError {
   bool was_here;  // the compiler was there when the cache was last written, so that other programs may be cached
 };
 
-// The compiler refused a text.
-class RefusedTextError : public BackendError {
- public:
-  RefusedTextError(const std::string& message, std::string log) : BackendError(message), log(std::move(log)) {}
-  std::string log;  // what the compiler said
-};
-
 class Library {
  public:
   // `known_as` is a name for messages instead of the path.
@@ -77,23 +70,21 @@ struct Compiled {
 enum class Keep : uint8_t { in_cache, nowhere };  // where compiled code is kept after it was loaded
 
 // Compiles texts to one library, in parallel on the processors that this process may use and in the order given. Throws
-// BackendError if the compiler refuses a text (with the command, its log and the path of the source), if no folder can
-// take the result (with the folders and the reasons), or if the compiler cannot be run. What is kept nowhere leaves no
-// file behind. The commands belong to `group`, if one is given.
+// backend::RefusedTextError if the compiler refuses a text, and BackendError if no folder can take the result (with the
+// folders and the reasons) or if the compiler cannot be run. What is kept nowhere leaves no file behind. The commands
+// belong to `group`, if one is given.
 Compiled compile(const std::vector<std::string>& texts, const CompilerOptions& options = {}, Keep keep = Keep::in_cache,
                  CommandGroup* group = nullptr);
+// Throws what `compile` throws where the compiler cannot be run, unless it could when the cache was last written: then
+// programs may be in the cache.
+void check_can_be_run(const CompilerOptions& options);
 std::optional<Compiled> find_compiled(const std::vector<std::string>& texts, const CompilerOptions& options);
 
-// What was compiled from the texts of an origin, whatever that is, and a note about it. So a program that was compiled
-// before is found without its texts being made.
-struct Kept {
-  Compiled compiled;
-  std::string note;
-};
-// Nothing if the cache has no such entry. The key of the entry has the compiler, its flags and the processor, too.
-std::optional<Kept> find_kept(const std::string& origin, const CompilerOptions& options);
-// Does nothing where the cache cannot be written, or does not have what was compiled.
-void keep(const std::string& origin, const Compiled& compiled, const std::string& note, const CompilerOptions& options);
+// Inside: the key of an entry of the cache: a hash of the content, the compiler, its version, its flags and the
+// processor.
+std::string key_of(const std::string& content, const CompilerOptions& options);
+// Inside: the compiled code of an entry that was made of so many texts; nothing if there is none that can be loaded.
+std::optional<Compiled> find_entry(const std::string& key, size_t texts, const CompilerOptions& options);
 
 // The paths under which the texts are kept once they are compiled. The file names begin with the key of the entry.
 std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options);

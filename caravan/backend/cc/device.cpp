@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "caravan/backend/cc/allowed_vectors.h"
+#include "caravan/backend/cc/kept_plans.h"
 #include "caravan/backend/cc/memory.h"
 #include "caravan/backend/cc/peaks.h"
 #include "caravan/backend/cc/pool.h"
@@ -264,15 +265,16 @@ class CcDevice : public backend::Device {
   }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     if (!to_test_) return compiled(plan);
-    // The compiler is tested while it compiles the program, whose code does not run before the test has passed.
-    auto test = std::async([this] { return tested(*to_test_); });
+    begin_test();
     auto out = compiled(plan);
-    return takes_flags(test.get()) ? compiled(plan) : std::move(out);
+    return takes_flags(test_.get()) ? compiled(plan) : std::move(out);
   }
   std::unique_ptr<backend::Executable> restore(std::shared_ptr<const plan::Plan> bare) override {
     auto out = restored(bare);
-    if (!out || !to_test_) return out;
-    return takes_flags(tested(*to_test_)) ? restored(bare) : std::move(out);
+    if (!to_test_) return out;
+    begin_test();
+    if (!out) return nullptr;
+    return takes_flags(test_.get()) ? restored(bare) : std::move(out);
   }
   std::optional<Peaks> peaks() override {
     return measure_peaks(*target(), shared_->threads(), shared_->options.compiler);
@@ -327,6 +329,11 @@ class CcDevice : public backend::Device {
     if (!runnable) return nullptr;
     return std::make_unique<CcExecutable>(bare, std::move(*runnable), std::move(kept->compiled), shared_);
   }
+  // The compiler is tested while the plan of the program is made and compiled. Its code does not run before the test
+  // has passed.
+  void begin_test() {
+    if (!test_.valid()) test_ = std::async([options = *to_test_] { return tested(options); });
+  }
   // After the self-test: takes the flags that passed it. Are they others than before?
   bool takes_flags(CompilerOptions passed) {
     to_test_.reset();
@@ -338,6 +345,7 @@ class CcDevice : public backend::Device {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   mutable std::optional<Target> target_;    // found when it is first asked for
   std::optional<CompilerOptions> to_test_;  // until its self-test has passed
+  std::future<CompilerOptions> test_;       // valid while it runs
 };
 
 }  // namespace

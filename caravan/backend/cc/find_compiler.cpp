@@ -7,21 +7,10 @@
 #include <sstream>
 
 #include "caravan/backend/cc/self_test.h"
+#include "caravan/backend/refused_text.h"
 #include "caravan/base/error.h"
 
 namespace caravan::cc {
-
-namespace {
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-}  // namespace
-
-std::string brief(const BackendError& error) {
-  std::string out = without_full_stop(first_line(error.what()));
-  if (const auto* refused = dynamic_cast<const RefusedTextError*>(&error)) out += ": " + first_line(refused->log);
-  return out;
-}
 
 std::string path_of(const std::string& program) {
   auto runs = [](const std::filesystem::path& path) {
@@ -44,7 +33,7 @@ std::string compiler_problem(const CompilerOptions& options) {
   try {
     check_compiler(options);
   } catch (const BackendError& error) {
-    return brief(error);
+    return backend::brief(error);
   }
   return "";
 }

@@ -11,8 +11,6 @@ namespace caravan::cc {
 // every set of flags.
 void check_compiler(const CompilerOptions& options = {});
 std::string compiler_problem(const CompilerOptions& options = {});  // its error in short; empty if it works
-// The first line of the error, without its full stop, and the first line of what the compiler said.
-std::string brief(const BackendError& error);
 
 std::string path_of(const std::string& program);  // on the PATH; empty: not there
 

@@ -1,15 +1,14 @@
 #include "caravan/backend/cuda/compile.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstdlib>
-#include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "caravan/backend/cuda/driver.h"
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/backend/refused_text.h"
+#include "caravan/base/list_text.h"
+#include "caravan/base/parallel.h"
 #include "caravan/base/processors.h"
 #include "caravan/target/target.h"
 
@@ -53,7 +52,8 @@ std::string compiled(const std::string& text, const std::string& name, const std
     compiler.log_size(program, &bytes);
     std::string log(bytes, '\0');
     compiler.log(program, log.data());
-    throw BackendError("CUDA's run-time compiler refuses generated text (" + name + "). It says:\n" + log.c_str());
+    throw backend::RefusedTextError("CUDA's run-time compiler refuses generated text.", joined(options, " "), name,
+                                    log.c_str());
   }
   size_t bytes = 0;
   compiler.code_size(program, &bytes);
@@ -100,9 +100,7 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const Compi
   }
   out.from_cache = missing.empty();
 
-  std::atomic<size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex failing, telling;
+  std::mutex telling;
   int done = 0;
   auto tell = [&](int more) {
     const std::lock_guard lock(telling);
@@ -110,24 +108,11 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const Compi
     if (wanted.progress && !missing.empty()) wanted.progress(done, int(missing.size()));
   };
   tell(0);
-  auto work = [&] {
-    for (size_t m; (m = next++) < missing.size();) {
-      const size_t t = missing[m];
-      try {
-        out.codes[t] = compiled(texts[t], kept ? out.sources[t] : keys[t] + ".cu", options);
-        tell(1);
-      } catch (...) {
-        const std::lock_guard lock(failing);
-        failure = std::current_exception();
-        return;
-      }
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (size_t n = 1; n < std::min(missing.size(), size_t(processors().usable())); ++n) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  if (failure) std::rethrow_exception(failure);
+  in_parallel(int64_t(missing.size()), processors().usable(), [&](int64_t m) {
+    const size_t t = missing[size_t(m)];
+    out.codes[t] = compiled(texts[t], kept ? out.sources[t] : keys[t] + ".cu", options);
+    tell(1);
+  });
 
   if (!kept) return out;
   for (const size_t t : missing) {

@@ -26,7 +26,8 @@ struct CompileOptions {
   std::function<void(int done, int total)> progress{};  // called as texts are compiled, from any thread
 };
 // Compiles the texts in parallel, on the processors that this process may use. `compute` is the compute capability: 90
-// for 9.0. Throws NoGpuError if there is no compiler, and BackendError if the compiler refuses a text.
+// for 9.0. Throws NoGpuError if there is no compiler, and backend::RefusedTextError if the compiler refuses a
+// text.
 Compiled compile(const std::vector<std::string>& texts, int compute, const CompileOptions& options = {});
 
 // The key under which the cache keeps the code of a text. Throws NoGpuError if there is no compiler.

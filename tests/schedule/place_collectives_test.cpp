@@ -1,5 +1,5 @@
 // Where the calls stand by which devices exchange values.
-#include "caravan/plan/place_collectives.h"
+#include "caravan/schedule/place_collectives.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "caravan/optimize/remove_unused.h"
 #include "pass_table.h"
 
-namespace caravan::plan {
+namespace caravan::schedule {
 namespace {
 
 // What the pass is given: a program that is divided over two devices, as kernels.
@@ -94,4 +94,4 @@ TEST(PlaceCollectives, AProgramOfOneDeviceIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace caravan::plan
+}  // namespace caravan::schedule

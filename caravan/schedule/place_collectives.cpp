@@ -1,4 +1,4 @@
-#include "caravan/plan/place_collectives.h"
+#include "caravan/schedule/place_collectives.h"
 
 #include <map>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include "caravan/loop/walk.h"
 #include "caravan/target/target.h"
 
-namespace caravan::plan {
+namespace caravan::schedule {
 
 using namespace loop;
 using ir::BufferId;
@@ -172,4 +172,4 @@ class Placer {
 
 Module place_collectives(const Module& module) { return module.collectives.empty() ? module : Placer(module).run(); }
 
-}  // namespace caravan::plan
+}  // namespace caravan::schedule

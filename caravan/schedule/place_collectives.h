@@ -18,8 +18,8 @@
 
 #include "caravan/loop/loop.h"
 
-namespace caravan::plan {
+namespace caravan::schedule {
 
 loop::Module place_collectives(const loop::Module& module);
 
-}  // namespace caravan::plan
+}  // namespace caravan::schedule
