@@ -17,8 +17,9 @@ namespace caravan::app {
 
 namespace {
 
-constexpr const char* kFormat = "caravan recipe 2";
-constexpr const char* kOldFormat = "caravan recipe 1";  // its loss curve has sums or moving averages
+constexpr const char* kFormat = "caravan recipe 3";
+constexpr const char* kFormat2 = "caravan recipe 2";  // its tables of embeddings are transposed
+constexpr const char* kFormat1 = "caravan recipe 1";  // and its loss curve has sums or moving averages
 constexpr const char* kReports = "run/reports";
 constexpr const char* kAccuracies = "run/accuracies";
 constexpr const char* kRight = "run/right";  // of each stretch, and the sum of the one that is not finished
@@ -72,6 +73,13 @@ class Reader {
   data::Tensors& tensors_;
 };
 
+// Earlier formats have a column for each id, in the tables and in their moments.
+void transpose_tables(data::Tensors& states) {
+  for (auto& [name, state] : states.list)
+    for (const char* table : {"table.weight", "letters.weight", "tok.weight", "pos.weight"})
+      if (name.starts_with(table) && state.sizes.size() == 2) state = data::transposed(state);
+}
+
 }  // namespace
 
 std::string model_content(const std::string& recipe, const ModelRun& run, const Context& ctx) {
@@ -120,8 +128,8 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   out.path = path;
   out.states = data::read_safetensors(path);
   Reader in(path, out.states);
-  const bool old = in.text("format") == kOldFormat;
-  if (!old && in.text("format") != kFormat)
+  const bool old = in.text("format") == kFormat1, has_columns = old || in.text("format") == kFormat2;
+  if (!has_columns && in.text("format") != kFormat)
     in.refuse(fmt::format("its format is {}, not `{}`", data::shown(in.text("format")), kFormat));
   const std::string sum = in.text(kSum);
   out.states.metadata.erase(kSum);
@@ -142,6 +150,7 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   if (row.language) {
     out.request.vocabulary = in.text("vocabulary");
     data::parse_tokenizer(out.request.vocabulary, path);  // refuses a damaged one by the name of its file
+    if (has_columns) transpose_tables(out.states);
   }
   out.data = in.text("data");
   out.data_sum = in.text("data_sum");

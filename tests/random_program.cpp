@@ -349,8 +349,12 @@ class ProgramGenerator {
     const int64_t n = v->dims[0], m = v->dims[1];
     std::vector<double> ids;
     for (int k = 0; k < 3; ++k) ids.push_back(double(pick(int(n))));
-    if (one_in(2))
-      return add(gather(einsum("v, d => v -> d", v->tensor), tensor(Array::vector(ids, DType::i32))), {3, m});
+    if (one_in(2)) {
+      const Tensor chosen = tensor(Array::vector(ids, DType::i32));
+      return add(n % 2 == 0 ? gather(einsum("v, d => v | d", v->tensor), chosen, RowKind::batch)
+                            : gather(einsum("v, d => v -> d", v->tensor), chosen),
+                 {3, m});
+    }
     ids.resize(size_t(n));
     for (double& id : ids) id = double(pick(4));
     add(einsum("v -> d => v, d", scatter_add(v->tensor, tensor(Array::vector(ids, DType::i32)), 4)) * 0.5, {4, m});

@@ -72,12 +72,12 @@ std::vector<std::string> letter_names(const data::Tokenizer& tokenizer) {
 }
 
 Picture embedding_picture(const Context& ctx, const nn::Embedding& embedding, const data::Tokenizer& tokenizer) {
-  const Array weights = ctx.read(embedding.weight);  // memory has the outputs first
+  const Array weights = ctx.read(embedding.weight);  // a row for each letter
   const int64_t letters = tokenizer.size(), width = weights.size() / letters;
   Rows rows;
   for (int64_t i = 0; i < letters; ++i) {
     std::vector<double>& row = rows.emplace_back();
-    for (int64_t c = 0; c < width; ++c) row.push_back(weights.at(c * letters + i));
+    for (int64_t c = 0; c < width; ++c) row.push_back(weights.at(i * width + c));
   }
   centre(rows);
   const std::vector<double> x = taken_out(rows, principal_direction(rows)),

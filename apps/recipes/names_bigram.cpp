@@ -44,7 +44,7 @@ Picture matrix_picture(const Context& ctx, const Bigram& model, const TextData& 
   plot::HeatMap map{.title = "How likely a letter follows another, with the counts of the train names",
                     .rows = letters,
                     .columns = letters,
-                    .values = look.eval(nn::softmax(einsum("v -> w => v | w", model.table.weight))).values(),
+                    .values = look.eval(nn::softmax(model.table.weight)).values(),
                     .row_title = "after",
                     .column_title = "comes"};
   for (const double count : pair_counts(data.parts[0].examples, data.tokenizer.size()))
@@ -79,7 +79,7 @@ TextModel names_bigram(int64_t symbols, const Wishes& wishes) {
   out.logits = [model](const Tensor& ids, const nn::Phase&) { return model(ids); };
   if (l2 > 0)
     out.penalty = [model, l2] {
-      return tunable(l2, "l2") * mean("v -> w => ", model.table.weight * model.table.weight);
+      return tunable(l2, "l2") * mean("v | w => ", model.table.weight * model.table.weight);
     };
   out.more = [model](Findings& found, const TextData& data, Context& ctx) {
     add_counts(found, data);

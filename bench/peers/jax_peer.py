@@ -8,6 +8,7 @@ import worker
 
 
 PRECISION = jnp.float32  # of the factors of products
+TABLES = ("letters.weight", "tok.weight", "pos.weight")
 
 
 def array(record, name):
@@ -24,7 +25,7 @@ def params_of(record):
             value = value.transpose(1, 2, 3, 0)
         elif name.endswith("attn.qkv.weight"):  # heads, channels of a head, width
             value = value.reshape(-1, value.shape[-1]).T
-        elif name.endswith("weight") and value.ndim > 1 and not record.is_product():
+        elif name.endswith("weight") and value.ndim > 1 and name not in TABLES and not record.is_product():
             value = value.reshape(value.shape[0], -1).T
         out[name] = jnp.array(value)  # a copy: the loop overwrites its memory
     return out

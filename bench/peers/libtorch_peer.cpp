@@ -85,7 +85,6 @@ class Model {
       return name.size() >= with.size() && name.compare(name.size() - with.size(), with.size(), with) == 0;
     };
     if (value.dim() == 1) return value;
-    if (name == "letters.weight" || name == "tok.weight" || name == "pos.weight") return value.t();
     if (name.rfind("conv", 0) == 0) return value.permute({0, 3, 1, 2});
     if (name == "dense1.weight") return value.reshape({value.size(0), 5, 5, -1}).permute({0, 3, 1, 2}).flatten(1);
     if (ends("qkv.weight")) return value.reshape({-1, value.size(-1)});

@@ -42,7 +42,7 @@ def linear(params, name, inputs):
 
 
 def embedding(params, name):
-    table = params[name + ".weight"].t()
+    table = params[name + ".weight"]
     return filled(nn.Embedding(*table.shape), weight=table)
 
 

@@ -125,6 +125,10 @@ const SpecCase kCases[] = {
      [] {
        return scatter_add(leaf("x", "4,2"), ids({2, 0, 2, 1}), 5);
      }},
+    {"index tensors", "gather of rows",
+     [] {
+       return gather(leaf("table", "4|3"), ids({2, 0, 2}), RowKind::batch);
+     }},
     {"index tensors", "embedding, then a map",
      [] {
        return leaf("w", "3->2")(gather(leaf("table", "4->3"), tensor(Array(parse_shape("2|"), {3, 3}, DType::i32))));

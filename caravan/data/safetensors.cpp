@@ -214,6 +214,18 @@ StoredTensor stored(const Array& array) {
   return out;
 }
 
+StoredTensor transposed(const StoredTensor& matrix) {
+  if (matrix.sizes.size() != 2)
+    throw ShapeError(
+        fmt::format("data::transposed takes a matrix, not a tensor of the sizes [{}].", fmt::join(matrix.sizes, ", ")));
+  const size_t rows = size_t(matrix.sizes[0]), columns = size_t(matrix.sizes[1]), width = size_t(bytes(matrix.type));
+  StoredTensor out{matrix.type, {matrix.sizes[1], matrix.sizes[0]}, std::vector<std::byte>(matrix.elements.size())};
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < columns; ++c)
+      std::memcpy(&out.elements[(c * rows + r) * width], &matrix.elements[(r * columns + c) * width], width);
+  return out;
+}
+
 const StoredTensor* Tensors::find(std::string_view name) const {
   const auto at = list.find(name);
   return at == list.end() ? nullptr : &at->second;

@@ -46,7 +46,8 @@ struct StoredTensor {
   std::vector<int64_t> sizes{};       // of its axes
   std::vector<std::byte> elements{};  // packed, the last axis innermost
 };
-StoredTensor stored(const Array& array);  // its axes in memory order
+StoredTensor stored(const Array& array);              // its axes in memory order
+StoredTensor transposed(const StoredTensor& matrix);  // the axes of a matrix exchanged
 
 // The contents of a file.
 struct Tensors {

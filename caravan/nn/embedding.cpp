@@ -11,15 +11,15 @@ namespace caravan::nn {
 Embedding::Embedding(std::string n, const EmbeddingOptions& o, Source where) : name(std::move(n)) {
   if (o.num < 1 || o.dim < 1)
     throw ConfigError("embedding `" + name + "`" + where_text(where) + " needs .num and .dim.", where);
-  weight = param(name + ".weight", {.input = {o.num}, .output = {o.dim}, .init = o.init, .dtype = o.dtype}, where);
+  weight = param(name + ".weight", {.batch = {o.num}, .output = {o.dim}, .init = o.init, .dtype = o.dtype}, where);
 }
 Tensor Embedding::operator()(Operand ids) const {
   const Call call = Call::layer("embedding " + name, {{"the ids", ids}});
-  return gather(Operand(weight, ids.where), ids).named("embedding " + name);
+  return gather(Operand(weight, ids.where), ids, RowKind::batch).named("embedding " + name);
 }
 
 Tensor tied_head(Operand x, const Embedding& table, const Phase& phase) {
-  return einsum("... | c; v -> c => ... | v", phase.in_precision(x), phase.in_precision(table.weight))
+  return einsum("... | c; v | c => ... | v", phase.in_precision(x), phase.in_precision(table.weight))
       .named("linear " + table.name);
 }
 
@@ -32,13 +32,13 @@ Tensor angles(const Operand& x, const Tensor& t, const Dim& pairs, double base) 
 }  // namespace
 
 Tensor LearnedPositions::operator()(Operand x, const Phase& phase) const {
-  const int64_t most = table.weight.node().state()->input.extents.at(0).size;
+  const int64_t most = table.weight.node().state()->batch.extents.at(0).size;
   const Call call = Call::layer("positions " + table.name, {{"x", x}}, [most](const CallRecord::Shapes& shapes) {
     return is_sequence(shapes, most, "has " + std::to_string(most) + " positions (.num, the .ctx of a Gpt)");
   });
   // A window of the size of x fits into the table, or inference refuses: on a device ids beyond it would be zeros.
   Dim steps;
-  einsum(spec("rest+steps -> c => rest, steps, c", x.where), table.weight, {{"steps", steps}});
+  einsum(spec("rest+steps | c => rest, steps, c", x.where), table.weight, {{"steps", steps}});
   Tensor in = einsum("..., t | c => ..., t | c", x, {{"t", steps}});
   return Operand(in, x.where) + table(positions(x, phase));
 }

@@ -11,7 +11,7 @@ struct EmbeddingOptions {
   Init init = normal_init();  // how the table is initialised
   DType dtype = DType::f32;   // the precision of the parameters
 };
-// Rows of NAME.weight (`num -> dim`) by ids of any shape. Its gradient adds in a fixed order.
+// Rows of NAME.weight (`num | dim`: a row is contiguous) by ids of any shape. Its gradient adds in a fixed order.
 struct Embedding {
   std::string name;  // the layer's name, which its parameters' names start with
   Tensor weight;     // the parameter NAME.weight

@@ -13,8 +13,9 @@ using ir::BufferId;
 ir::Program merge_equal(const ir::Program& program) {
   ir::Program out = program;
   out.accumulations.clear();
-  std::vector<bool> observed(program.buffers.size(), false);
-  for (BufferId id : program.observed) observed[size_t(id)] = true;
+  std::vector<bool> keeps_shape(program.buffers.size(), false);
+  for (BufferId id : program.observed) keeps_shape[size_t(id)] = true;
+  for (const ir::Assignment& a : program.assignments) keeps_shape[size_t(a.value)] = true;
   std::vector<BufferId> as(program.buffers.size());
   for (size_t b = 0; b < as.size(); ++b) as[b] = BufferId(b);
 
@@ -35,7 +36,7 @@ ir::Program merge_equal(const ir::Program& program) {
     for (; at != end && !merged; ++at) {
       const Accumulation& b = out.accumulations[at->second];
       const bool same_shape = program.buffers[size_t(a.target)].shape == program.buffers[size_t(b.target)].shape;
-      merged = a.operands == b.operands && ir::equal(out, a, out, b) && (same_shape || !observed[size_t(a.target)]);
+      merged = a.operands == b.operands && ir::equal(out, a, out, b) && (same_shape || !keeps_shape[size_t(a.target)]);
       if (merged) as[size_t(a.target)] = b.target;
     }
     if (merged) continue;

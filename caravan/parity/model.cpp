@@ -195,7 +195,7 @@ class Builder {
   void add(const Embedding& l) {
     if (form_ != kIds) refuse("is an embedding, which takes ids; it must be the first layer");
     layers_.push_back(nn::Embedding(at_, {.num = l.num, .dim = l.dim}));
-    parameter(".weight", {l.num, l.dim}, {1, 0});
+    parameter(".weight", {l.num, l.dim});
     sizes_.push_back(l.dim);
     form_ = {1};
   }
@@ -258,7 +258,7 @@ Model gpt(const Gpt& g, const Sizes& example) {
   if (example.size() != 1 || example[0] > g.ctx)
     throw ConfigError(fmt::format("the model takes sequences of at most {} ids, but `x` has [{}] for each example.",
                                   g.ctx, fmt::join(example, ", ")));
-  std::vector<Counterpart> all = {{"tok.weight", {g.vocab, g.dim}, {1, 0}}, {"pos.weight", {g.ctx, g.dim}, {1, 0}}};
+  std::vector<Counterpart> all = {{"tok.weight", {g.vocab, g.dim}, {0, 1}}, {"pos.weight", {g.ctx, g.dim}, {0, 1}}};
   auto vector = [&](const std::string& name, int64_t size) { all.push_back({name, {size}, {0}}); };
   auto matrix = [&](const std::string& name, int64_t out, int64_t in) { all.push_back({name, {out, in}, {0, 1}}); };
   auto norm = [&](const std::string& name) { vector(name + ".weight", g.dim), vector(name + ".bias", g.dim); };

@@ -70,8 +70,8 @@ NameMap gpt2_names(const nn::GptOptions& o, const std::string& prefix) {
     add(ours + ".weight", theirs + ".weight", false, {o.dim});
     add(ours + ".bias", theirs + ".bias", false, {o.dim});
   };
-  add("tok.weight", "wte.weight", true, {o.dim, o.vocab});
-  add("pos.weight", "wpe.weight", true, {o.dim, o.ctx});
+  add("tok.weight", "wte.weight", false, {o.vocab, o.dim});
+  add("pos.weight", "wpe.weight", false, {o.ctx, o.dim});
   add_norm("blocks.{}.ln1", "h.{}.ln_1");
   add_linear("attn.qkv", "attn.c_attn", {3 * o.heads, of_a_head, o.dim}, {3 * o.heads, of_a_head});
   add_linear("attn.proj", "attn.c_proj", {o.dim, o.heads, of_a_head}, {o.dim});

@@ -145,14 +145,7 @@ class Model {
   void norms(const char* name) {
     for (size_t i = 0; i < size_t(o().layers); ++i) norm(block(i) + name);
   }
-  // The file has a row for each id, the parameter `num -> dim` a column.
-  void table(int64_t rows, int64_t columns) {
-    const std::vector<float> theirs = matrix(rows * columns);
-    std::vector<float> ours(theirs.size());
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c) ours[size_t(c * rows + r)] = theirs[size_t(r * columns + c)];
-    add("tok.weight", {columns, rows}, ours);
-  }
+  void table(int64_t rows, int64_t columns) { add("tok.weight", {rows, columns}, matrix(rows * columns)); }
   void add(const std::string& name, const std::vector<int64_t>& sizes, const std::vector<float>& values) {
     data::StoredTensor tensor{data::StoredType::f32, sizes, std::vector<std::byte>(values.size() * sizeof(float))};
     std::memcpy(tensor.elements.data(), values.data(), tensor.elements.size());

@@ -92,17 +92,6 @@ StoredTensor part_of(const StoredTensor& whole, const MappedTensor& row, const s
   return out;
 }
 
-StoredTensor transposed(const StoredTensor& matrix, const MappedTensor& row, const std::string& file) {
-  if (matrix.sizes.size() != 2)
-    refuse(file, "`" + row.theirs[0] + "` " + sizes_text(matrix.sizes) + " should be a matrix.");
-  const size_t rows = size_t(matrix.sizes[0]), columns = size_t(matrix.sizes[1]), width = sizeof(float);
-  StoredTensor out{matrix.type, {matrix.sizes[1], matrix.sizes[0]}, std::vector<std::byte>(matrix.elements.size())};
-  for (size_t r = 0; r < rows; ++r)
-    for (size_t c = 0; c < columns; ++c)
-      std::memcpy(&out.elements[(c * rows + r) * width], &matrix.elements[(r * columns + c) * width], width);
-  return out;
-}
-
 // Does each of the axes `whole` consist of one or more neighbours of `axes`, as 24 of 6 and 4?
 bool consists_of(const std::vector<int64_t>& whole, const std::vector<int64_t>& axes) {
   auto next = axes.begin();
@@ -148,7 +137,11 @@ data::Tensors renamed(const data::Tensors& theirs, const NameMap& map, const std
     for (const std::string& name : row.theirs) parts.push_back(as_f32(*theirs.find(name), name, file));
     StoredTensor tensor = joined_along_first(std::move(parts), row, file);
     if (row.parts > 1) tensor = part_of(tensor, row, file);
-    if (row.transposed) tensor = transposed(tensor, row, file);
+    if (row.transposed) {
+      if (tensor.sizes.size() != 2)
+        refuse(file, "`" + row.theirs[0] + "` " + sizes_text(tensor.sizes) + " should be a matrix.");
+      tensor = data::transposed(tensor);
+    }
     if (!row.sizes.empty()) tensor = with_sizes(std::move(tensor), row, file);
     out.list.emplace(row.ours, std::move(tensor));
   }

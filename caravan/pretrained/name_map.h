@@ -5,8 +5,8 @@
 //                 {"*.attn.bias"}};                                                                  // not needed
 //     load_checkpoint(renamed(read_safetensors(file), map, file), file, ctx);
 //
-// PyTorch keeps the weight of a linear map as [output, input], as we do; its embeddings are [num, dim] and ours
-// `num -> dim`, which is [dim, num] in memory, so they are transposed.
+// PyTorch keeps the weight of a linear map as [output, input] and an embedding as [num, dim], as we do. Some files have
+// linear maps as [input, output], so they are transposed.
 #pragma once
 
 #include <string>

@@ -412,7 +412,7 @@ RelationRef stack_relation(int operands, RowKind kind) {
   return b.finish();
 }
 
-RelationRef gather_relation(int64_t size) {
+RelationRef gather_relation(int64_t size, RowKind chosen) {
   RelationBuilder b(3);
   SlotPattern &table = b.out.slots[0], &ids = b.out.slots[1], &c = b.out.slots[2];
   ids[RowKind::batch].variable = c[RowKind::batch].variable = b.variable(RowKind::batch, true);
@@ -423,7 +423,7 @@ RelationRef gather_relation(int64_t size) {
   axis.kind = AxisPattern::Kind::gathered;
   axis.slot = 1;
   axis.index = size;
-  table[RowKind::input].before.push_back(axis);
+  table[chosen].before.push_back(axis);
   return b.finish();
 }
 

@@ -142,6 +142,7 @@ RelationRef same_relation(int operands);                 // equal shapes, no bro
 RelationRef apply_relation();                            // slots w, x, result
 RelationRef slice_relation(SymbolRef index);             // slots tensor, result
 RelationRef stack_relation(int operands, RowKind kind);  // a new first axis; one clause per operand
-RelationRef gather_relation(int64_t size);               // slots table, ids, result; size 0: from the table
+// Slots table, ids, result; ids choose in the first axis of this row of the table; size 0: from the table.
+RelationRef gather_relation(int64_t size, RowKind chosen = RowKind::input);
 
 }  // namespace caravan::shape

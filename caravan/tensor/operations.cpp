@@ -226,14 +226,14 @@ void check_ids(const char* call, const Operand& ids) {
 }
 }  // namespace
 
-Tensor gather(Operand table, Operand ids) {
+Tensor gather(Operand table, Operand ids, RowKind positions) {
   check_ids("gather", ids);
-  return make_store(link_to(shape::gather_relation(0), table.where), 0, shared(ir::Body::identity()),
+  return make_store(link_to(shape::gather_relation(0, positions), table.where), 0, shared(ir::Body::identity()),
                     attach({table, ids}), 2, "gather", table.where);
 }
-Tensor scatter_add(Operand values, Operand ids, int64_t size) {
+Tensor scatter_add(Operand values, Operand ids, int64_t size, RowKind positions) {
   check_ids("scatter_add", ids);
-  return make_accumulate(link_to(shape::gather_relation(size), values.where), 0, Accumulator::add,
+  return make_accumulate(link_to(shape::gather_relation(size, positions), values.where), 0, Accumulator::add,
                          shared(ir::Body::identity()), {{values.tensor, 2}, {ids.tensor, 1}}, 0, "scatter_add",
                          values.where);
 }

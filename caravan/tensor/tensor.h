@@ -221,10 +221,11 @@ Tensor concat(Spec<-1> spec, const std::vector<Tensor>& parts, const Bindings& b
 // Tensors of one shape as the positions of a new first axis.
 Tensor stack(const std::vector<Tensor>& parts, RowKind kind = RowKind::output, Source where = Source::here());
 
-// The rows of a table `v -> ...` that ids name; ids out of range: docs/notation.md.
-Tensor gather(Operand table, Operand ids);
-// Adds values into a table `size -> ...` at the rows that ids name.
-Tensor scatter_add(Operand values, Operand ids, int64_t size);
+// What ids name in a table `v -> ...`; with RowKind::batch in `v | ...`, where what an id names is contiguous in
+// memory; with RowKind::output in `v, ...`. Ids out of range: docs/notation.md.
+Tensor gather(Operand table, Operand ids, RowKind positions = RowKind::input);
+// Adds values into a table `size -> ...`, or one of the others, at the places that ids name.
+Tensor scatter_add(Operand values, Operand ids, int64_t size, RowKind positions = RowKind::input);
 
 // The sum divided by the product of the sizes of all names that the result lacks, which is a count known before
 // anything runs: mean("... | c => ... | 0", x). A window's kernel counts in full, also where it reaches outside.

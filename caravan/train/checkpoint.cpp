@@ -63,10 +63,13 @@ LoadReport compare(const data::Tensors& file, const Context& ctx) {
     }
     const std::optional<DType> stored = dtype(found->type);
     const DType declared = ctx.dtype(name);
-    const std::vector<int64_t> sizes = ctx.read(name).shape().sizes();
+    const Shape shape = ctx.read(name).shape();
+    const std::vector<int64_t> sizes = shape.sizes();
     if (found->sizes != sizes || (stored != declared && stored != DType::f64))
       out.misshapen.push_back({name, described(stored ? caravan::name(*stored) : data::name(found->type), found->sizes),
-                               described(caravan::name(declared), sizes)});
+                               described(caravan::name(declared), sizes),
+                               shape.batch.size() == 1 && shape.output.size() == 1 && shape.input.empty() &&
+                                   found->sizes == std::vector<int64_t>(sizes.rbegin(), sizes.rend())});
   }
   for (const auto& [name, tensor] : file.list)
     if (!ctx.has(name)) out.unexpected.push_back(name);
@@ -90,7 +93,10 @@ std::string LoadReport::to_string() const {
         break;
       }
   for (const Misfit& m : misshapen)
-    out += fmt::format("\n  misshapen: {} is {}, the program has {}", printable(m.name), m.in_file, m.in_context);
+    out += fmt::format("\n  misshapen: {} is {}, the program has {}{}", printable(m.name), m.in_file, m.in_context,
+                       m.transposed ? " (an earlier version stored the tables of embeddings transposed; "
+                                      "data::transposed turns them)"
+                                    : "");
   return out.empty() ? "everything fits" : out.substr(1);
 }
 

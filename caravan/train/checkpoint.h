@@ -35,6 +35,7 @@ struct LoadReport {
   // A state whose sizes or precisions differ.
   struct Misfit {
     std::string name, in_file, in_context;  // "f32 [16, 2]"
+    bool transposed = false;                // the table of an embedding, as files of an earlier version have it
   };
   std::vector<std::string> missing;     // states of the Context that the file lacks
   std::vector<std::string> unexpected;  // tensors of the file that the Context lacks

@@ -99,9 +99,9 @@ TEST_F(Command, InspectShowsTheStepOfAnotherOptimizerSizeOrPrecision) {
     return o.out;
   };
   const string usual = shown({});
-  EXPECT_CONTAINS(usual, "tok.weight: 50->128");
+  EXPECT_CONTAINS(usual, "tok.weight: 50|128");
   EXPECT_CONTAINS(usual, ".adamw.mean");
-  EXPECT_CONTAINS(shown({"--size", "large"}), "tok.weight: 50->384");
+  EXPECT_CONTAINS(shown({"--size", "large"}), "tok.weight: 50|384");
   EXPECT_CONTAINS(shown({"--optimizer", "lion"}), ".lion.");
   EXPECT_EQ(usual.find(" bf16"), string::npos);
   EXPECT_CONTAINS(shown({"--precision", "bf16"}), " bf16");

@@ -383,7 +383,11 @@ TEST(NameMap, ReportsEverythingThatDoesNotFit) {
   data::Tensors wrong = gpt2_file();
   wrong.list["wte.weight"] = data::stored(Array({.output = {7}}, std::vector<float>(7)));
   expect_refusal<ConfigError>([&] { renamed(wrong, gpt2_names(gpt2_options(kConfig, "config")), "m"); },
-                              {"`wte.weight` [7] should be a matrix"});
+                              {"`wte.weight` has the sizes [7]; the model has `tok.weight` as"});
+  wrong = gpt2_file();
+  wrong.list["h.0.mlp.c_fc.weight"].sizes = {kDim * 4 * kDim};
+  expect_refusal<ConfigError>([&] { renamed(wrong, gpt2_names(gpt2_options(kConfig, "config")), "m"); },
+                              {"`h.0.mlp.c_fc.weight` [256] should be a matrix"});
   // As many elements, but other axes: a linear map as PyTorch's nn.Linear keeps it, and positions of another model.
   wrong = gpt2_file();
   wrong.list["h.0.attn.c_attn.weight"].sizes = {3 * kDim, kDim};
@@ -394,7 +398,7 @@ TEST(NameMap, ReportsEverythingThatDoesNotFit) {
   wrong = gpt2_file();
   wrong.list["wpe.weight"].sizes = {4, 16};
   expect_refusal<ConfigError>([&] { renamed(wrong, gpt2_names(gpt2_options(kConfig, "config")), "m"); },
-                              {"`wpe.weight`, transposed, has the sizes [16, 4]"});
+                              {"`wpe.weight` has the sizes [4, 16]"});
   expect_refusal<ConfigError>([] { gpt2_options("{", "config.json"); }, {"config.json"});
   expect_refusal<ConfigError>([] { gpt2_options(R"({"n_embd": -1})", "config.json"); }, {"config.json: `vocab_size`"});
   expect_refusal<ConfigError>([] { gpt2_options(R"({"model_type": "bert"})", "c"); }, {"bert", "not gpt2"});

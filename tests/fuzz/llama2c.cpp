@@ -10,7 +10,7 @@ using namespace caravan;
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) try {
   const pretrained::Llama2c model = pretrained::parse_llama2c(text_of(data, size), "model.bin");
   const data::StoredTensor* table = model.weights.find("tok.weight");
-  must(table && table->sizes == std::vector<int64_t>{model.options.dim, model.options.vocab});
+  must(table && table->sizes == std::vector<int64_t>{model.options.vocab, model.options.dim});
   must(int64_t(table->elements.size()) == 4 * model.options.dim * model.options.vocab);
   must((model.weights.find("head.weight") == nullptr) == model.options.tied);
   return 0;

@@ -291,7 +291,7 @@ TEST(Mistakes, Sequences) {
            ctx.eval(gpt(counting("6|")));  // [ids of f32]
          });
   expect(
-      "`text` holds the id 2 at [0, 2], but ids of input axis 1 of `tok.weight` (embedding tok, [token out of range]) "
+      "`text` holds the id 2 at [0, 2], but ids of batch axis 1 of `tok.weight` (embedding tok, [token out of range]) "
       "must lie in 0..1.",
       [&](Context& ctx) {
         const nn::Gpt gpt({.vocab = 2, .ctx = 8, .dim = 8, .heads = 2});

@@ -69,6 +69,11 @@ TEST(MergeEqual, MustRefuse) {
          Tensor a = parameter("a", "3,2");
          return observe({einsum("ij=>ji", a), einsum("ij=>j|i", a)});
        }},
+      {"a new value of a state whose rows differ",
+       [] {
+         Tensor a = parameter("a", "3,2");
+         return observe(einsum("ij=>j|i", a)) & assign(state("s", {.output = {2, 3}}), einsum("ij=>ji", a));
+       }},
   };
   expect_refused(merge_equal, hand_rows);
 }

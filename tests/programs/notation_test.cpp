@@ -447,6 +447,12 @@ TEST(Notation, MoreModels) {
        }},
       {"gather: output of ids, then of the table", "2|3,5",
        [] { return std::vector{gather(data("10->5"), tensor(Array(parse_shape("2|3"), DType::i32)))}; }},
+      {"gather of rows", "2|3,5",
+       [] { return std::vector{gather(data("10|5"), tensor(Array(parse_shape("2|3"), DType::i32)), RowKind::batch)}; }},
+      {"gather of the first output axis", "2|3,5",
+       [] {
+         return std::vector{gather(data("10,5"), tensor(Array(parse_shape("2|3"), DType::i32)), RowKind::output)};
+       }},
       {"gather gives its table's output", "10->5",
        [] {
          Tensor table = param("table", {.input = {10}});
@@ -454,6 +460,11 @@ TEST(Notation, MoreModels) {
        }},
       {"scatter_add", "7->5",
        [] { return std::vector{scatter_add(data("2|3,5"), tensor(Array(parse_shape("2|3"), DType::i32)), 7)}; }},
+      {"scatter_add into rows", "7|5",
+       [] {
+         return std::vector{
+             scatter_add(data("2|3,5"), tensor(Array(parse_shape("2|3"), DType::i32)), 7, RowKind::batch)};
+       }},
       {"a slice removes the leftmost batch axis", "2|3", [] { return std::vector{data("4,2|3")[Index("i")]}; }},
       {"a slice's range sizes an axis that nothing else does", "8,2|3",
        [] {
@@ -575,6 +586,21 @@ TEST(Notation, ValuesOfModels) {
        [] {
          Tensor table = einsum("v, d => v -> d", data("3,2"));
          return gather(table, tensor(Array(parse_shape("2|"), {2, 0}, DType::i32)));
+       }},
+      {"gather of rows",
+       {4, 5, 0, 1},
+       [] {
+         return gather(data("3|2"), tensor(Array(parse_shape("2|"), {2, 0}, DType::i32)), RowKind::batch);
+       }},
+      {"gather of the first output axis",
+       {4, 5, 0, 1},
+       [] {
+         return gather(data("3,2"), tensor(Array(parse_shape("2|"), {2, 0}, DType::i32)), RowKind::output);
+       }},
+      {"scatter_add into rows",
+       {2, 3, 0, 0, 10, 13},
+       [] {  // rows 0 1, 2 3, 4 5, 6 7 into 0 -> 2, 1 -> 0, 2 -> 2, 3 -> 2
+         return scatter_add(data("4|2"), tensor(Array(parse_shape("4|"), {2, 0, 2, 2}, DType::i32)), 3, RowKind::batch);
        }},
       {"scatter_add",
        {1, 0, 5},

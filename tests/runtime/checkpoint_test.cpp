@@ -105,6 +105,25 @@ TEST_F(Checkpoint, ListsEverythingThatDoesNotFitAndChangesNothing) {
   EXPECT_EQ(bits(other), before);
 }
 
+// Files of an earlier version have the tables of embeddings as [dim, num].
+TEST_F(Checkpoint, SaysThatATableIsTransposed) {
+  const nn::Embedding table("table", {.num = 5, .dim = 3});
+  const Tensor rows = table(tensor(Array({.batch = {2}}, std::vector<int32_t>{4, 1})));
+  Context first(here(1)), second(here(2));
+  const std::vector<double> values = first.eval(rows).values();
+  second.compile(observe(rows));
+  data::Tensors old = checkpoint(first);
+  old.list["table.weight"] = data::transposed(old.list["table.weight"]);
+  EXPECT_EQ(old.find("table.weight")->sizes, (std::vector<int64_t>{3, 5}));
+  const LoadReport report = compare(old, second);
+  ASSERT_EQ(report.misshapen.size(), 1u);
+  EXPECT_TRUE(report.misshapen[0].transposed);
+  EXPECT_NE(report.to_string().find("data::transposed turns them"), std::string::npos) << report.to_string();
+  old.list["table.weight"] = data::transposed(old.list["table.weight"]);
+  load_checkpoint(old, "old", second);
+  EXPECT_EQ(second.eval(rows).values(), values);
+}
+
 TEST_F(Checkpoint, APartIsSavedAndLoadedOnItsOwn) {
   Tensor x = tensor({1, 2, 3});
   const Mlp encoder("encoder", {.widths = {2}}), decoder("decoder", {.widths = {3}});

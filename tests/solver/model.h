@@ -62,7 +62,9 @@ class Model {
   T stack(const std::vector<T>& operands, RowKind kind) {
     return use("stack", stack_relation(int(operands.size()), kind), operands, Role::other);
   }
-  T gather(const T& table, const T& ids) { return use("gather", gather_relation(0), {table, ids}, Role::other); }
+  T gather(const T& table, const T& ids, RowKind positions = RowKind::input) {
+    return use("gather", gather_relation(0, positions), {table, ids}, Role::other);
+  }
   T same(const std::vector<T>& operands) {
     return use("same", same_relation(int(operands.size())), operands, Role::other);
   }

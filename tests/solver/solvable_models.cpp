@@ -154,6 +154,11 @@ const std::vector<NamedModel>& solvable_models() {
        [](Model& m) {
          m.point({m.gather(m.param("10"), m.data("2,6|")), m.point({m.param(nullptr, "8"), m.number()})});
        }},
+      {"an embedding of rows",
+       [](Model& m) {
+         m.point({m.gather(m.param(nullptr, nullptr, "10"), m.data("2,6|"), RowKind::batch),
+                  m.point({m.param(nullptr, "8"), m.number()})});
+       }},
       {"gather of gathered ids",
        [](Model& m) { m.gather(m.param("10", "4"), m.gather(m.param("5", "3"), m.data("2|"))); }},
       {"stack of a parameter",
