@@ -8,6 +8,7 @@
 
 #include "caravan/backend/streams/streams.h"
 #include "caravan/loop/walk.h"
+#include "caravan/ops/table.h"
 #include "caravan/plan/cost.h"
 #include "caravan/plan/plan.h"
 #include "caravan/target/target.h"
@@ -424,6 +425,41 @@ TEST(Mesh, AReduceScatterIsAPartOfAnAllReduce) {
             });
           for (std::thread& t : threads) t.join();
           EXPECT_EQ(wrong, 0) << devices << " devices, " << pieces << " pieces, " << name(dtype);
+        }
+}
+
+// Any number of values, wherever they lie in memory.
+TEST(Mesh, ValuesAreCombinedOneByOne) {
+  for (const DType dtype :
+       {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64})
+    for (const Accumulator accumulator : {Accumulator::add, Accumulator::mul, Accumulator::max, Accumulator::min})
+      for (const size_t rows : {2, 3})
+        for (const int64_t count : {1, 3, 16, 37}) {
+          const int64_t first = 2, most = dtype == DType::boolean ? 2 : 5;
+          std::vector<std::vector<char>> memory(rows + 1, std::vector<char>(size_t(first + count) * 8 + 1));
+          auto at = [&](size_t row) { return memory[row].data() + 1; };  // nothing lies at a multiple of its size
+          auto value = [&](size_t row, int64_t k) { return double((k * 7 + int64_t(row) * 3) % most); };
+          std::vector<const void*> from;
+          for (size_t r = 0; r < rows; ++r) {
+            for (int64_t k = first; k < first + count; ++k) store(dtype, at(r), k, value(r, k));
+            from.push_back(at(r));
+          }
+          backend::combine(from, at(rows), first, first + count, dtype, accumulator);
+          for (int64_t k = first; k < first + count; ++k) {
+            double expected = value(0, k);
+            for (size_t r = 1; r < rows; ++r) {
+              const double other = value(r, k);
+              switch (accumulator) {
+                case Accumulator::add: expected += other; break;
+                case Accumulator::mul: expected *= other; break;
+                case Accumulator::max: expected = std::max(expected, other); break;
+                default: expected = std::min(expected, other);
+              }
+            }
+            if (dtype == DType::boolean) expected = expected != 0;
+            EXPECT_EQ(double(load(dtype, at(rows), k)), expected)
+                << row(accumulator).name << " of " << rows << " rows of " << count << " " << name(dtype) << ", " << k;
+          }
         }
 }
 
