@@ -181,15 +181,15 @@ TEST_F(Many, AProfileShowsHowLongADeviceWaits) {
 
 TEST_F(Many, ProcessesComputeTheBitsOfWorkers) {
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
-  const Arguments how = {"--steps", "40", "--batch", "20"};
-  Arguments workers = how, processes = how;
-  workers.insert(workers.end(), {"--devices", "2", "--save", folder_ + "/workers"});
-  processes.insert(processes.end(), {"--save", folder_ + "/processes"});
-  good(train("moons", workers));
-  const Outcome o = run_program(under_mpi(2, train("moons", processes)));
-  EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(number(o.last_line(), "devices"), 2);
-  EXPECT_EQ(content(folder_ + "/workers"), content(folder_ + "/processes"));
+  // With twelve parts each process sends 4056 bytes in a step, as two messages.
+  for (const Arguments& how :
+       {Arguments{"--steps", "40", "--batch", "48", "--parts", "12"}, Arguments{"--steps", "40", "--batch", "20"}}) {
+    good(train("moons", with(how, {"--devices", "2", "--save", folder_ + "/workers"})));
+    const Outcome o = run_program(under_mpi(2, train("moons", with(how, {"--save", folder_ + "/processes"}))));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(number(o.last_line(), "devices"), 2);
+    EXPECT_EQ(content(folder_ + "/workers"), content(folder_ + "/processes"));
+  }
   // Any number of devices goes on from it.
   good(train("moons", {"--resume", folder_ + "/processes", "--steps", "60", "--save", folder_ + "/end"}));
 }
