@@ -143,7 +143,9 @@ TEST_F(Many, APlanForDevicesThatAreNotHere) {
   EXPECT_GT(number(ring, "step_seconds"), number(tree, "step_seconds"));
   EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "data=16", "--batch", "40"}).err,
                   "--batch 40 is not a multiple of the 16 devices along `data`");
-  EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "model=16"}).err, "place their batches on the axis `data`");
+  for (const char* mesh : {"model=16", "data=4, model=4"})
+    EXPECT_CONTAINS(run({"plan", "moons", "--mesh", mesh}).err,
+                    "recipes place their batches on the axis `data`, and nothing on another");
   EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "data=1000"}).err,
                   "1000 devices are more than the 800 points of moons");
 }
