@@ -153,7 +153,7 @@ TEST_F(Many, APlanForDevicesThatAreNotHere) {
 TEST_F(Many, ABatchThatCannotBeDividedIsRefused) {
   const Outcome o = run({"train", "moons", "--devices", "3"});
   EXPECT_EQ(o.code, 2);
-  EXPECT_CONTAINS(o.err, "batch axis 1 has size 10, which is not a multiple of 3 (the mesh is data=3)");
+  EXPECT_CONTAINS(o.err, "batch axis 1 has size 10, which is not a multiple of 3 (the mesh is data=3); 9 and 12 are.");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "cpu:0,interp"}).err, "devices of one kind");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "0"}).err, "a run needs one at least");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "cpu:0,cpu:x"}).err,

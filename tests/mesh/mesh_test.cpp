@@ -476,19 +476,29 @@ TEST(Mesh, IsWrittenAndReadAsText) {
   EXPECT_THROW(check(divided_states(Mesh{{"data", 2}}, "model")), ConfigError);
 }
 
-TEST(Mesh, WhatDoesNotDivideIsRefused) {
-  const Example e = mlp();
-  Context ctx(on({{"data", 5}}));
+void expect_refused(const Program& program, const Mesh& mesh, const std::string& why) {
+  Context ctx(on(mesh));
   try {
-    ctx.compile(e.program);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("batch axis 1 has size 12, which is not a multiple of 5 (the mesh is "
-                        "data=5)"),
-              std::string::npos)
-        << error.what();
+    ctx.compile(program);
+    ADD_FAILURE() << "not refused: " << why;
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
   }
+}
+
+TEST(Mesh, WhatDoesNotDivideIsRefused) {
+  expect_refused(mlp().program, {{"data", 5}},
+                 "batch axis 1 has size 12, which is not a multiple of 5 (the mesh is data=5); 10 and 15 are.");
+  expect_refused(mlp().program, {{"data", 2, 8}},
+                 "batch axis 1 has size 12, which is not a multiple of 8 (the mesh is data=2/8); 8 and 16 are.");
+  expect_refused(mlp().program, {{"data", 13}}, "which is not a multiple of 13 (the mesh is data=13); 13 is.");
+  const auto placed = [](const std::function<Tensor(const Tensor&)>& place) {
+    return Program().add_observed(sum(place(uniform("x", {.batch = {4}, .output = {8}, .step = 0}))));
+  };
+  expect_refused(placed([](const Tensor& x) { return place(place(x, "data"), "data", RowKind::output); }),
+                 {{"data", 2}}, "is placed on `data` twice: batch axis 1 and output axis 1");
+  expect_refused(placed([](const Tensor& x) { return place(x, "data", RowKind::input); }), {{"data", 2}},
+                 "has the shape 4|8, which has no input axis 0 (axes are numbered from 0)");
 }
 
 }  // namespace
