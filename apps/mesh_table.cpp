@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "caravan/ir/print.h"
 #include "caravan/mesh/mesh.h"
 #include "caravan/plan/cost.h"
 
@@ -34,7 +35,8 @@ std::string mesh_table(const plan::Plan& plan) {
   std::string out = fmt::format("The mesh is {}.\n\nWhat each device has of values that are divided:\n", mesh);
   std::map<ir::BufferId, std::string> over;
   for (const ir::Placement& p : program.placements)
-    over[p.buffer] += fmt::format("{}axis {} over {}", over.count(p.buffer) ? ", " : "", p.axis, p.mesh_axis);
+    over[p.buffer] += fmt::format("{}{} over {}", over.count(p.buffer) ? ", " : "",
+                                  ir::axis_text(program.buffers[size_t(p.buffer)].shape, p.axis), p.mesh_axis);
   for (const auto& [id, text] : over) {
     const ir::Buffer& b = program.buffers[size_t(id)];
     out += fmt::format("  {:<40} {:<20} {}{}\n", b.name, to_string(b.shape), text,

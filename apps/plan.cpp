@@ -76,8 +76,9 @@ int plan_command(const PlanOptions& options, const Settings& settings) {
   if (options.split_states) mesh.optimizer_states = "data";
   check(mesh);
   const int data_axis = mesh.find("data");
-  if (data_axis < 0)
-    throw ConfigError(fmt::format("recipes place their batches on the axis `data`; the mesh is {}.", to_string(mesh)));
+  if (data_axis < 0 || mesh.axes[size_t(data_axis)].size != mesh.devices())
+    throw ConfigError(fmt::format(
+        "recipes place their batches on the axis `data`, and nothing on another; the mesh is {}.", to_string(mesh)));
   const int64_t shares = mesh.axes[size_t(data_axis)].size;
   const RecipeRow& row = find_recipe(options.recipe);
   check_choices(row, options.wishes);

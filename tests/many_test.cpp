@@ -143,7 +143,9 @@ TEST_F(Many, APlanForDevicesThatAreNotHere) {
   EXPECT_GT(number(ring, "step_seconds"), number(tree, "step_seconds"));
   EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "data=16", "--batch", "40"}).err,
                   "--batch 40 is not a multiple of the 16 devices along `data`");
-  EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "model=16"}).err, "place their batches on the axis `data`");
+  for (const char* mesh : {"model=16", "data=4, model=4"})
+    EXPECT_CONTAINS(run({"plan", "moons", "--mesh", mesh}).err,
+                    "recipes place their batches on the axis `data`, and nothing on another");
   EXPECT_CONTAINS(run({"plan", "moons", "--mesh", "data=1000"}).err,
                   "1000 devices are more than the 800 points of moons");
 }
@@ -151,7 +153,7 @@ TEST_F(Many, APlanForDevicesThatAreNotHere) {
 TEST_F(Many, ABatchThatCannotBeDividedIsRefused) {
   const Outcome o = run({"train", "moons", "--devices", "3"});
   EXPECT_EQ(o.code, 2);
-  EXPECT_CONTAINS(o.err, "batch axis 1 has size 10, which is not a multiple of 3 (the mesh is data=3)");
+  EXPECT_CONTAINS(o.err, "batch axis 1 has size 10, which is not a multiple of 3 (the mesh is data=3); 9 and 12 are.");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "cpu:0,interp"}).err, "devices of one kind");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "0"}).err, "a run needs one at least");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "cpu:0,cpu:x"}).err,
@@ -181,15 +183,15 @@ TEST_F(Many, AProfileShowsHowLongADeviceWaits) {
 
 TEST_F(Many, ProcessesComputeTheBitsOfWorkers) {
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
-  const Arguments how = {"--steps", "40", "--batch", "20"};
-  Arguments workers = how, processes = how;
-  workers.insert(workers.end(), {"--devices", "2", "--save", folder_ + "/workers"});
-  processes.insert(processes.end(), {"--save", folder_ + "/processes"});
-  good(train("moons", workers));
-  const Outcome o = run_program(under_mpi(2, train("moons", processes)));
-  EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(number(o.last_line(), "devices"), 2);
-  EXPECT_EQ(content(folder_ + "/workers"), content(folder_ + "/processes"));
+  // With twelve parts each process sends 4056 bytes in a step, as two messages.
+  for (const Arguments& how :
+       {Arguments{"--steps", "40", "--batch", "48", "--parts", "12"}, Arguments{"--steps", "40", "--batch", "20"}}) {
+    good(train("moons", with(how, {"--devices", "2", "--save", folder_ + "/workers"})));
+    const Outcome o = run_program(under_mpi(2, train("moons", with(how, {"--save", folder_ + "/processes"}))));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(number(o.last_line(), "devices"), 2);
+    EXPECT_EQ(content(folder_ + "/workers"), content(folder_ + "/processes"));
+  }
   // Any number of devices goes on from it.
   good(train("moons", {"--resume", folder_ + "/processes", "--steps", "60", "--save", folder_ + "/end"}));
 }

@@ -1,6 +1,7 @@
 #include "placed.h"
 
 #include <random>
+#include <set>
 
 #include "caravan/backend/interp/device.h"
 #include "caravan/backend/mesh_device.h"
@@ -17,9 +18,11 @@ Task placed_at_random(Task task, const Mesh& mesh, uint32_t seed, uint32_t one_i
     if (auto* state = std::get_if<ir::StateLeaf>(&buffer.kind)) state->of_optimizer = random() % 2 == 0;
     if (!std::holds_alternative<ir::Computed>(buffer.kind)) continue;
     const std::vector<int64_t> sizes = buffer.shape.sizes();
+    std::set<std::string> used;  // axes of the mesh
     for (size_t axis = 0; axis < sizes.size(); ++axis)
-      if (const MeshAxis& over = mesh.axes[random() % mesh.axes.size()];
-          random() % one_in == 0 && sizes[axis] > 1 && sizes[axis] % over.summed_parts() == 0)
+      if (const MeshAxis& over = mesh.axes[random() % mesh.axes.size()]; random() % one_in == 0 && sizes[axis] > 1 &&
+                                                                         sizes[axis] % over.summed_parts() == 0 &&
+                                                                         used.insert(over.name).second)
         task.program.placements.push_back({ir::BufferId(b), axis, over.name});
   }
   return task;

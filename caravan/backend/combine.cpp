@@ -38,12 +38,31 @@ struct Wrapping<T> {
   using type = std::make_unsigned_t<T>;
 };
 
-// row[k] = row[k] combined with other[k]
+// out[k] = operation(one[k], other[k]), of values that need not be aligned; `out` may be `one`. The inner loop is a
+// vector of 16 bytes, which GCC finds also at -O2: 1 MB in 28 us on an AMD EPYC. Loops over 32 or 64 bytes leave `a`
+// and `b` in memory, and take 60.
+template <class T, class Operation>
+void combine_two(const char* one, const char* other, char* out, int64_t count, Operation&& operation) {
+  constexpr int64_t kTogether = 16 / sizeof(T);
+  T a[kTogether], b[kTogether];
+  for (; count >= kTogether; count -= kTogether, one += sizeof(a), other += sizeof(a), out += sizeof(a)) {
+    std::memcpy(a, one, sizeof(a)), std::memcpy(b, other, sizeof(a));
+    for (int64_t k = 0; k < kTogether; ++k) a[k] = operation(a[k], b[k]);
+    std::memcpy(out, a, sizeof(a));
+  }
+  for (; count > 0; --count, one += sizeof(T), other += sizeof(T), out += sizeof(T)) {
+    std::memcpy(a, one, sizeof(T)), std::memcpy(b, other, sizeof(T));
+    a[0] = operation(a[0], b[0]);
+    std::memcpy(out, a, sizeof(T));
+  }
+}
+
 template <class T>
-void combine_rows(T* row, const T* other, int64_t count, Accumulator accumulator) {
+void combine_two(const void* one, const void* other, void* out, int64_t count, Accumulator accumulator) {
   using U = typename Wrapping<T>::type;
-  auto all = [&](auto&& op) {
-    for (int64_t k = 0; k < count; ++k) row[k] = op(row[k], other[k]);
+  auto all = [&](auto operation) {
+    combine_two<T>(static_cast<const char*>(one), static_cast<const char*>(other), static_cast<char*>(out), count,
+                   operation);
   };
   switch (accumulator) {
     case Accumulator::add: return all([](T a, T b) { return T(U(a) + U(b)); });
@@ -67,25 +86,17 @@ void combine_as(size_t rows, int64_t first, int64_t last, Accumulator accumulato
     for (size_t r = 0; r < rows; ++r) load(r, from, count, block(r));
     for (size_t stride = 1; stride < rows; stride *= 2)
       for (size_t r = 0; r + stride < rows; r += 2 * stride)
-        combine_rows(block(r), block(r + stride), count, accumulator);
+        combine_two<T>(block(r), block(r + stride), block(r), count, accumulator);
     store(from, count, block(0));
   }
 }
 
 template <class T>
 void combine_plain(std::span<const void* const> rows, void* out, int64_t first, int64_t last, Accumulator accumulator) {
+  if (rows.size() == 2)
+    return combine_two<T>(static_cast<const T*>(rows[0]) + first, static_cast<const T*>(rows[1]) + first,
+                          static_cast<T*>(out) + first, last - first, accumulator);
   const auto size = [](int64_t count) { return size_t(count) * sizeof(T); };
-  if (rows.size() == 2) {  // as below, with one copy less
-    T other[kBlock];
-    for (int64_t from = first; from < last; from += kBlock) {
-      const int64_t count = std::min(kBlock, last - from);
-      T* to = static_cast<T*>(out) + from;
-      std::memcpy(to, static_cast<const T*>(rows[0]) + from, size(count));
-      std::memcpy(other, static_cast<const T*>(rows[1]) + from, size(count));
-      combine_rows(to, other, count, accumulator);
-    }
-    return;
-  }
   combine_as<T>(
       rows.size(), first, last, accumulator,
       [&](size_t r, int64_t from, int64_t count, T* to) {

@@ -9,6 +9,7 @@
 // Indices are in memory order: batch, output, input.
 #include "caravan/ir/print.h"
 
+#include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/ir/text.h"
 #include "caravan/ir/write_form.h"
@@ -149,5 +150,13 @@ std::string readable(const Program& program, const Accumulation& a) {
   return text_of(program, a, is_pointwise(program, a) ? "=" : row(a.accumulator).symbol);
 }
 std::string readable(const Program& program) { return text_of(program, true); }
+
+std::string axis_text(const Shape& shape, size_t axis) {
+  for (RowKind kind : kMemoryOrder) {
+    if (axis < shape[kind].size()) return std::string(name(kind)) + " axis " + std::to_string(axis + 1);
+    axis -= shape[kind].size();
+  }
+  CARAVAN_CHECK(false, "the shape has no such axis");
+}
 
 }  // namespace caravan::ir

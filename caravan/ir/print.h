@@ -11,5 +11,7 @@ namespace caravan::ir {
 // accumulates there.
 std::string readable(const Program& program);
 std::string readable(const Program& program, const Accumulation& accumulation);
+// "input axis 1", of an axis in memory order: axes of a group are counted from 1.
+std::string axis_text(const Shape& shape, size_t axis);
 
 }  // namespace caravan::ir

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caravan/base/error.h"
+#include "caravan/ir/print.h"
 #include "caravan/ops/op.h"
 
 namespace caravan::mesh {
@@ -24,13 +25,10 @@ bool is_state(const ir::Buffer& buffer) { return std::holds_alternative<ir::Stat
 
 bool is_data(const ir::Buffer& buffer) { return std::holds_alternative<ir::DataLeaf>(buffer.kind); }
 
-// "batch axis 1 of `x`", of an axis in memory order.
-std::string axis_text(const ir::Buffer& buffer, size_t axis) {
-  for (RowKind kind : kMemoryOrder) {
-    if (axis < buffer.shape[kind].size()) return std::string(name(kind)) + " axis " + std::to_string(axis + 1);
-    axis -= buffer.shape[kind].size();
-  }
-  return "axis";
+// "63 and 66 are", of the multiples next to a number that is none.
+std::string multiples_text(int64_t number, int64_t of) {
+  const int64_t below = number / of * of;
+  return (below > 0 ? std::to_string(below) + " and " : "") + std::to_string(below + of) + (below > 0 ? " are" : " is");
 }
 
 class Propagation {
@@ -91,11 +89,18 @@ class Propagation {
     const int64_t size = b.shape.sizes()[p.axis];
     if (size % parts(axis) != 0)
       throw ConfigError("`" + b.name + "`" + where_text(b.where) + " cannot be placed on `" + p.mesh_axis +
-                            "`: " + axis_text(b, p.axis) + " has size " + std::to_string(size) +
+                            "`: " + ir::axis_text(b.shape, p.axis) + " has size " + std::to_string(size) +
                             ", which is not a multiple of " + std::to_string(parts(axis)) + " (the mesh is " +
-                            to_string(mesh_) + ").",
+                            to_string(mesh_) + "); " + multiples_text(size, parts(axis)) + ".",
                         b.where);
-    wished_[size_t(p.buffer)][p.axis] = axis;
+    Places& wished = wished_[size_t(p.buffer)];
+    if (const auto other = std::find(wished.begin(), wished.end(), axis);
+        other != wished.end() && other != wished.begin() + int64_t(p.axis))
+      throw ConfigError("`" + b.name + "`" + where_text(b.where) + " is placed on `" + p.mesh_axis +
+                            "` twice: " + ir::axis_text(b.shape, size_t(other - wished.begin())) + " and " +
+                            ir::axis_text(b.shape, p.axis) + "; an axis of the mesh divides one axis of a tensor.",
+                        b.where);
+    wished[p.axis] = axis;
     // A copy of a state that was made to be placed: the state is meant.
     if (writer_[size_t(p.buffer)] < 0) return;
     const Accumulation& a = program_.accumulations[size_t(writer_[size_t(p.buffer)])];
@@ -120,7 +125,10 @@ class Propagation {
             if (part.kind == Term::Part::Kind::symbol && is_data(buffer(o.buffer))) return true;
         return false;
       };
-      if (!buffer(a.target).shape.batch.empty() && std::any_of(a.operands.begin(), a.operands.end(), by_index))
+      const Places& wished = wished_[size_t(a.target)];
+      const bool is_placed = std::find(wished.begin(), wished.end(), mesh_.find(mesh_.batches)) != wished.end();
+      if (!is_placed && !buffer(a.target).shape.batch.empty() &&
+          std::any_of(a.operands.begin(), a.operands.end(), by_index))
         ask({a.target, 0, mesh_.batches});
     }
   }

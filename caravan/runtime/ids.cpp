@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caravan/base/error.h"
+#include "caravan/ir/print.h"
 #include "caravan/ops/op.h"
 
 namespace caravan {
@@ -53,16 +54,6 @@ bool is_plain_load(const Term& term) {
          term.parts[0].coefficient == 1;
 }
 
-// "input axis 1 of `table`", of an axis in memory order: batch, output, input.
-std::string axis_text(const ir::Buffer& buffer, size_t axis) {
-  for (RowKind kind : {RowKind::batch, RowKind::output, RowKind::input}) {
-    if (axis < buffer.shape[kind].size())
-      return std::string(name(kind)) + " axis " + std::to_string(axis + 1) + " of `" + buffer.name + "`";
-    axis -= buffer.shape[kind].size();
-  }
-  return "`" + buffer.name + "`";
-}
-
 }  // namespace
 
 std::vector<IdUse> id_uses(const ir::Program& program) {
@@ -87,7 +78,7 @@ std::vector<IdUse> id_uses(const ir::Program& program) {
                 a.extents,
                 size,
                 map.size() == 1 ? "there are " + std::to_string(size) + " `" + table.name + "`" + user + ", so ids"
-                                : "ids of " + axis_text(table, axis) + user,
+                                : "ids of " + ir::axis_text(table.shape, axis) + " of `" + table.name + "`" + user,
                 a.source};
       const bool known = std::any_of(out.begin(), out.end(), [&](const IdUse& u) {
         return u.leaf == use.leaf && u.map == use.map && u.extents == use.extents && u.size == use.size;

@@ -81,7 +81,7 @@ std::vector<int> gpus_of(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const DeviceName device = parse_device_name(name);
     if (!device_kind(name).is_gpu)
-      throw ConfigError("the engine `nccl` is for GPUs; `" + name + "` is none. Use the device `cuda`.");
+      throw ConfigError("the engine `nccl` is for GPUs, and the device `" + name + "` is none; use the device `cuda`.");
     out.push_back(device.ordinal.value_or(0));
     if (std::count(out.begin(), out.end(), out.back()) > 1)
       throw ConfigError("the engine `nccl` needs a GPU of its own for each device of the mesh; `" + name +

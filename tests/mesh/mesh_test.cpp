@@ -8,6 +8,7 @@
 
 #include "caravan/backend/streams/streams.h"
 #include "caravan/loop/walk.h"
+#include "caravan/ops/table.h"
 #include "caravan/plan/cost.h"
 #include "caravan/plan/plan.h"
 #include "caravan/target/target.h"
@@ -427,6 +428,41 @@ TEST(Mesh, AReduceScatterIsAPartOfAnAllReduce) {
         }
 }
 
+// Any number of values, wherever they lie in memory.
+TEST(Mesh, ValuesAreCombinedOneByOne) {
+  for (const DType dtype :
+       {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64})
+    for (const Accumulator accumulator : {Accumulator::add, Accumulator::mul, Accumulator::max, Accumulator::min})
+      for (const size_t rows : {2, 3})
+        for (const int64_t count : {1, 3, 16, 37}) {
+          const int64_t first = 2, most = dtype == DType::boolean ? 2 : 5;
+          std::vector<std::vector<char>> memory(rows + 1, std::vector<char>(size_t(first + count) * 8 + 1));
+          auto at = [&](size_t row) { return memory[row].data() + 1; };  // nothing lies at a multiple of its size
+          auto value = [&](size_t row, int64_t k) { return double((k * 7 + int64_t(row) * 3) % most); };
+          std::vector<const void*> from;
+          for (size_t r = 0; r < rows; ++r) {
+            for (int64_t k = first; k < first + count; ++k) store(dtype, at(r), k, value(r, k));
+            from.push_back(at(r));
+          }
+          backend::combine(from, at(rows), first, first + count, dtype, accumulator);
+          for (int64_t k = first; k < first + count; ++k) {
+            double expected = value(0, k);
+            for (size_t r = 1; r < rows; ++r) {
+              const double other = value(r, k);
+              switch (accumulator) {
+                case Accumulator::add: expected += other; break;
+                case Accumulator::mul: expected *= other; break;
+                case Accumulator::max: expected = std::max(expected, other); break;
+                default: expected = std::min(expected, other);
+              }
+            }
+            if (dtype == DType::boolean) expected = expected != 0;
+            EXPECT_EQ(double(load(dtype, at(rows), k)), expected)
+                << row(accumulator).name << " of " << rows << " rows of " << count << " " << name(dtype) << ", " << k;
+          }
+        }
+}
+
 TEST(Mesh, IsWrittenAndReadAsText) {
   EXPECT_EQ(to_string(parse_mesh("data=2, model=4")), "data=2, model=4");
   EXPECT_EQ(parse_mesh("data=2,model=4").devices(), 8);
@@ -440,19 +476,29 @@ TEST(Mesh, IsWrittenAndReadAsText) {
   EXPECT_THROW(check(divided_states(Mesh{{"data", 2}}, "model")), ConfigError);
 }
 
-TEST(Mesh, WhatDoesNotDivideIsRefused) {
-  const Example e = mlp();
-  Context ctx(on({{"data", 5}}));
+void expect_refused(const Program& program, const Mesh& mesh, const std::string& why) {
+  Context ctx(on(mesh));
   try {
-    ctx.compile(e.program);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("batch axis 1 has size 12, which is not a multiple of 5 (the mesh is "
-                        "data=5)"),
-              std::string::npos)
-        << error.what();
+    ctx.compile(program);
+    ADD_FAILURE() << "not refused: " << why;
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
   }
+}
+
+TEST(Mesh, WhatDoesNotDivideIsRefused) {
+  expect_refused(mlp().program, {{"data", 5}},
+                 "batch axis 1 has size 12, which is not a multiple of 5 (the mesh is data=5); 10 and 15 are.");
+  expect_refused(mlp().program, {{"data", 2, 8}},
+                 "batch axis 1 has size 12, which is not a multiple of 8 (the mesh is data=2/8); 8 and 16 are.");
+  expect_refused(mlp().program, {{"data", 13}}, "which is not a multiple of 13 (the mesh is data=13); 13 is.");
+  const auto placed = [](const std::function<Tensor(const Tensor&)>& place) {
+    return Program().add_observed(sum(place(uniform("x", {.batch = {4}, .output = {8}, .step = 0}))));
+  };
+  expect_refused(placed([](const Tensor& x) { return place(place(x, "data"), "data", RowKind::output); }),
+                 {{"data", 2}}, "is placed on `data` twice: batch axis 1 and output axis 1");
+  expect_refused(placed([](const Tensor& x) { return place(x, "data", RowKind::input); }), {{"data", 2}},
+                 "has the shape 4|8, which has no input axis 0 (axes are numbered from 0)");
 }
 
 }  // namespace

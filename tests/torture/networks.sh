@@ -2,6 +2,7 @@
 # Processes on machines of their own, as far as the network can tell: each is in a network namespace with its own host name,
 # and they reach each other by cables (veth) and a switch (bridge) alone. mpirun starts them by a hostfile. A recipe trained on
 # two, three and four of them writes the file that one device writes; then one of two loses its cable, and both end soon.
+# TORTURE_RECIPES="names-wavenet shakespeare-gpt" tries these recipes instead of all.
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -56,23 +57,31 @@ on_machines() {
   run_there=(ip netns exec "$first" unshare --uts sh -c "hostname $first; exec \"\$@\"" sh
     mpirun --allow-run-as-root -n "$count" --map-by node --hostfile "$scratch/hosts" --mca plm_rsh_agent "$scratch/login"
     --mca oob_tcp_if_include 10.99.7.0/24 --mca btl_tcp_if_include 10.99.7.0/24 --mca btl tcp,self
-    -x CARAVAN_CACHE -x LC_ALL "$caravan" "$@")
+    -x CARAVAN_CACHE ${CARAVAN_DATA:+-x CARAVAN_DATA} -x LC_ALL "$caravan" "$@")
 }
 
+# Little text, so that what follows training is quick.
+mkdir data
+for ((k = 0; k < 300; ++k)); do
+  printf 'an%s\n' "$(tr 0-9 a-j <<<"$k")" >>data/names.txt
+  printf 'Speaker %s:\nSo it is said, and said again.\n\n' $((k % 7)) >>data/tinyshakespeare.txt
+done
+
 # All of them add up sums over the batch in twelve parts, so that all bits are the same.
-recipes=(linear moons circle multiply-small multiply-large mnist-mlp names-bigram names-mlp names-mlp-bn names-wavenet mnist-conv
-  mnist-autoencoder names-transformer shakespeare-gpt)
+read -ra recipes <<<"${TORTURE_RECIPES:-linear moons circle multiply-small multiply-large mnist-mlp names-bigram names-mlp names-mlp-bn \
+  names-wavenet mnist-conv mnist-autoencoder names-transformer shakespeare-gpt}"
 declare -A how=([linear]='--steps 50' [moons]='--steps 50 --batch 48' [circle]='--steps 50' [multiply-small]='--steps 50'
   [multiply-large]='--steps 50' [mnist-autoencoder]='--steps 20' [shakespeare-gpt]='--steps 2' [mnist-mlp]='--steps 20'
   [mnist-conv]='--steps 4' [names-bigram]='--steps 50' [names-mlp]='--steps 20' [names-mlp-bn]='--steps 20'
   [names-wavenet]='--steps 4' [names-transformer]='--steps 2')
 next=0 longest=0
-while more 14; do
+while more "${#recipes[@]}"; do
   recipe=${recipes[next++ % ${#recipes[@]}]}
   begin "$recipe on several machines"
   read -ra steps <<<"${how[$recipe]}"
   train=(train "$recipe" --parts 12 --threads 1 --debug-kernels --quiet "${steps[@]}")
   [[ ${how[$recipe]} == *--batch* ]] || train+=(--batch 12)
+  [[ $recipe != names-* && $recipe != shakespeare-* ]] || train+=(--data "$scratch/data")
   "$caravan" "${train[@]}" --save "$here/one" >"$here/output" 2>&1 || wrong 'one device cannot train it'
   for ((count = 2; count <= machines; ++count)); do
     on_machines "$count" "${train[@]}" --save "$here/machines"
