@@ -2,7 +2,7 @@
 //
 //     # NAME = NUMBER, one a line
 //     vector_bytes = 64
-//     parallel_work = 50000
+//     parallel_work = 200000
 //
 // A file may set only numbers that change no result. The order of sums is the same on every machine. `caravan tune`
 // measures which numbers are faster, and writes such a file.
