@@ -117,10 +117,11 @@ std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string&
 // How the steps would run on the device, which need not be here. Flags can allow a processor fewer vectors.
 int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& options, const std::string& device,
                 const Settings& settings) {
-  const ContextOptions wanted{.threads = int(settings.threads()),
-                              .cache = settings.cache(),
-                              .compiler_flags = options.flags,
-                              .tf32 = options.tf32};
+  ContextOptions wanted;
+  wanted.threads = int(settings.threads());
+  wanted.cache = settings.cache();
+  wanted.compiler_flags = options.flags;
+  wanted.tf32 = options.tf32;
   const Target target = target_of(wanted, device);
   for (const bench::Entry& entry : entries) {
     const Context ctx({.device = "interp", .memory_limit = options.memory_limit});
