@@ -1,6 +1,8 @@
 #include "caravan/mesh/mesh.h"
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "caravan/base/error.h"
 
@@ -87,6 +89,8 @@ Mesh parse_mesh(const std::string& text) {
 }
 
 void check(const Mesh& mesh) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max();  // ranks are of type int
+  int64_t devices = 1;
   for (const MeshAxis& axis : mesh.axes) {
     if (axis.size < 1 || axis.name.empty())
       throw ConfigError("an axis of a mesh has a name and at least one device; the mesh is " + to_string(mesh) + ".");
@@ -94,6 +98,9 @@ void check(const Mesh& mesh) {
       throw ConfigError("the axis `" + axis.name + "` of the mesh " + to_string(mesh) + " has " +
                         std::to_string(axis.size) + " devices and " + std::to_string(axis.parts) +
                         " parts; each device must have the same number of them.");
+    if (axis.size > kMost / devices)
+      throw ConfigError("the mesh " + to_string(mesh) + " has more than " + std::to_string(kMost) + " devices.");
+    devices *= axis.size;
   }
   for (const auto& [policy, axis] : {std::pair{"batches", mesh.batches}, {"optimizer_states", mesh.optimizer_states}})
     if (!axis.empty() && mesh.find(axis) < 0)

@@ -43,7 +43,8 @@ struct Placements {
 // buffer may be divided though the iterator of its writer that leads it is not. An axis of the mesh divides at most one
 // iterator of an accumulation. An iterator is not divided if its extent is not a multiple of the devices (of the parts,
 // if there are more: MeshAxis::parts), or if it counts in the position that an argmax or argmin keeps and is reduced.
-// Throws ConfigError if an axis that was asked for is not a multiple of the devices.
+// Throws ConfigError if an axis that was asked for is not a multiple of the devices, or if two axes of one tensor were
+// asked for on one axis of the mesh.
 Placements propagate(const ir::Program& program, const Mesh& mesh, const StatePlaces& known);
 
 }  // namespace caravan::mesh

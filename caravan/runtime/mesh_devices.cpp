@@ -115,10 +115,11 @@ int threads_of_one(const ContextOptions& options, bool processes, size_t devices
 std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options, MakeOne make_one) {
   const Mesh& mesh = options.mesh;
   check(mesh);
-  if (mesh.devices() > kMostDevices)
-    throw ConfigError("a mesh of " + std::to_string(mesh.devices()) + " devices is more than " +
-                      std::to_string(kMostDevices) + ".");
   const bool processes = has_processes(mesh);
+  if (!processes && mesh.devices() > kMostDevices)
+    throw ConfigError("the mesh " + to_string(mesh) + " has " + std::to_string(mesh.devices()) +
+                      " devices; one process has at most " + std::to_string(kMostDevices) +
+                      ", and `caravan plan` computes what more would take.");
   std::vector<std::string> names;
   for (size_t k = 0; k < (processes ? 1 : size_t(mesh.devices())); ++k)
     names.push_back(name_of_worker(options, processes ? size_t(this_process_here()) : k));

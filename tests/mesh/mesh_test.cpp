@@ -472,7 +472,8 @@ TEST(Mesh, IsWrittenAndReadAsText) {
     EXPECT_THROW(parse_mesh(wrong), ConfigError) << wrong;
   EXPECT_NO_THROW(check(parse_mesh("data=1/3,model=2/8")));
   EXPECT_NO_THROW(check(parse_mesh("data=2/6,model=4/12")));
-  for (const char* wrong : {"data=2/3", "data=4/6"}) EXPECT_THROW(check(parse_mesh(wrong)), ConfigError) << wrong;
+  for (const char* wrong : {"data=2/3", "data=4/6", "data=3000000000", "data=65536,model=32768,pipe=4294967296"})
+    EXPECT_THROW(check(parse_mesh(wrong)), ConfigError) << wrong;
   EXPECT_THROW(check(divided_states(Mesh{{"data", 2}}, "model")), ConfigError);
 }
 
@@ -491,6 +492,7 @@ TEST(Mesh, WhatDoesNotDivideIsRefused) {
                  "batch axis 1 has size 12, which is not a multiple of 5 (the mesh is data=5); 10 and 15 are.");
   expect_refused(mlp().program, {{"data", 2, 8}},
                  "batch axis 1 has size 12, which is not a multiple of 8 (the mesh is data=2/8); 8 and 16 are.");
+  EXPECT_THROW(Context(on({{"data", 2000}})), ConfigError);
   expect_refused(mlp().program, {{"data", 13}}, "which is not a multiple of 13 (the mesh is data=13); 13 is.");
   const auto placed = [](const std::function<Tensor(const Tensor&)>& place) {
     return Program().add_observed(sum(place(uniform("x", {.batch = {4}, .output = {8}, .step = 0}))));
