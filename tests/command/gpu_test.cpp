@@ -84,7 +84,7 @@ TEST_F(Command, DoctorSaysWhichEnginesOfMeshesThereAre) {
                   R"("nccl":"NCCL is of version 2.4.2; install 2.7 or newer")");
   EXPECT_CONTAINS(run({"doctor"}, {"CARAVAN_NCCL=/nowhere.so"}).out, "NCCL cannot be used: /nowhere.so");
   EXPECT_CONTAINS(run({"train", "linear", "--steps", "1", "--quiet", "--engine", "nccl", "--device", "cpu"}).err,
-                  "the engine `nccl` is for GPUs; `cpu` is none");
+                  "the engine `nccl` is for GPUs, and the device `cpu` is none");
 }
 
 // The fake GPU computes nothing: this is about what the process does around it, from first to last.
