@@ -229,7 +229,7 @@ struct For {
   Block body;
   // Of a parallel loop: how many iterations of the nest a thread takes at a time, 0 if it is inside of another one. Of
   // a grid or lane loop: how many iterations the loops of its kind directly inside of it have together, 1 if it is the
-  // innermost one.
+  // innermost one. Around the rows of a table (schedule/gpu_scatters.h): how many blocks of threads share them.
   int64_t chunk = 0;
   // The order of the sum that the loop adds to (ir::SumOrder): how many partial sums it has along this loop, and the
   // sizes of its blocks in iterations, each a multiple of the one before. The pass `split_loops` turns both into loops;

@@ -108,7 +108,7 @@ class Dump : public Printer {
   }
   std::string text(const Attention::Rows& rows) const {
     return memory_name(rows.buffer) + "[" + std::to_string(rows.batch) + "*b + " + std::to_string(rows.head) + "*h + " +
-           std::to_string(rows.row) + "*r + " + std::to_string(rows.offset) + "]";
+           std::to_string(rows.row) + "*r + " + std::to_string(rows.offset) + "]" + (rows.adds_zero ? " plus 0" : "");
   }
   void print(const Attention& a) {
     std::string writes, reads;
@@ -120,6 +120,14 @@ class Dump : public Printer {
       if (id >= 0) add_to_list(a.part == made_by ? writes : reads, memory_name(id));
     line("for b < " + std::to_string(a.batch) + ", h < " + std::to_string(a.heads) + ":");
     line("  " + writes + " = " + to_string(a) + ", of " + reads);
+    std::string how;
+    if (a.scale != 1) add_to_list(how, "scores times " + ir::number_text(a.scale));
+    if (a.divisor != 0) add_to_list(how, "scores divided by " + ir::number_text(a.divisor));
+    if (a.tf32) add_to_list(how, "products in tf32");
+    if (a.lanes > 0) add_to_list(how, "vectors of " + std::to_string(a.lanes));
+    if (a.kept_rows > 0) add_to_list(how, "weights of " + std::to_string(a.kept_rows) + " rows kept at a time");
+    if (a.chunk > 0) add_to_list(how, "heads parallel by " + std::to_string(a.chunk));
+    if (!how.empty()) line("  " + how);
   }
   void print(const LibraryCall& call) {
     if (call.writes.empty() || call.reads.empty()) return line("a call without arguments");
@@ -238,10 +246,16 @@ class Dump : public Printer {
     }
     return "?";
   }
+  // Is it the loop around the rows of a table that blocks of threads share (For::chunk)?
+  bool is_around_table(const For& s) const {
+    const For* inner = s.body.empty() ? nullptr : std::get_if<For>(&s.body.back());
+    return s.kind == LoopKind::grid && inner && inner->kind == LoopKind::rows && kernel_.contractions.empty();
+  }
   void print(const For& s) override {
     line("for " + variable_name(s.variable) + " < " + std::to_string(s.extent) +
          (s.kind == LoopKind::serial ? "" : " " + std::string(name(s.kind))) + (s.vector ? " vector" : "") +
          (s.kind == LoopKind::parallel && s.chunk > 0 ? " by " + std::to_string(s.chunk) : "") +
+         (is_around_table(s) ? " by " + count(s.chunk, "block") : "") +
          (s.lanes > 0 ? " in " + std::to_string(s.lanes) + " partial sums" : "") + blocks(s) + hint(s) + ":");
     print_inside(s.body);
   }

@@ -237,7 +237,8 @@ class Tiler {
     std::vector<Loop> tiles = tiles_.inner_rows;
     tiles.push_back(row_tiles);
     const int64_t lines = (panel + points(tiles) * line - 1) / (points(tiles) * line);
-    if (!tiles_.share_columns || all * element <= target_.l2 || lines > target_.tuning.most_prefetched) return {};
+    const bool is_near = target_.l2 == 0 || all * element <= target_.l2;
+    if (!tiles_.share_columns || is_near || lines > target_.tuning.most_prefetched) return {};
     const Term next = packed_tile(column, from + Term::number(wide * lanes_), terms);
     const bool nearest = (2 * panel + tiles_.rows * points(terms.loops)) * element <= target_.l1;
     return block_with(Prefetch{*packed_columns_, next + position(tiles) * (lines * line), lines * line, nearest});

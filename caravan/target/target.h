@@ -31,9 +31,9 @@ struct Target {
   int operand_registers = 2;  // of these, for the factors of a product; the others hold sums
   // The processor has fused multiply-add. Only contractions use it, where the order of their sums says so.
   bool fma = false;
-  int64_t l1 = 0, l2 = 0,
-          l3 =
-              0;  // bytes of data caches; 0: not known. For measurements (peaks.h); passes use the numbers of `tuning`.
+  // Bytes of data caches; 0: not known. For measurements (peaks.h), and for what a product prefetches
+  // (schedule/tile_contractions.h); for all else passes use the numbers of `tuning`.
+  int64_t l1 = 0, l2 = 0, l3 = 0;
   Tuning tuning{};
   Gpu gpu{};
 

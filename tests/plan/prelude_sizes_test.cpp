@@ -36,6 +36,8 @@ TEST(PreludeSizes, AreThoseOfThePrelude) {
       {kAttentionPrelude, "narrow && depth == " + n(kTogether) + " && width == " + n(kTogether) + ";"},
       {kAttentionPrelude, "::value ? " + n(kTileAlignment) + " : 16) caravan_tiles {"},
       {kCpuPrelude, "__builtin_assume_aligned(buffer, " + n(kCacheLine) + ")"},
+      {kCpuPrelude, "at += " + n(kCacheLine) + ") __builtin_prefetch((const char*)from + at, 0, 3);"},
+      {kCpuPrelude, "at += " + n(kCacheLine) + ") __builtin_prefetch((const char*)from + at, 0, 2);"},
       {kCpuAttentionPrelude, "__attribute__((aligned(" + n(kCacheLine) + ")))"},
       {kCpuAttentionPrelude, "k += " + n(kScoreLanes) + ") lanes += "},
       {kCpuAttentionPrelude, "#define CARAVAN_HIDDEN -1e30f\n"},

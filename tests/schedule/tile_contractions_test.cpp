@@ -223,7 +223,7 @@ TEST(TileContractions, PrefetchColumnsThatAreLargerThanTheSecondLevelCache) {
                              {"prefetch 208 of packed for y 3[16384*j_block + 65536*k_block + 2048*j_tile + 208*i_tile "
                               "+ 2048] into the second-level "
                               "cache"}},
-                         Row{32 << 10, 1 << 20, {}}}) {
+                         Row{32 << 10, 1 << 20, {}}, Row{0, 0, {}}}) {
     Target target = with_fma();
     target.l1 = row.l1, target.l2 = row.l2;
     const loop::Module module = tile_contractions(before, target);

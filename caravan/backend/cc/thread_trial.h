@@ -32,8 +32,9 @@ class ThreadTrial {
   }
 
  private:
+  // Runs of one kind before it is the other one's turn, the first of which does not count; four turns of each kind.
   static constexpr int kInTurn = 4, kRuns = 2 * 4 * kInTurn;
-  static constexpr double kLong = 2e6;  // nanoseconds
+  static constexpr double kLong = 2e6;  // nanoseconds of a step that is not tried on one thread; an estimate
 
   double shared_ = std::numeric_limits<double>::infinity(), alone_ = shared_;  // nanoseconds of the fastest step
   int runs_ = 0;
