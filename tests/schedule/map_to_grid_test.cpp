@@ -261,7 +261,7 @@ TEST(MapToGrid, BlocksOfThreadsShareALargeTable) {
 kernel y
   groups of 1024 threads
   blocks of 1024 threads, 8192 bytes of shared memory, 32-bit indices
-  for once < 1 grid:
+  for once < 1 grid by 10 blocks:
     for v < 28 rows:
       for d0 < 64 columns:
         r4:f32 := 0
