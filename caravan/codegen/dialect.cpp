@@ -72,6 +72,7 @@ std::vector<std::string> GnuC::before_loop(const For& loop) const {
   if (loop.kind == LoopKind::vector || loop.vector) return {"#pragma GCC ivdep"};
   if (loop.kind == LoopKind::unrolled || loop.unroll == Unroll::full)
     return {"#pragma GCC unroll " + std::to_string(loop.extent)};
+  if (loop.unroll == Unroll::some) return {"#pragma GCC unroll " + std::to_string(loop.at_once)};
   if (loop.unroll == Unroll::lanes) return {"#pragma GCC unroll 1"};
   return {};
 }

@@ -52,7 +52,7 @@ std::string_view total_name(Accumulator accumulator);  // a name for the accumul
 enum class Unroll : uint8_t {
   free,   // the compiler decides
   full,   // unrolled completely
-  some,   // For::at_once iterations, whose loads are then on their way at the same time
+  some,   // For::at_once iterations, whose loads are then on their way at the same time; 1: not unrolled
   lanes,  // not before the compiler's vectoriser has tried to compute all iterations as vectors
   never,  // not unrolled, because GCC would miscompile the sum in it (schedule/keep_loops.h)
 };

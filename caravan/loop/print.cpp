@@ -240,7 +240,7 @@ class Dump : public Printer {
     switch (s.unroll) {
       case Unroll::free: return "";
       case Unroll::full: return " written out";
-      case Unroll::some: return " " + std::to_string(s.at_once) + " at once";
+      case Unroll::some: return s.at_once == 1 ? " not unrolled" : " " + std::to_string(s.at_once) + " at once";
       case Unroll::lanes: return " as vectors";
       case Unroll::never: return " kept";
     }

@@ -32,7 +32,7 @@ kernel y
         rows[b_in + 8*b_row] = r4
     for b_in < 8 vector:
       r2:f32 := -inf
-      for c < 9:
+      for c < 9 not unrolled:
         r3:f32 = rows[8*c + b_in]
         r2 max= r3
       y[8*b_block + b_in] = r2
