@@ -353,7 +353,8 @@ int number_of(const char* name, int otherwise) {
 }  // namespace
 
 Launch launch() {
-  Launch out{number_of("OMPI_COMM_WORLD_RANK", 0), number_of("OMPI_COMM_WORLD_SIZE", 1)};
+  Launch out{number_of("OMPI_COMM_WORLD_RANK", 0), number_of("OMPI_COMM_WORLD_SIZE", 1),
+             number_of("OMPI_COMM_WORLD_LOCAL_RANK", 0), std::max(1, number_of("OMPI_COMM_WORLD_LOCAL_SIZE", 1))};
   return out.processes > 1 ? out : Launch{};
 }
 
