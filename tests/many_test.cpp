@@ -209,8 +209,10 @@ TEST_F(Many, DevicesOfARunAreItsProcesses) {
   const auto refused = [&](const Arguments& how) {
     const Outcome o = run_program(under_mpi(2, train("moons", how)));
     EXPECT_NE(o.code, 0);
+    EXPECT_EQ(o.err.find("caravan: "), o.err.rfind("caravan: ")) << "said once: " << o.err;
     return o.err;
   };
+  EXPECT_CONTAINS(refused({"--resume", folder_ + "/nowhere"}), "nowhere");
   EXPECT_CONTAINS(refused({"--devices", "1"}), "--devices `1` names 1 device, but mpirun has started 2 processes");
   EXPECT_CONTAINS(refused({"--devices", "cpu:0,cpu:1,cpu:2"}), "names 3 devices, but mpirun has started 2 processes");
   EXPECT_CONTAINS(refused({"--engine", "streams"}),
@@ -245,6 +247,7 @@ TEST_F(Many, ProcessesThatDisagreeSaySo) {
     for (const string& word : second) both.push_back(word);
     const Outcome o = run_program(both);
     EXPECT_NE(o.code, 0);
+    EXPECT_EQ(o.err.find("caravan: "), o.err.rfind("caravan: ")) << "said once: " << o.err;
     return o.err;
   };
   const auto moons = [&](const Arguments& more) { return train("moons", with({"--batch", "20"}, more)); };

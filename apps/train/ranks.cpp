@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <streambuf>
 
@@ -25,6 +26,19 @@ bool any_rank(bool says_so) {
   const backend::Reduced part{&own, &all, 1, DType::u8, Accumulator::max};
   mpi::communicator()->all_reduce(group, {&part, 1});
   return all != 0;
+}
+
+void before_all_meet(const std::function<void()>& what) {
+  if (processes() == 1) return what();
+  std::exception_ptr refused;
+  try {
+    what();
+  } catch (const UserError&) {
+    refused = std::current_exception();
+  }
+  const bool first = this_rank() == 0;
+  if (any_rank(first && refused) && !first) throw SaidByFirst();
+  if (refused) std::rethrow_exception(refused);
 }
 
 void wait_for_ranks() { any_rank(false); }
