@@ -34,6 +34,8 @@ std::string with_faint_remarks(const std::string& text, const Screen& screen) {
 }  // namespace
 
 int inspect_command(const InspectOptions& options, const Settings& settings) {
+  const bool first = this_rank() == 0;  // which alone prints and writes
+  if (!first) be_silent();
   // Files and one stage on the screen are two wishes; without either, the graph.
   const bool only_files = options.stage.empty() && !(options.dump.empty() && options.trace.empty());
   const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
@@ -67,15 +69,21 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   }
   const Stages stages(recipe, step, wanted);
   const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
-  if (!options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
-  if (!options.trace.empty()) OutputFile(options.trace, "--trace").write(traced(recipe, *ctx, 0, step));
+  if (first && !options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
+  if (!options.trace.empty()) {
+    std::optional<OutputFile> file;
+    if (first) file.emplace(options.trace, "--trace");
+    const std::string values = traced(recipe, *ctx, 0, step);  // by all: a step exchanges values
+    if (file) file->write(values);
+  }
   if (options.json)
     std::cout << (options.stage.empty() && !options.dot
                       ? traced(recipe, *ctx, 0, step)
                       : json_line({{"recipe", options.recipe}, {"stage", stage}, {"text", text}}));
   else
     std::cout << with_faint_remarks(text, output_screen());
-  if (settings.log() >= 1) std::cerr << pass_log(step.plan());
+  if (first && settings.log() >= 1) std::cerr << pass_log(step.plan());
+  wait_for_ranks();
   return kDone;
 }
 

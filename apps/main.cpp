@@ -6,6 +6,8 @@
 #include "apps/command_line.h"
 #include "apps/commands.h"
 #include "apps/terminal.h"
+#include "apps/train/ranks.h"
+#include "caravan/backend/communicator.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
 
@@ -45,6 +47,10 @@ int main(int argc, char** argv) {
     if (std::cout.flush() || code != kDone) return code;
     std::cerr << "caravan: the output could not be written.\n";
     return kMachineFailed;
+  } catch (const SaidByFirst&) {  // of all processes that mpirun has started, only the first says what is wrong
+    return kWrongInput;
+  } catch (const caravan::backend::Disagreement& error) {
+    return this_rank() == 0 ? failed(kMachineFailed, error) : int(kMachineFailed);
   } catch (const caravan::UserError& error) {
     return failed(kWrongInput, error);
   } catch (const std::exception& error) {

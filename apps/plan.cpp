@@ -7,6 +7,7 @@
 #include "apps/commands.h"
 #include "apps/json_line.h"
 #include "apps/terminal.h"
+#include "apps/train/ranks.h"
 #include "caravan/base/error.h"
 #include "caravan/mesh/mesh.h"
 #include "caravan/plan/cluster.h"
@@ -72,6 +73,7 @@ struct Computing {
 }  // namespace
 
 int plan_command(const PlanOptions& options, const Settings& settings) {
+  if (this_rank() != 0) return kDone;  // no device of the mesh need be there: one process computes and prints all
   Mesh mesh = parse_mesh(options.mesh);
   if (options.split_states) mesh.optimizer_states = "data";
   check(mesh);

@@ -47,8 +47,10 @@ nlohmann::ordered_json profile_json(const plan::Profile& profile) {
 }
 
 int profile_command(const ProfileRequest& options, const Settings& settings) {
+  const bool first = this_rank() == 0;  // which alone prints and writes
+  if (!first) be_silent();
   std::optional<OutputFile> picture;
-  if (!options.plot.empty()) picture.emplace(options.plot, "--plot");
+  if (first && !options.plot.empty()) picture.emplace(options.plot, "--plot");
   const RecipeRow& row = find_recipe(options.recipe);
   check_choices(row, options.wishes);
   const Recipe recipe = row.make({options.wishes, settings.seed(), settings.data()});
@@ -62,7 +64,7 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
                .cache = settings.cache(),
                .memory_limit = options.memory_limit,
                .passes_off = options.passes_off,
-               .compiling = notice_on_terminal()});
+               .compiling = first ? notice_on_terminal() : nullptr});
   Routine step = ctx.compile(recipe.program);
   plan::Profile profile = step.profile({.steps = options.steps, .first = recipe.at(0)});
   profile.program = options.recipe;
@@ -72,12 +74,13 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
     nlohmann::ordered_json out = profile_json(profile);
     if (quick.used) out["quick_code"] = quick_code_json(quick);
     std::cout << json_line(out);
-    return kDone;
+  } else {
+    std::cout << plan::to_string(profile, options.top);
+    if (quick.changed)
+      std::cout << fmt::format("Training would begin on quickly compiled code; this code was ready after {:.1f} s.\n",
+                               quick.seconds);
   }
-  std::cout << plan::to_string(profile, options.top);
-  if (quick.changed)
-    std::cout << fmt::format("Training would begin on quickly compiled code; this code was ready after {:.1f} s.\n",
-                             quick.seconds);
+  wait_for_ranks();
   return kDone;
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/backend/mpi/mpi.h"
 #include "caravan/base/error.h"
 #include "caravan/base/folders.h"
 #include "caravan/base/processors.h"
@@ -37,7 +38,8 @@ struct Row {
 std::vector<Row> rows() {
   return {
       {"device", "CARAVAN_DEVICE", "auto"},
-      {"threads", "CARAVAN_THREADS", std::to_string(processors().usable()), 1, 1024},
+      {"threads", "CARAVAN_THREADS", std::to_string(processors().usable_by_one_of(mpi::launch().processes_here)), 1,
+       1024},
       {"cache", "CARAVAN_CACHE", user_cache_folder(), 0, 0, false},
       {"cache_limit", "CARAVAN_CACHE_LIMIT", std::to_string(backend::KernelCache::kDefaultLimit), 0, 1'000'000'000,
        false},

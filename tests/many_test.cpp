@@ -160,6 +160,14 @@ TEST_F(Many, ABatchThatCannotBeDividedIsRefused) {
                   "after the colon of `cpu:x` stands a number");
   EXPECT_CONTAINS(run_program({"/usr/bin/env", "PMI_SIZE=4", CARAVAN_COMMAND, "train", "moons"}).err,
                   "one of 4 processes that another MPI than Open MPI has started");
+  EXPECT_CONTAINS(
+      run_program({"/usr/bin/env", "SLURM_STEP_NUM_TASKS=4", "PMIX_RANK=1", CARAVAN_COMMAND, "train", "moons"}).err,
+      "one of 4 processes that srun has started");
+  EXPECT_CONTAINS(run_program({"/usr/bin/env", "PMIX_RANK=1", CARAVAN_COMMAND, "train", "moons"}).err,
+                  "start them with the mpirun of Open MPI");
+  const Outcome one_of_one = run_program({"/usr/bin/env", "SLURM_STEP_NUM_TASKS=1", "PMIX_RANK=0", CARAVAN_COMMAND,
+                                          "inspect", "moons", "--stage", "plan"});
+  EXPECT_CONTAINS(one_of_one.out, "One device");
   EXPECT_CONTAINS(run({"train", "moons", "--devices", "2", "--parts", "5"}).err,
                   "the axis `data` of the mesh data=2/5 has 2 devices and 5 parts");
 }
@@ -196,6 +204,39 @@ TEST_F(Many, ProcessesComputeTheBitsOfWorkers) {
   good(train("moons", {"--resume", folder_ + "/processes", "--steps", "60", "--save", folder_ + "/end"}));
 }
 
+TEST_F(Many, DevicesOfARunAreItsProcesses) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const auto refused = [&](const Arguments& how) {
+    const Outcome o = run_program(under_mpi(2, train("moons", how)));
+    EXPECT_NE(o.code, 0);
+    EXPECT_EQ(o.err.find("caravan: "), o.err.rfind("caravan: ")) << "said once: " << o.err;
+    return o.err;
+  };
+  EXPECT_CONTAINS(refused({"--resume", folder_ + "/nowhere"}), "nowhere");
+  EXPECT_CONTAINS(refused({"--devices", "1"}), "--devices `1` names 1 device, but mpirun has started 2 processes");
+  EXPECT_CONTAINS(refused({"--devices", "cpu:0,cpu:1,cpu:2"}), "names 3 devices, but mpirun has started 2 processes");
+  EXPECT_CONTAINS(refused({"--engine", "streams"}),
+                  "the engine `streams` is for workers of one process, but mpirun has started 2 processes");
+}
+
+TEST_F(Many, TheFirstProcessPrints) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const auto times_printed = [&](const Arguments& command, const string& text) {
+    const Outcome o = run_program(under_mpi(2, command));
+    EXPECT_EQ(o.code, 0) << o.err;
+    int times = 0;
+    for (size_t at = o.out.find(text); at != string::npos; at = o.out.find(text, at + 1)) ++times;
+    return times;
+  };
+  const string plot = folder_ + "/profile.svg";
+  EXPECT_EQ(times_printed({"profile", "moons", "--steps", "3", "--threads", "1", "--json", "--plot", plot},
+                          R"("program":"moons")"),
+            1);
+  EXPECT_TRUE(exists(plot));
+  EXPECT_EQ(times_printed({"inspect", "moons", "--stage", "plan"}, "The mesh is data=2."), 1);
+  EXPECT_EQ(times_printed({"plan", "moons", "--mesh", "data=4", "--estimate"}, "moons on data=4"), 1);
+}
+
 TEST_F(Many, ProcessesThatDisagreeSaySo) {
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
   // What the second process says, if both have other arguments.
@@ -206,6 +247,7 @@ TEST_F(Many, ProcessesThatDisagreeSaySo) {
     for (const string& word : second) both.push_back(word);
     const Outcome o = run_program(both);
     EXPECT_NE(o.code, 0);
+    EXPECT_EQ(o.err.find("caravan: "), o.err.rfind("caravan: ")) << "said once: " << o.err;
     return o.err;
   };
   const auto moons = [&](const Arguments& more) { return train("moons", with({"--batch", "20"}, more)); };

@@ -143,16 +143,31 @@ void check_ranks(const TrainOptions& options, const Start& start, const Schedule
   agree("another file to resume", states);
 }
 
+// What a process finds out by itself: in the command, the settings and files.
+struct Begun {
+  Start start;
+  Recipe recipe;
+  int64_t until;
+  ContextOptions wanted;
+};
+Begun begin(const TrainOptions& options, const Settings& settings) {
+  if (!options.trace.empty() && processes() > 1)
+    throw ConfigError("--trace runs a step in one process; use it with --devices instead of mpirun.");
+  check_distinct({options.save, options.trace});
+  Start start = start_of(options, settings);
+  Recipe recipe = recipe_of(find_recipe(options.recipe), start);
+  const int64_t until = last_step(options, start, recipe.schedule);
+  ContextOptions wanted = context_options(options, settings, start);
+  return {std::move(start), std::move(recipe), until, std::move(wanted)};
+}
+
 }  // namespace
 
 Prepared prepare(const TrainOptions& options, const Settings& settings) {
-  check_distinct({options.save, options.trace});
-  Start start = start_of(options, settings);
-  const RecipeRow& row = find_recipe(options.recipe);
-  Recipe recipe = recipe_of(row, start);
-  const int64_t until = last_step(options, start, recipe.schedule);
+  std::optional<Begun> begun_here;
+  before_all_meet([&] { begun_here = begin(options, settings); });
+  auto& [start, recipe, until, wanted] = *begun_here;
   check_ranks(options, start, recipe.schedule, until);
-  ContextOptions wanted = context_options(options, settings, start);
   wanted.compiling = compile_notice(options.quiet);
   const auto begun = std::chrono::steady_clock::now();
   Context ctx(wanted, {});  // without a line: what is refused is what the command was told
@@ -160,6 +175,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   const double compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   if (start.file) load(*start.file, ctx);
   ctx.collect_states();  // so that the first process can save them
+  const RecipeRow& row = find_recipe(options.recipe);
   return {options,           settings, row,  std::move(start), std::move(recipe), until,
           std::move(wanted), ctx,      step, compile_seconds};
 }

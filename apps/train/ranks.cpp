@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <streambuf>
 
@@ -25,6 +26,19 @@ bool any_rank(bool says_so) {
   const backend::Reduced part{&own, &all, 1, DType::u8, Accumulator::max};
   mpi::communicator()->all_reduce(group, {&part, 1});
   return all != 0;
+}
+
+void before_all_meet(const std::function<void()>& what) {
+  if (processes() == 1) return what();
+  std::exception_ptr refused;
+  try {
+    what();
+  } catch (const UserError&) {
+    refused = std::current_exception();
+  }
+  const bool first = this_rank() == 0;
+  if (any_rank(first && refused) && !first) throw SaidByFirst();
+  if (refused) std::rethrow_exception(refused);
 }
 
 void wait_for_ranks() { any_rank(false); }
@@ -64,17 +78,39 @@ int64_t device_count(const std::string& devices, std::string& device, std::vecto
   return count;
 }
 
+// Throws ConfigError if this is one of several processes that something else than mpirun of Open MPI has started: each
+// of them would train alone.
+void check_started_by_mpirun() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE")) return;
+  const auto refuse = [](const std::string& processes, const char* starter) {
+    throw ConfigError(
+        fmt::format("this is one of {} that {} has started, and they cannot find each other; start them with the "
+                    "mpirun of Open MPI, or name the devices of each process with --devices.",
+                    processes, starter));
+  };
+  const char *of_step = std::getenv("SLURM_STEP_NUM_TASKS"), *of_mpi = std::getenv("PMI_SIZE");
+  if (of_step && std::atoi(of_step) > 1) refuse(fmt::format("{} processes", of_step), "srun");
+  if (of_mpi && std::atoi(of_mpi) > 1) refuse(fmt::format("{} processes", of_mpi), "another MPI than Open MPI");
+  // PMIx does not say in the environment how many processes there are.
+  if (!of_step && !of_mpi && std::getenv("PMIX_RANK")) refuse("the processes", "something else than mpirun");
+}
+
 }  // namespace
 
 Mesh mesh_of(const MeshWishes& wishes, std::string& device) {
-  const char* others = std::getenv("PMI_SIZE");
-  if (wishes.devices.empty() && processes() == 1 && others && std::atoi(others) > 1)
-    throw ConfigError(
-        fmt::format("this is one of {} processes that another MPI than Open MPI has started, and they cannot find each "
-                    "other; use the mpirun of Open MPI, or name the devices of each process with --devices.",
-                    others));
+  if (wishes.devices.empty()) check_started_by_mpirun();
   std::vector<std::string> names;
   const int64_t count = device_count(wishes.devices, device, names);
+  if (processes() > 1 && count != processes())
+    throw ConfigError(fmt::format(
+        "--devices `{}` names {}, but mpirun has started {} processes, one for each device; leave --devices "
+        "out, or start as many processes.",
+        wishes.devices, count == 1 ? "1 device" : fmt::format("{} devices", count), processes()));
+  if (processes() > 1 && wishes.engine == "streams")
+    throw ConfigError(
+        fmt::format("the engine `streams` is for workers of one process, but mpirun has started {} processes, each of "
+                    "which would compute with all {} devices; leave --engine out, or start one process.",
+                    processes(), count));
   if (count == 1 && !names.empty()) device = names[0];
   if (count == 1 && wishes.parts <= 1 && wishes.engine == "auto") return {};
   Mesh out{{"data", count, wishes.parts}};

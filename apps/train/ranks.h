@@ -1,6 +1,7 @@
 // The processes of a run that mpirun has started. A run without mpirun is one process, number 0.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "apps/commands.h"
@@ -12,6 +13,11 @@ int processes();  // that mpirun has started
 int this_rank();
 // Whether one of the processes says so; all of them must ask.
 bool any_rank(bool says_so);
+
+// Runs what each process does by itself before they have met. What the first one refuses with a UserError, it alone
+// says: all others throw SaidByFirst, whether they refuse it or not.
+void before_all_meet(const std::function<void()>& what);
+struct SaidByFirst {};
 
 void wait_for_ranks();  // returns when all processes are here: the first may still write what others know nothing of
 // Throws BackendError if the processes of a run do not give the same text; `what` is what differs: "another command".

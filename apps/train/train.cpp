@@ -3,14 +3,11 @@
 #include "apps/interruption.h"
 #include "apps/train/ranks.h"
 #include "apps/train/report.h"
-#include "caravan/base/error.h"
 
 namespace caravan::app {
 
 int train_command(const TrainOptions& asked, const Settings& settings) {
   TrainOptions options = asked;
-  if (!options.trace.empty() && processes() > 1)
-    throw ConfigError("--trace runs a step in one process; use it with --devices instead of mpirun.");
   if (this_rank() != 0) {  // the first process reports and writes
     options.quiet = true, options.json = false;
     options.plot.clear(), options.dump.clear(), options.trace.clear(), options.save.clear();

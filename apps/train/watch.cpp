@@ -7,6 +7,7 @@
 #include "apps/figures.h"
 #include "apps/stages.h"
 #include "apps/terminal.h"
+#include "apps/train/ranks.h"
 #include "caravan/plot/plot.h"
 #include "caravan/plot/scale.h"
 #include "caravan/runtime/devices.h"
@@ -63,10 +64,11 @@ std::string device_text(const Prepared& p) {
   const bool on_gpu = target.kind == Target::Kind::cuda;
   std::string where = on_gpu ? target.processor : counted(p.settings.threads(), "thread", "threads");
   if (on_gpu && !p.ctx.device_reason().empty()) where += fmt::format(" ({})", p.ctx.device_reason());
-  const std::string several =
-      p.wanted.mesh.devices() > 1 ? fmt::format("{} devices, each ", p.wanted.mesh.devices()) : "";
-  return fmt::format("{}{}, {}{}; ready in {}", several, p.ctx.device(), where, several.empty() ? "" : " together",
-                     duration(p.compile_seconds));
+  const int64_t devices = p.wanted.mesh.devices();
+  const std::string several = devices > 1 ? fmt::format("{} devices, each ", devices) : "";
+  // Workers of one process share its threads; each of several processes has as many.
+  if (devices > 1 && !on_gpu) where += processes() > 1 ? " each" : " together";
+  return fmt::format("{}{}, {}; ready in {}", several, p.ctx.device(), where, duration(p.compile_seconds));
 }
 
 // On standard error, whatever else is to be said.

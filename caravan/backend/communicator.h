@@ -5,9 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "caravan/base/error.h"
 #include "caravan/ops/op.h"
 
 namespace caravan::backend {
+
+// Devices were not started with the same command, or have other data. All of them throw it, with the same message.
+class Disagreement : public BackendError {
+ public:
+  using BackendError::BackendError;
+};
 
 // A buffer of each device of a group; all of them get the combination of all, or each of them a slice of it.
 struct Reduced {
@@ -42,8 +49,8 @@ class Communicator {
   // What all_reduce gives, bit for bit, but device d of the group gets slice d alone, its pieces one after the other.
   // The number of elements is a multiple of the pieces of all devices.
   virtual void reduce_scatter(const std::vector<int>& group, std::span<const Reduced> parts) = 0;
-  // All devices must give the same text, such as that of the program. If they do not, BackendError says which device
-  // has what, such as `another program`.
+  // All devices must give the same text, such as that of the program. If they do not, all of them throw Disagreement,
+  // which says which device has what, such as `another program`.
   virtual void agree(const std::string& what, const std::string& text) = 0;
   // Whether the device has nothing else to do until a call returns, which may run in another thread: then it asks for
   // messages without pauses.

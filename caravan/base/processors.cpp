@@ -14,13 +14,14 @@ namespace caravan {
 
 namespace {
 
-int allowed_processors(int online) {
+// Those of a process; 0 is this one.
+int allowed_processors(pid_t process, int online) {
   // The kernel's sets may be larger than CPU_SETSIZE.
   for (int room = std::max(online, CPU_SETSIZE); room <= 1 << 20; room *= 2) {
     cpu_set_t* set = CPU_ALLOC(size_t(room));
     if (!set) break;
     const size_t bytes = CPU_ALLOC_SIZE(size_t(room));
-    const int failed = sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
+    const int failed = sched_getaffinity(process, bytes, set) == 0 ? 0 : errno;
     const int count = failed == 0 ? CPU_COUNT_S(bytes, set) : 0;
     CPU_FREE(set);
     if (count > 0) return count;
@@ -99,17 +100,21 @@ std::optional<double> container_quota(const std::string& root) {
   return out;
 }
 
+int whole(double processors) { return std::max(1, int(std::floor(processors + 1e-6))); }
+
 }  // namespace
 
-int Processors::usable() const {
-  const double given = std::min(double(allowed), quota.value_or(double(allowed)));
-  return std::max(1, int(std::floor(given + 1e-6)));
+int Processors::usable() const { return whole(std::min(double(allowed), quota.value_or(double(allowed)))); }
+int Processors::usable_by_one_of(int processes) const {
+  const double all = std::min(double(std::max(allowed, allowed_to_parent)), quota.value_or(double(online)));
+  return std::min(usable(), whole(all / std::max(1, processes)));
 }
 
 Processors processors(const std::string& root) {
   Processors out;
   out.online = std::max(1, int(sysconf(_SC_NPROCESSORS_ONLN)));
-  out.allowed = allowed_processors(out.online);
+  out.allowed = allowed_processors(0, out.online);
+  out.allowed_to_parent = allowed_processors(getppid(), out.online);
   out.quota = container_quota(root);
   return out;
 }

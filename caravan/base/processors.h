@@ -11,10 +11,15 @@ struct Processors {
   int online = 1;               // processors of the machine
   int allowed = 1;              // those that the calling thread may run on (sched_setaffinity, cpusets)
   std::optional<double> quota;  // limit of its control group on CPU time, in processors; none: no limit
+  // Those that the process which started this one may run on: mpirun binds what it starts to some of its own.
+  int allowed_to_parent = 1;
   // How many threads can run at the same time: the smaller of `allowed` and the quota, rounded down, but at least one.
   // With more threads, the kernel would stop all of them for the rest of each scheduling period once the quota is used
   // up.
   int usable() const;
+  // The same for one of several processes with the same parent, which share what that may run on, and the quota. Each
+  // may be bound to a part of it already, and is given no more than that.
+  int usable_by_one_of(int processes) const;
 };
 
 // Asks the system at every call. `root` is prepended to the paths of /proc and /sys, for tests.

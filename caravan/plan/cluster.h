@@ -12,6 +12,7 @@
 //   bytes of each device has n - 1 messages of S bytes, or log2(n) messages of (n - 1) * S bytes together.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "caravan/plan/plan.h"
@@ -39,7 +40,7 @@ struct ClusterStep {
   double exchanging = 0;  // in collectives, some of which run beside kernels
   int64_t sent = 0;       // bytes that each device sends
   std::vector<ClusterExchange> exchanges;
-  double hidden() const { return exchanging > 0 ? 1 - (seconds - computing) / exchanging : 0; }
+  double hidden() const { return exchanging > 0 ? std::max(0.0, 1 - (seconds - computing) / exchanging) : 0; }
 };
 
 // `kernel_seconds` by kernel of plan.scheduled, those of collectives and waits not counted; `devices` by axis of the

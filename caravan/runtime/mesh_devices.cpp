@@ -1,7 +1,6 @@
 #include "caravan/runtime/mesh_devices.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "caravan/backend/mesh_device.h"
 #include "caravan/backend/mpi/mpi.h"
@@ -57,14 +56,6 @@ bool has_processes(const Mesh& mesh) {
   return true;
 }
 
-int number_from_mpirun(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text ? std::atoi(text) : 0;
-}
-// How many processes of the mesh run on this machine, as mpirun says, and which of them this is.
-int processes_here() { return std::max(1, number_from_mpirun("OMPI_COMM_WORLD_LOCAL_SIZE")); }
-int this_process_here() { return number_from_mpirun("OMPI_COMM_WORLD_LOCAL_RANK"); }
-
 // The name of the device that a worker has: as the mesh says; if it names only a kind, the GPUs take turns.
 std::string name_of_worker(const ContextOptions& options, size_t worker) {
   const std::vector<std::string>& names = options.mesh.names;
@@ -105,9 +96,8 @@ std::vector<std::shared_ptr<backend::Communicator>> make_communicators(const Con
 
 // Of each device, if this process has `devices` of them.
 int threads_of_one(const ContextOptions& options, bool processes, size_t devices) {
-  const int all = options.threads > 0 ? options.threads : processors().usable();
-  if (!processes) return std::max(1, all / int(devices));
-  return options.threads > 0 ? all : std::max(1, all / processes_here());
+  const int all = options.threads > 0 ? options.threads : processors().usable_by_one_of(mpi::launch().processes_here);
+  return processes ? all : std::max(1, all / int(devices));
 }
 
 }  // namespace
@@ -122,7 +112,7 @@ std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options, MakeOn
                       ", and `caravan plan` computes what more would take.");
   std::vector<std::string> names;
   for (size_t k = 0; k < (processes ? 1 : size_t(mesh.devices())); ++k)
-    names.push_back(name_of_worker(options, processes ? size_t(this_process_here()) : k));
+    names.push_back(name_of_worker(options, processes ? size_t(mpi::launch().rank_here) : k));
   const auto communicators = make_communicators(options, processes, names);
   ContextOptions one = options;
   one.threads = threads_of_one(options, processes, names.size());

@@ -223,6 +223,19 @@ TEST(Processors, APartOfOneCountsAsNoneButThereIsAlwaysOne) {
   EXPECT_EQ(usable(4, 2.5), 2);
   EXPECT_EQ(usable(4, 0.25), 1);
 }
+TEST(Processors, ProcessesShareThoseOfTheirParent) {
+  auto usable = [](int allowed, std::optional<double> quota, int parent, int processes) {
+    return Processors{16, allowed, quota, parent}.usable_by_one_of(processes);
+  };
+  EXPECT_EQ(usable(16, {}, 16, 4), 4);
+  EXPECT_EQ(usable(1, {}, 16, 2), 1) << "bound to a core";
+  EXPECT_EQ(usable(8, {}, 16, 4), 4) << "bound to a socket, as one other is";
+  EXPECT_EQ(usable(8, {}, 16, 2), 8) << "which have been divided already";
+  EXPECT_EQ(usable(4, {}, 4, 2), 2) << "of a set that mpirun is in, too";
+  EXPECT_EQ(usable(16, 6.0, 16, 2), 3);
+  EXPECT_EQ(usable(2, {}, 2, 8), 1);
+  EXPECT_EQ(usable(3, {}, 3, 1), 3);
+}
 
 // --- errors ---
 

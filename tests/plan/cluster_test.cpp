@@ -4,6 +4,8 @@
 #include <caravan/caravan.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "caravan/target/target.h"
 
 namespace caravan::plan {
@@ -34,6 +36,7 @@ TEST(Cluster, AnAllReduceIsARingOrATree) {
       EXPECT_NEAR(found.exchanging, 2 * (messages * 1e-4 + bytes * double(n - 1) / double(n) / 1e6), 1e-12);
       EXPECT_NEAR(found.seconds, found.computing + found.exchanging, 1e-12) << "the update waits for the gradient";
       EXPECT_NEAR(found.hidden(), 0, 1e-12);
+      EXPECT_FALSE(std::signbit(found.hidden())) << "which would be printed as -0%";
     }
   }
 }

@@ -250,8 +250,8 @@ class Processes : public backend::Communicator {
     all_gather(group, {&part, 1});
     for (int r = 1; r < launch_.processes; ++r)
       if (all.compare(size_t(r) * own.size(), own.size(), all, 0, own.size()) != 0)
-        throw BackendError("process " + std::to_string(r) + " has " + what +
-                           " than process 0; all of them must be started with the same command and data.");
+        throw backend::Disagreement("process " + std::to_string(r) + " has " + what +
+                                    " than process 0; all of them must be started with the same command and data.");
   }
 
   void set_urgent(bool urgent) override { urgent_.store(urgent, std::memory_order_relaxed); }
@@ -353,7 +353,8 @@ int number_of(const char* name, int otherwise) {
 }  // namespace
 
 Launch launch() {
-  Launch out{number_of("OMPI_COMM_WORLD_RANK", 0), number_of("OMPI_COMM_WORLD_SIZE", 1)};
+  Launch out{number_of("OMPI_COMM_WORLD_RANK", 0), number_of("OMPI_COMM_WORLD_SIZE", 1),
+             number_of("OMPI_COMM_WORLD_LOCAL_RANK", 0), std::max(1, number_of("OMPI_COMM_WORLD_LOCAL_SIZE", 1))};
   return out.processes > 1 ? out : Launch{};
 }
 

@@ -10,6 +10,7 @@ namespace caravan::mpi {
 // What mpirun has told this process in its environment. Opens no library.
 struct Launch {
   int rank = 0, processes = 1;
+  int rank_here = 0, processes_here = 1;  // of those on this machine
 };
 Launch launch();
 // The version of the library that was found, or why there is none, in words without a full stop. Never throws.
