@@ -340,8 +340,12 @@ TEST(ThreadTrial, KeepsWhatWasFaster) {
 
 TEST(ThreadTrial, ALongStepIsNotTriedOnOneThread) {
   cc::ThreadTrial trial;
-  EXPECT_EQ(try_threads(trial, 3'000'000, 1, 1), 1);
+  EXPECT_EQ(try_threads(trial, 3'000'000, 1, 1), 4);
   EXPECT_TRUE(trial.shares());
+
+  cc::ThreadTrial disturbed;  // some of its runs take 8 ms
+  EXPECT_EQ(try_threads(disturbed, 200'000, 100'000, 1), 32);
+  EXPECT_FALSE(disturbed.shares());
 }
 
 }  // namespace caravan

@@ -71,6 +71,7 @@ class CcExecutable : public backend::Executable {
                std::shared_ptr<Shared> shared)
       : shared_(std::move(shared)), plan_(std::move(plan)), runnable_(std::move(runnable)) {
     const ir::Program& program = plan_->program;
+    step_.pool = runnable_.parallel ? shared_->threads() : nullptr;
     if (auto* quick = std::get_if<std::shared_ptr<QuickStart>>(&code)) {
       quick_start_ = std::move(*quick);
       quick_code_.used = true;
@@ -97,9 +98,7 @@ class CcExecutable : public backend::Executable {
     step_.library = [](void* owner, int64_t kernel) {
       static_cast<CcExecutable*>(owner)->call_library(size_t(kernel));
     };
-    step_.pool = runnable_.parallel ? shared_->threads() : nullptr;
     share(true);
-    if (step_.pool) trial_.emplace();
   }
 
   void run(const std::vector<int64_t>& symbols) override {
@@ -184,11 +183,10 @@ class CcExecutable : public backend::Executable {
   }
   // Do all threads share the loops of the next run?
   void share(bool all) {
-    step_.parallel = nullptr;
-    if (!all || !step_.pool) return;
-    step_.parallel = [](void* pool, Pool::Chunk chunk, const codegen::Step* step, int64_t chunks) {
+    auto* run = +[](void* pool, Pool::Chunk chunk, const codegen::Step* step, int64_t chunks) {
       static_cast<Pool*>(pool)->run(chunk, step, chunks);
     };
+    step_.parallel = all && step_.pool ? run : nullptr;
   }
   // Runs some steps, and returns how long they took.
   template <class Run>

@@ -28,7 +28,7 @@ class ThreadTrial {
       least = std::min(least, step);
     }
     ++runs_;
-    if (step > kLong) shared_ = 0, runs_ = kRuns;
+    if (runs_ == kInTurn && shared_ > kLong) runs_ = kRuns;
   }
 
  private:
