@@ -106,16 +106,13 @@ int print_list(const std::vector<bench::Entry>& entries, bool json) {
 // The processor, if no device is named: peers run there too.
 std::string device_of(const Settings& settings) { return settings.device() == "auto" ? "cpu" : settings.device(); }
 
-// Those that are named, or all that the device is for. A name that stands for several leaves out those that it is not
-// for.
+// Those that are named, or all that the device is for.
 std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string& device) {
   const bool on_gpu = device_kind(device).is_gpu;
   const bool measured = !options.list && options.stage.empty();
-  std::vector<bench::Entry> out = options.names.empty() ? bench::entries() : bench::find_all(options.names);
-  auto is_named = [&](const std::string& name) {
-    return std::ranges::find(options.names, name) != options.names.end();
-  };
-  if (!options.list) std::erase_if(out, [&](const auto& e) { return e.for_gpu && !on_gpu && !is_named(e.name); });
+  std::vector<bench::Entry> out =
+      options.names.empty() ? bench::entries() : bench::find_all(options.names, on_gpu || options.list);
+  if (options.names.empty() && !options.list) std::erase_if(out, [&](const auto& e) { return e.for_gpu && !on_gpu; });
   for (const bench::Entry& entry : out)
     if (measured && entry.for_gpu && !on_gpu)
       throw ConfigError(

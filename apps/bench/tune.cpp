@@ -100,7 +100,8 @@ std::vector<std::string> tuning_names() {
 }
 
 int tune_command(const TuneRequest& request, const Settings& settings) {
-  const std::vector<bench::Entry> entries = bench::find_all(request.names.empty() ? kUsualWorkloads : request.names);
+  const std::vector<bench::Entry> entries =
+      bench::find_all(request.names.empty() ? kUsualWorkloads : request.names, false);
   const std::string path = request.output.empty() ? user_tuning_path() : request.output;
   if (path.empty())
     throw ConfigError("there is no folder for the tuning file, because HOME is not set; give --output FILE.");

@@ -26,10 +26,13 @@ std::vector<Entry> find(const std::string& name) {
   throw ConfigError(app::unknown_name("benchmark", name, known));
 }
 
-std::vector<Entry> find_all(const std::vector<std::string>& names) {
+std::vector<Entry> find_all(const std::vector<std::string>& names, bool for_gpu_too) {
   std::vector<Entry> out;
-  for (const std::string& name : names)
-    for (Entry& entry : find(name)) out.push_back(std::move(entry));
+  for (const std::string& name : names) {
+    const std::vector<Entry> found = find(name);
+    for (const Entry& entry : found)
+      if (for_gpu_too || !entry.for_gpu || found.size() == 1) out.push_back(entry);
+  }
   return out;
 }
 

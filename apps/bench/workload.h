@@ -48,7 +48,9 @@ std::optional<Entry> product_of_sizes(const std::string& name);  // `gemm-ROWSxT
 // The one of this name; otherwise all that begin with it and a dash: `names` finds `names-mlp-bn` and others. A product
 // may have other sizes than those of products(). ConfigError naming those there are.
 std::vector<Entry> find(const std::string& name);
-std::vector<Entry> find_all(const std::vector<std::string>& names);  // what each of these finds, one after the other
+// What each of these finds, one after the other. Of several that one name stands for, such as `gpt-char`, those that
+// are for a GPU are left out unless they are asked for, too.
+std::vector<Entry> find_all(const std::vector<std::string>& names, bool for_gpu_too);
 
 // The losses of the first steps. The routine is that of the workload's program, in a Context that has run nothing yet.
 std::vector<double> losses(Routine& routine, const Workload& workload, int64_t steps);

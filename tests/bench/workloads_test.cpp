@@ -113,6 +113,10 @@ TEST(Bench, NamesFindFamilies) {
   EXPECT_EQ(bench::find("names-mlp").size(), 3u);
   EXPECT_EQ(bench::find("gemm").size(), 15u);
   EXPECT_EQ(bench::find("moons").size(), 1u);
+  EXPECT_EQ(bench::find_all({"gpt-char", "moons"}, true).size(), 3u);
+  EXPECT_EQ(bench::find_all({"gpt-char", "moons"}, false).size(), 2u);
+  EXPECT_EQ(bench::find_all({"gpt-char-b64"}, false).size(), 1u) << "it is named, so the command says why not";
+  EXPECT_EQ(bench::find_all({"gpt2"}, false).size(), 1u);
   EXPECT_EQ(bench::find("gemm-1024").size(), 1u);
   EXPECT_THROW(bench::find("mo"), ConfigError);
   EXPECT_THROW(bench::find(""), ConfigError);
