@@ -17,7 +17,7 @@
 namespace caravan {
 
 // A compiler that subtracts where a sum adds, unless it is called with a flag that it is right with ("" for never). It
-// counts its calls.
+// counts its calls, and several may run at once: the test of a compiler runs beside a first compilation.
 class WrongCompiler {
  public:
   explicit WrongCompiler(const std::string& right_with) {
@@ -37,9 +37,11 @@ class WrongCompiler {
                                  "for word do\n"
                                  "  shift\n"
                                  "  case \"$word\" in *.c)\n"
-                                 "    sed 's/^\\( *[a-z]*[0-9_]*\\) += /\\1 -= /' \"$word\" >" +
-                                 folder_.path + "/wrong.c; word=" + folder_.path +
-                                 "/wrong.c;;\n"
+                                 "    wrong=" +
+                                 folder_.path +
+                                 "/wrong.$$.c\n"
+                                 "    sed 's/^\\( *[a-z]*[0-9_]*\\) += /\\1 -= /' \"$word\" >$wrong\n"
+                                 "    word=$wrong;;\n"
                                  "  esac\n"
                                  "  set -- \"$@\" \"$word\"\n"
                                  "done\n"
