@@ -10,8 +10,8 @@ class OpenCl : public Dialect {
   std::string head(const std::string& function, const std::vector<std::string>& parameters) const override {
     return "__kernel " + Dialect::head(function, parameters);
   }
-  std::string buffer_parameter(DType dtype, const std::string& name, bool written) const override {
-    return "__global " + Dialect::buffer_parameter(dtype, name, written);
+  std::string buffer_parameter(DType dtype, const std::string& name, BufferUse use) const override {
+    return "__global " + Dialect::buffer_parameter(dtype, name, use);
   }
   std::string function(std::string_view name, DType) const override { return std::string(name); }  // overloaded
   std::string local(const loop::Local& local, const std::string& name) const override {

@@ -44,8 +44,11 @@ std::string Cuda::free_name(const std::string& identifier) const {
 std::string Cuda::head(const std::string& function, const std::vector<std::string>& parameters) const {
   return "static " + Dialect::head(function, parameters);
 }
-std::string Cuda::buffer_parameter(DType dtype, const std::string& name, bool written) const {
-  return (written ? "" : "const ") + element_type(dtype) + "* CARAVAN_RESTRICT " + name;
+// With `__restrict__` a compiler may move the load of an element before the barrier that waits until another lane has
+// stored it: it takes for granted that only this thread changes the element.
+std::string Cuda::buffer_parameter(DType dtype, const std::string& name, BufferUse use) const {
+  return (use == BufferUse::read ? "const " : "") + element_type(dtype) +
+         (use == BufferUse::exchanged ? "* " : "* CARAVAN_RESTRICT ") + name;
 }
 std::vector<std::string> Cuda::work_parameters(const Kernel&) const {
   return {"int caravan_block", "int caravan_blocks"};

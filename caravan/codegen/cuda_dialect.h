@@ -18,7 +18,7 @@ class Cuda : public Dialect {
   const std::string& index_type() const { return index_; }
   std::string free_name(const std::string& identifier) const override;
   std::string head(const std::string& function, const std::vector<std::string>& parameters) const override;
-  std::string buffer_parameter(DType dtype, const std::string& name, bool written) const override;
+  std::string buffer_parameter(DType dtype, const std::string& name, BufferUse use) const override;
   std::vector<std::string> work_parameters(const loop::Kernel& kernel) const override;
   std::string function(std::string_view name, DType compute) const override;
   std::string local(const loop::Local& local, const std::string& name) const override;

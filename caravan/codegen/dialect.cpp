@@ -22,8 +22,8 @@ std::string Dialect::register_type(RegisterType type) const {
 std::string Dialect::head(const std::string& function, const std::vector<std::string>& parameters) const {
   return "void " + function + "(" + (parameters.empty() ? "void" : joined(parameters)) + ")";
 }
-std::string Dialect::buffer_parameter(DType dtype, const std::string& name, bool written) const {
-  return (written ? "" : "const ") + element_type(dtype) + "* restrict " + name;
+std::string Dialect::buffer_parameter(DType dtype, const std::string& name, BufferUse use) const {
+  return (use == BufferUse::read ? "const " : "") + element_type(dtype) + "* restrict " + name;
 }
 std::string Dialect::function(std::string_view name, DType compute) const {
   return std::string(name) + (compute == DType::f32 ? "f" : "");

@@ -21,7 +21,9 @@ class Dialect {
 
   // --- functions ---
   virtual std::string head(const std::string& function, const std::vector<std::string>& parameters) const;
-  virtual std::string buffer_parameter(DType dtype, const std::string& name, bool written) const;
+  // What a kernel does with a buffer. What lanes exchange is changed by others than the thread that reads it.
+  enum class BufferUse : uint8_t { read, written, exchanged };
+  virtual std::string buffer_parameter(DType dtype, const std::string& name, BufferUse use) const;
   // Parameters of a kernel after its buffers, symbols and streams: which part of the work a call does.
   virtual std::vector<std::string> work_parameters(const loop::Kernel&) const { return {}; }
   virtual std::string function(std::string_view name, DType compute) const;  // a function in an op's spelling

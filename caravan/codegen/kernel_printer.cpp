@@ -65,8 +65,11 @@ void KernelPrinter::place_locals() {
 
 std::string KernelPrinter::head(const std::string& function) const {
   std::vector<std::string> parameters;
-  for (BufferId id : uses_.buffers)
-    parameters.push_back(dialect_.buffer_parameter(type(Memory(id)), buffers_.at(id), uses_.written.count(id) > 0));
+  for (BufferId id : uses_.buffers) {
+    using Use = Dialect::BufferUse;
+    const Use use = uses_.exchanged.count(id) ? Use::exchanged : uses_.written.count(id) ? Use::written : Use::read;
+    parameters.push_back(dialect_.buffer_parameter(type(Memory(id)), buffers_.at(id), use));
+  }
   for (int s : uses_.symbols) parameters.push_back("int64_t " + symbols_.at(s));
   if (!uses_.streams.empty()) parameters.push_back("uint64_t seed");
   for (size_t n = 0; n < uses_.streams.size(); ++n) parameters.push_back("uint64_t stream" + std::to_string(n));
