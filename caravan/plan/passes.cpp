@@ -188,6 +188,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"mark_aligned", schedule::mark_aligned, When::wished, On::cpu},
     // When sums have their epilogues, and before the rest is shared by threads.
     {"call_products", schedule::call_products, When::wished, On::cuda},
+    // After call_products, which makes kernels of what follows a product.
+    {"fuse", schedule::fuse_called, When::wished, On::cuda},
     // After call_products, which makes stores of its own.
     {"round_once", schedule::round_once, When::wished, On::cuda},
     // After call_products, whose factors and sums are tensors too.

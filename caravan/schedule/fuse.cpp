@@ -15,12 +15,19 @@ using ir::BufferId;
 
 namespace {
 
-// The perfect loop nest at the top of a kernel: loops each of which contains only the next one.
+// Are all statements before the last one definitions?
+bool defines_before_last(const Block& block) {
+  return !block.empty() && std::all_of(block.begin(), block.end() - 1,
+                                       [](const Statement& s) { return std::holds_alternative<Define>(s); });
+}
+
+// The perfect loop nest of a kernel: loops each of which contains only the next one. Before the outermost loop there
+// may be definitions, which the pass `hoist` has moved there.
 std::vector<const For*> perfect_nest(const Kernel& kernel) {
   std::vector<const For*> out;
   const Block* block = &statements(kernel);
-  while (block->size() == 1) {
-    auto* f = std::get_if<For>(&block->front());
+  while (block->size() == 1 || (out.empty() && defines_before_last(*block))) {
+    auto* f = std::get_if<For>(&block->back());
     if (!f) break;
     out.push_back(f);
     block = &f->body;
@@ -280,7 +287,8 @@ class Fuser {
       if (!variables.count(Variable(v)))
         variables[Variable(v)] = Variable(a.variables.size()), a.variables.push_back(b.variables[v]);
     const int registers = int(a.registers.size());
-    Block moved = nest_b[depth - 1]->body;
+    Block moved(statements(b).begin(), statements(b).end() - 1);  // definitions
+    moved.insert(moved.end(), nest_b[depth - 1]->body.begin(), nest_b[depth - 1]->body.end());
     rename(moved, {[&](Register r) { return r + registers; }, [&](Variable v) { return variables.at(v); }, nullptr});
     a.registers.insert(a.registers.end(), b.registers.begin(), b.registers.end());
     a.comments.insert(a.comments.end(), b.comments.begin(), b.comments.end());
@@ -305,5 +313,12 @@ class Fuser {
 
 Module fuse(const Module& module) { return Fuser(module, true).run(); }
 Module fuse_for_gpu(const Module& module) { return Fuser(module, false).run(); }
+Module fuse_called(const Module& module) {
+  const bool called = std::any_of(module.kernels.begin(), module.kernels.end(), [](const Kernel& kernel) {
+    const LibraryCall* call = library_call(kernel);
+    return call && std::holds_alternative<LibraryCall::Product>(call->function);
+  });
+  return called ? fuse_for_gpu(module) : module;
+}
 
 }  // namespace caravan::schedule

@@ -39,5 +39,9 @@ loop::Module fuse(const loop::Module& module);  // for a processor
 // loops lanes will share, such as a sum along a row, is not merged into loops whose neighbouring iterations are
 // neighbours in memory: those need neighbouring threads for neighbouring iterations.
 loop::Module fuse_for_gpu(const loop::Module& module);
+// The same after call_products: what follows a product that a library computes has become a kernel of its own, which
+// can be merged with those that read its result, such as a residual sum with the norm after it. Programs without such
+// products stay as they are.
+loop::Module fuse_called(const loop::Module& module);
 
 }  // namespace caravan::schedule

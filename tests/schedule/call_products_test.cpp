@@ -271,5 +271,23 @@ TEST(CallProducts, ACallThatDoesNotFitIsAProblem) {
             std::string::npos);
 }
 
+// What follows a called product is a kernel of its own, until it is merged with the sum over rows that reads it.
+TEST(CallProducts, WhatFollowsAProductIsMergedWithItsReaders) {
+  auto program = [] {
+    const Tensor y =
+        (einsum("i,k; k,o => i,o", parameter("x", "256,64"), parameter("w", "64,384")) + parameter("r", "256,384"))
+            .named("y");
+    return observe(einsum("i,o; i => i,o", y, einsum("i,o => i", y)).named("z"));
+  };
+  const loop::Module before = called(program()), after = fuse_called(before);
+  loop::verify(after);
+  EXPECT_TRUE(calls(after));
+  EXPECT_LT(after.kernels.size(), before.kernels.size());
+  Gpu none = with_library();
+  none.library_products = false;
+  const loop::Module in_tiles = called(program(), none);
+  EXPECT_EQ(loops(fuse_called(in_tiles)), loops(in_tiles));
+}
+
 }  // namespace
 }  // namespace caravan::schedule
