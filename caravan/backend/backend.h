@@ -90,13 +90,18 @@ class Device {
                       [[maybe_unused]] DType dtype, [[maybe_unused]] void* memory) {
     return false;
   }
-  // Writes a state without a temporary array: `fill` receives the memory of all its elements. This default, for devices
-  // that keep states in another form, uses a temporary array.
-  virtual void fill(const std::string& state, const Shape& shape, DType dtype,
-                    const std::function<void(void* memory)>& fill) {
+  // Writes a state without a temporary array. `fill` is called for neighbouring elements first .. last-1, until it has
+  // been called for all of them, and receives the memory of the first one. This default, for devices that keep states
+  // in another form, uses a temporary array.
+  using Fill = std::function<void(void* memory, int64_t first, int64_t last)>;
+  virtual void fill(const std::string& state, const Shape& shape, DType dtype, const Fill& fill) {
     Array value(shape, dtype);
-    fill(value.mutable_data());
+    fill(value.mutable_data(), 0, value.size());
     write(state, value, dtype);
+  }
+  // Sets all elements of a state to 0.
+  virtual void clear(const std::string& state, const Shape& shape, DType dtype) {
+    write(state, Array(shape, dtype), dtype);
   }
 };
 

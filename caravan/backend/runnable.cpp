@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
@@ -60,6 +59,7 @@ std::string text_of(const Target& t) {
   std::string out = to_string(t);
   for (const int64_t number : {int64_t(t.kind), int64_t(t.vector_registers), t.l1, t.l2, t.l3})
     out += " " + std::to_string(number);
+  for (const int64_t number : given(t.gpu)) out += " " + std::to_string(number);
   return out.append(reinterpret_cast<const char*>(&t.tuning), sizeof(Tuning));
 }
 
@@ -108,51 +108,39 @@ Runnable runnable(const plan::Plan& plan) {
   return out;
 }
 
-std::string to_text(const Runnable& r) {
-  std::vector<int64_t> numbers = {r.kernels, r.buffers, r.arena_bytes, r.parallel, int64_t(r.places.size())};
-  for (const Runnable::Place& p : r.places) numbers.insert(numbers.end(), {p.buffer, p.offset});
-  numbers.push_back(int64_t(r.states.size()));
-  for (const StateUse& use : r.states) numbers.insert(numbers.end(), {use.buffer, use.leaf, use.read, use.assigned});
-  numbers.push_back(int64_t(r.data.size()));
-  for (const LeafUse& use : r.data) numbers.insert(numbers.end(), {use.buffer, use.leaf});
-  numbers.push_back(int64_t(r.observed.size()));
-  numbers.insert(numbers.end(), r.observed.begin(), r.observed.end());
-  std::string out;
-  for (const int64_t number : numbers) out += std::to_string(number) + " ";
-  return out;
+void write(NoteWriter& note, const Runnable& r) {
+  note.number(r.kernels).number(r.buffers).number(r.arena_bytes).number(r.parallel);
+  note.number(int64_t(r.places.size()));
+  for (const Runnable::Place& p : r.places) note.number(p.buffer).number(p.offset);
+  note.number(int64_t(r.states.size()));
+  for (const StateUse& use : r.states) note.number(use.buffer).number(use.leaf).number(use.read).number(use.assigned);
+  note.number(int64_t(r.data.size()));
+  for (const LeafUse& use : r.data) note.number(use.buffer).number(use.leaf);
+  note.number(int64_t(r.observed.size()));
+  for (const BufferId id : r.observed) note.number(id);
 }
 
-std::optional<Runnable> parse_runnable(std::string_view text) {
-  bool right = true;
-  auto number = [&](int64_t most) -> int64_t {  // of 0 to `most`, and the space after it
-    int64_t out = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    right = right && error == std::errc() && end < text.data() + text.size() && *end == ' ' && out >= 0 && out <= most;
-    if (!right) return 0;
-    text.remove_prefix(size_t(end - text.data()) + 1);
-    return out;
-  };
-  constexpr int64_t kMost = INT32_MAX;
+Runnable read_runnable(NoteReader& note) {
   Runnable out;
-  out.kernels = number(kMost), out.buffers = number(kMost), out.arena_bytes = number(INT64_MAX),
-  out.parallel = number(1);
-  auto buffer = [&] { return BufferId(number(out.buffers - 1)); };
+  out.kernels = note.number(), out.buffers = note.number(), out.arena_bytes = note.number(INT64_MAX);
+  out.parallel = note.flag();
+  auto buffer = [&] { return BufferId(note.number(out.buffers - 1)); };
   auto leaf = [&] {
     const BufferId id = buffer();
-    return LeafUse{id, BufferId(number(kMost))};
+    return LeafUse{id, BufferId(note.number())};
   };
-  for (int64_t k = number(kMost); right && k > 0; --k) {
+  note.list([&] {
     const BufferId id = buffer();
-    out.places.push_back({id, number(out.arena_bytes)});
-  }
-  for (int64_t k = number(kMost); right && k > 0; --k) {
+    out.places.push_back({id, note.number(out.arena_bytes)});
+  });
+  note.list([&] {
     const LeafUse use = leaf();
-    const bool read = number(1) != 0, assigned = number(1) != 0;
+    const bool read = note.flag(), assigned = note.flag();
     out.states.push_back({use, read, assigned});
-  }
-  for (int64_t k = number(kMost); right && k > 0; --k) out.data.push_back(leaf());
-  for (int64_t k = number(kMost); right && k > 0; --k) out.observed.push_back(buffer());
-  return right && text.empty() ? std::optional(std::move(out)) : std::nullopt;
+  });
+  note.list([&] { out.data.push_back(leaf()); });
+  note.list([&] { out.observed.push_back(buffer()); });
+  return out;
 }
 
 std::string origin(const plan::Plan& plan) {

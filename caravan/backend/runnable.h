@@ -2,10 +2,10 @@
 // program that was compiled before starts without its plan being made again.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "caravan/backend/note.h"
 #include "caravan/plan/plan.h"
 
 namespace caravan::backend {
@@ -39,9 +39,8 @@ struct Runnable {
 std::vector<StateUse> state_uses(const plan::Plan& plan);
 Runnable runnable(const plan::Plan& plan);
 
-// One line, and its inverse; nothing if the text is not one.
-std::string to_text(const Runnable& runnable);
-std::optional<Runnable> parse_runnable(std::string_view text);
+void write(NoteWriter& note, const Runnable& runnable);
+Runnable read_runnable(NoteReader& note);
 
 // A text that two plans share only if they have the same kernels: from what the plan is made of, and which build of
 // this library makes it. Empty if the build is not known, or if the kernels call functions of the library: then nothing

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <span>
 
@@ -27,18 +26,13 @@ void in_parts_of(int64_t count, int threads, const std::function<void(int64_t, i
   in_parallel(parts, int(parts), [&](int64_t part) { work(begin(part), begin(part + 1)); });
 }
 
-bool is_zero(const void* memory, size_t bytes) {
-  auto* first = static_cast<const char*>(memory);
-  return bytes == 0 || (*first == 0 && std::memcmp(first, first + 1, bytes - 1) == 0);
-}
-
-// Calls value(e) for the elements first .. last-1, and stores what it returns.
+// Calls value(e) for the elements first .. last-1, and stores what it returns. `memory` is that of the first one.
 template <class Value>
 void store_each(DType dtype, void* memory, int64_t first, int64_t last, Value value) {
   if (dtype == DType::f32)
-    for (int64_t e = first; e < last; ++e) static_cast<float*>(memory)[e] = float(value(e));
+    for (int64_t e = first; e < last; ++e) static_cast<float*>(memory)[e - first] = float(value(e));
   else
-    for (int64_t e = first; e < last; ++e) store(dtype, memory, e, value(e));
+    for (int64_t e = first; e < last; ++e) store(dtype, memory, e - first, value(e));
 }
 
 }  // namespace
@@ -60,20 +54,15 @@ void fill_initial(backend::Device& device, const InitialState& state, uint64_t s
   auto uniform = [&](int64_t e, double low, double high) {
     return low + (high - low) * unit_uniform(random_words(seed, stream, 0, uint64_t(e))[0]);
   };
-  auto in_parts = [&](const std::function<void(void*, int64_t, int64_t)>& fill) {
-    device.fill(state.name, state.shape, state.dtype, [&](void* memory) {
-      in_parts_of(state.shape.elements(), threads, [&](int64_t first, int64_t last) { fill(memory, first, last); });
+  auto element = [&](void* memory, int64_t e) -> void* { return static_cast<char*>(memory) + e * bytes(state.dtype); };
+  auto in_parts = [&](const backend::Device::Fill& fill) {
+    device.fill(state.name, state.shape, state.dtype, [&](void* memory, int64_t begin, int64_t end) {
+      in_parts_of(end - begin, threads,
+                  [&](int64_t first, int64_t last) { fill(element(memory, first), begin + first, begin + last); });
     });
   };
   auto each = [&](auto value) {  // value(e) is element e
     in_parts([&](void* memory, int64_t first, int64_t last) { store_each(state.dtype, memory, first, last, value); });
-  };
-  // Memory that is zero already is not touched: large blocks take up none before they are written to.
-  auto zero = [&] {
-    device.fill(state.name, state.shape, state.dtype, [&](void* memory) {
-      const auto all = size_t(state.shape.elements() * bytes(state.dtype));
-      if (!is_zero(memory, all)) std::memset(memory, 0, all);
-    });
   };
   auto each_normal = [&](auto value) {  // value(n) is an element, n a normal number
     in_parts([&](void* memory, int64_t first, int64_t last) {
@@ -81,7 +70,7 @@ void fill_initial(backend::Device& device, const InitialState& state, uint64_t s
       for (int64_t from = first; from < last; from += int64_t(drawn.size())) {
         const std::span block = std::span(drawn).first(size_t(std::min(last - from, int64_t(drawn.size()))));
         unit_normals(seed, stream, 0, uint64_t(from), block);
-        store_each(state.dtype, memory, from, from + int64_t(block.size()),
+        store_each(state.dtype, element(memory, from - first), from, from + int64_t(block.size()),
                    [&](int64_t e) { return value(block[size_t(e - from)]); });
       }
     });
@@ -90,7 +79,7 @@ void fill_initial(backend::Device& device, const InitialState& state, uint64_t s
   const double in = std::sqrt(3 / fan_in), both = std::sqrt(6 / (fan_in + fan_out));
   switch (init.kind) {
     case Init::Kind::constant:
-      if (init.a == 0 && !std::signbit(init.a)) return zero();
+      if (init.a == 0 && !std::signbit(init.a)) return device.clear(state.name, state.shape, state.dtype);
       return each([&](int64_t) { return init.a; });
     case Init::Kind::uniform: return each([&](int64_t e) { return uniform(e, init.a, init.b); });
     case Init::Kind::normal: return each_normal([&](double n) { return init.a + init.b * n; });

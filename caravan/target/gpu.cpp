@@ -12,4 +12,8 @@ Gpu gpu_of(int compute, int64_t multiprocessors) {
   return out;
 }
 
+std::vector<int64_t> given(const Gpu& gpu) {
+  return {gpu.compute, gpu.multiprocessors, gpu.memory, gpu.shared_bytes, gpu.tf32, gpu.library_products};
+}
+
 }  // namespace caravan

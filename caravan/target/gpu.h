@@ -8,6 +8,9 @@
 namespace caravan {
 
 inline constexpr int64_t kGpuAlignment = 256;  // bytes, of memory that a GPU's driver gives and its libraries expect
+// Bytes that are computed on the host while as many are copied to the GPU. Memory of the host that is used for the
+// first time costs more than what is written to it, and so little of it is used again and again.
+inline constexpr int64_t kStagedBytes = 8 << 20;
 
 // The defaults are those of an H200 (gpu_of gives those of others).
 struct Gpu {
@@ -111,5 +114,7 @@ struct Gpu {
 };
 
 Gpu gpu_of(int compute, int64_t multiprocessors);  // of an older or smaller GPU than an H200
+// What a machine and a user decide. All other numbers follow from these.
+std::vector<int64_t> given(const Gpu& gpu);
 
 }  // namespace caravan

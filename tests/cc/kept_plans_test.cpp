@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "caravan/backend/cc/untested_device.h"
+#include "caravan/backend/cuda/step.h"
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/backend/runnable.h"
 #include "caravan/plan/profile.h"
@@ -88,13 +89,46 @@ TEST(KeptPlans, TextsAreReadAsTheyWereWritten) {
                               .states = {{{0, 1}, true, false}, {{8, 3}, false, true}},
                               .data = {{1, 2}},
                               .observed = {4, 2}};
-  const string text = backend::to_text(all);
-  EXPECT_EQ(backend::parse_runnable(text), all);
-  EXPECT_EQ(backend::parse_runnable(backend::to_text({})), backend::Runnable{});
-  for (size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(backend::parse_runnable(text.substr(0, n))) << n;
+  auto written = [](const backend::Runnable& runnable) {
+    backend::NoteWriter note;
+    write(note, runnable);
+    return note.text();
+  };
+  auto read = [](const string& text) -> std::optional<backend::Runnable> {
+    backend::NoteReader note(text);
+    backend::Runnable out = read_runnable(note);
+    return note.is_right() ? std::optional(out) : std::nullopt;
+  };
+  const string text = written(all);
+  EXPECT_EQ(read(text), all);
+  EXPECT_EQ(read(written({})), backend::Runnable{});
+  for (size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(read(text.substr(0, n))) << n;
   for (const string& wrong :
        {text + "1 ", "-" + text, " " + text, string("3 9 640 2 0 0 0 0 "), string("1 2 0 0 1 2 0 0 0 0 ")})
-    EXPECT_FALSE(backend::parse_runnable(wrong)) << wrong;
+    EXPECT_FALSE(read(wrong)) << wrong;
+}
+
+// With launches, symbols, random bits, calls of products and copies of states.
+TEST(KeptPlans, StepsOfAGpuAreReadAsTheyWereWritten) {
+  Gpu gpu;
+  gpu.library_products = true, gpu.called_f32 = {1000, 0}, gpu.one_block_work = 0;
+  const Index step("step", 4);
+  Tensor x = tensor(Array(parse_shape("4,64|32"), std::vector<double>(4 * 64 * 32, 0.5)), "x");
+  Tensor w = param("w", {.output = {32}}), a = param("a", 1.0), b = param("b", 2.0);
+  const Tensor y = nn::Dropout("drop", 0.5)(tanh(w(x[step])), nn::training({.step = step}));
+  const Program program = train_step(sum(y), sgd({.lr = 0.1})) & assign(a, b) & assign(b, a);
+  const plan::Plan plan = plan::make_plan(to_ir(program), gpu_target(gpu));
+  const cuda::Step made = cuda::step_of(plan, codegen::CudaForm::launches);
+  EXPECT_FALSE(made.calls.empty());
+  const string text = cuda::to_text(made);
+  const std::optional<cuda::Step> read = cuda::parse_step(text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(cuda::to_text(*read), text);
+  EXPECT_EQ(read->runnable, made.runnable);
+  EXPECT_EQ(read->calls, made.calls);
+  EXPECT_EQ(read->text.launches.size(), made.text.launches.size());
+  for (size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(cuda::parse_step(text.substr(0, n))) << n;
+  EXPECT_FALSE(cuda::parse_step(text + "1 "));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "command.h"
+#include "temporary_folder.h"
 
 namespace {
 
@@ -71,6 +72,26 @@ TEST_F(Command, AnErrorOnTheGpuIsReported) {
   EXPECT_CONTAINS(more.err, "the GPU reports an error in the kernel `");
   EXPECT_CONTAINS(more.err, "names_mlp.cpp:");
   EXPECT_CONTAINS(more.err, lost);
+}
+
+// What the cache keeps of a program for a GPU, so that its plan is not made again.
+TEST_F(Command, TheStepsOfAGpuAreKept) {
+  const TemporaryFolder cache;
+  Arguments environment = with("");
+  environment.push_back("CARAVAN_CACHE=" + cache.path);
+  auto plans = [&] {
+    int out = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(cache.path))
+      out += entry.path().extension() == ".plan";
+    return out;
+  };
+  const Arguments train = {"train", "names-mlp", "--steps", "1", "--quiet", "--device", "cuda"};
+  const Outcome first = run(train, environment);
+  EXPECT_EQ(first.code, 0) << first.err;
+  const int kept = plans();
+  EXPECT_GT(kept, 0);
+  EXPECT_EQ(run(train, environment).code, 0);
+  EXPECT_EQ(plans(), kept);
 }
 
 TEST_F(Command, AutoSaysNothingOfAGpuForASmallStepOrWithoutADriver) {

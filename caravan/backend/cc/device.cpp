@@ -49,6 +49,11 @@ Array to_array(const Shape& shape, DType dtype, const void* from) {
   return out;
 }
 
+bool is_zero(const void* memory, size_t bytes) {
+  auto* first = static_cast<const char*>(memory);
+  return bytes == 0 || (*first == 0 && std::memcmp(first, first + 1, bytes - 1) == 0);
+}
+
 int64_t nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
@@ -288,10 +293,16 @@ class CcDevice : public backend::Device {
     if (elements.size() > 0) std::memcpy(s.memory.get(), elements.data(), size_t(elements.size() * bytes(dtype)));
     s.filled = true;
   }
-  void fill(const std::string& state, const Shape& shape, DType dtype,
-            const std::function<void(void*)>& fill) override {
+  void fill(const std::string& state, const Shape& shape, DType dtype, const Fill& fill) override {
     State& s = shared_->states.declare(state, shape, dtype, allocate);
-    fill(s.memory.get());
+    fill(s.memory.get(), 0, shape.elements());
+    s.filled = true;
+  }
+  void clear(const std::string& state, const Shape& shape, DType dtype) override {
+    State& s = shared_->states.declare(state, shape, dtype, allocate);
+    const auto all = size_t(shape.elements() * bytes(dtype));
+    // Memory that is zero already is not touched: large blocks take up none before they are written to.
+    if (!is_zero(s.memory.get(), all)) std::memset(s.memory.get(), 0, all);
     s.filled = true;
   }
   const void* memory(const std::string& state) const override { return shared_->states.at(state).memory.get(); }
@@ -304,7 +315,9 @@ class CcDevice : public backend::Device {
  private:
   std::unique_ptr<backend::Executable> compiled(const std::shared_ptr<const plan::Plan>& plan) {
     backend::Runnable runnable = backend::runnable(*plan);
-    auto kept = [origin = backend::origin(*plan), note = backend::to_text(runnable),
+    backend::NoteWriter note;
+    backend::write(note, runnable);
+    auto kept = [origin = backend::origin(*plan), note = note.text(),
                  compiler = shared_->options.compiler](const Compiled& code) {
       if (!origin.empty()) keep(origin, code, note, compiler);
     };
@@ -323,9 +336,11 @@ class CcDevice : public backend::Device {
   std::unique_ptr<backend::Executable> restored(const std::shared_ptr<const plan::Plan>& bare) {
     const std::string origin = backend::origin(*bare);
     auto kept = origin.empty() ? std::nullopt : find_kept(origin, shared_->options.compiler);
-    auto runnable = kept ? backend::parse_runnable(kept->note) : std::nullopt;
-    if (!runnable) return nullptr;
-    return std::make_unique<CcExecutable>(bare, std::move(*runnable), std::move(kept->compiled), shared_);
+    if (!kept) return nullptr;
+    backend::NoteReader note(kept->note);
+    backend::Runnable runnable = read_runnable(note);
+    if (!note.is_right()) return nullptr;
+    return std::make_unique<CcExecutable>(bare, std::move(runnable), std::move(kept->compiled), shared_);
   }
   // The compiler is tested while the plan of the program is made and compiled. Its code does not run before the test
   // has passed.

@@ -6,6 +6,7 @@
 
 #include "caravan/backend/cuda/driver.h"
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/backend/note.h"
 #include "caravan/backend/refused_text.h"
 #include "caravan/base/list_text.h"
 #include "caravan/base/parallel.h"
@@ -16,7 +17,7 @@ namespace caravan::cuda {
 
 namespace {
 
-constexpr const char* kCode = ".cubin";  // extension of cache entries
+constexpr const char *kCode = ".cubin", *kPlan = ".plan";  // extensions of cache entries
 
 // As on the processor: no contraction, and divisions and square roots that are rounded to nearest, so that pointwise
 // results have the same bits on both.
@@ -70,6 +71,10 @@ std::string key_of(const std::string& text, const std::vector<std::string>& opti
   return backend::digest(all);
 }
 
+std::string source_of(const backend::KernelCache& cache, const std::string& key) {
+  return cache.folder() + "/" + key + ".cu";
+}
+
 }  // namespace
 
 bool debugging() {
@@ -79,6 +84,34 @@ bool debugging() {
 
 std::string key_of(const std::string& text, int compute) { return key_of(text, options_for(compute)); }
 
+// The text of an entry: the keys of the compiled texts, and the note.
+std::optional<Kept> find_kept(const std::string& origin, int compute, const CompileOptions& wanted) {
+  const backend::KernelCache cache(wanted.cache);
+  const auto entry = cache.read(key_of(origin, compute), kPlan);
+  if (!entry) return std::nullopt;
+  backend::NoteReader keys(*entry);
+  Kept out;
+  keys.list([&] { out.compiled.keys.push_back(keys.name()); });
+  out.note = keys.rest();
+  out.compiled.from_cache = true;
+  for (const std::string& key : out.compiled.keys) {
+    auto code = cache.read(key, kCode);
+    if (!code) return std::nullopt;
+    out.compiled.codes.push_back(std::move(*code));
+    out.compiled.sources.push_back(source_of(cache, key));
+  }
+  return out;
+}
+void keep(const std::string& origin, int compute, const Compiled& compiled, const std::string& note,
+          const CompileOptions& wanted) {
+  backend::KernelCache cache(wanted.cache);
+  if (!cache.make()) return;
+  backend::NoteWriter keys;
+  keys.number(int64_t(compiled.keys.size()));
+  for (const std::string& key : compiled.keys) keys.name(key);
+  cache.write(key_of(origin, compute), kPlan, keys.text() + note);
+}
+
 Compiled compile(const std::vector<std::string>& texts, int compute, const CompileOptions& wanted) {
   std::vector<std::string> options = options_for(compute);
   options.insert(options.end(), wanted.more.begin(), wanted.more.end());
@@ -87,7 +120,7 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const Compi
 
   Compiled out;
   out.codes.resize(texts.size());
-  std::vector<std::string> keys;
+  std::vector<std::string>& keys = out.keys;
   std::vector<size_t> missing;
   for (size_t t = 0; t < texts.size(); ++t) {
     keys.push_back(key_of(texts[t], options));
@@ -96,7 +129,7 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const Compi
       out.codes[t] = std::move(*found);
     else
       missing.push_back(t);
-    if (kept) out.sources.push_back(cache.folder() + "/" + keys[t] + ".cu");
+    if (kept) out.sources.push_back(source_of(cache, keys[t]));
   }
   out.from_cache = missing.empty();
 

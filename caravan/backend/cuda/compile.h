@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ bool debugging();
 
 struct Compiled {
   std::vector<std::string> codes;    // a cubin for each text
+  std::vector<std::string> keys;     // under which the cache keeps them
   bool from_cache = false;           // true iff nothing had to be compiled
   std::vector<std::string> sources;  // paths of the texts that are kept
 };
@@ -32,5 +34,16 @@ Compiled compile(const std::vector<std::string>& texts, int compute, const Compi
 
 // The key under which the cache keeps the code of a text. Throws NoGpuError if there is no compiler.
 std::string key_of(const std::string& text, int compute);
+
+// What was compiled for an origin, whatever that is, and a note about it. So a program that was compiled before is
+// found without its texts being made.
+struct Kept {
+  Compiled compiled;
+  std::string note;
+};
+std::optional<Kept> find_kept(const std::string& origin, int compute, const CompileOptions& options);
+// Does nothing where the cache cannot be written.
+void keep(const std::string& origin, int compute, const Compiled& compiled, const std::string& note,
+          const CompileOptions& options);
 
 }  // namespace caravan::cuda

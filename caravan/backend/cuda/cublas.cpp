@@ -1,5 +1,6 @@
 #include "caravan/backend/cuda/cublas.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 #include <string_view>
@@ -77,6 +78,14 @@ ProductLibrary::ProductLibrary(const Gpu& gpu) : functions_(*cublas_lt()) {
 }
 ProductLibrary::~ProductLibrary() { functions_.destroy(handle_); }
 
+const LibraryProduct& ProductLibrary::product(const Call& call) {
+  Call key = call;
+  key.call.reads.clear(), key.call.writes.clear();
+  const auto known = std::find_if(products_.begin(), products_.end(), [&](const auto& p) { return p.first == key; });
+  if (known != products_.end()) return *known->second;
+  return *products_.emplace_back(key, std::make_unique<LibraryProduct>(*this, call)).second;
+}
+
 void LibraryProduct::check(Result result) const {
   if (result != 0)
     throw BackendError("cuBLASLt does not take a product of " + text_ + " (status " + std::to_string(result) + ").");
@@ -90,16 +99,15 @@ LibraryProduct::Owned<Kind> LibraryProduct::made(Result (*create)(Kind**, Argume
 
 // `down` and `across` are the variables of rows and columns. The library's matrices lie in memory column by column, so
 // one whose elements of a row are neighbours is given as its transpose.
-LibraryProduct::Matrix LibraryProduct::matrix(const ir::Buffer& buffer, const loop::Term& offset, loop::Variable down,
-                                              int64_t rows, loop::Variable across, int64_t columns,
-                                              int64_t batch) const {
-  const CublasLt& library = library_->functions();
+LibraryProduct::Matrix LibraryProduct::matrix(DType dtype, const loop::Term& offset, loop::Variable down, int64_t rows,
+                                              loop::Variable across, int64_t columns, int64_t batch) const {
+  const CublasLt& library = library_.functions();
   const int64_t by_row = loop::coefficient(offset, down), by_column = loop::coefficient(offset, across),
-                by_batch = loop::coefficient(offset, Product::kBatch), size = bytes(buffer.dtype);
+                by_batch = loop::coefficient(offset, Product::kBatch), size = bytes(dtype);
   Matrix out;
   out.transposed = by_row != 1 || by_column < rows;
   out.first = offset.constant * size;
-  out.layout = made(library.layout_create, library_type(buffer.dtype), uint64_t(out.transposed ? columns : rows),
+  out.layout = made(library.layout_create, library_type(dtype), uint64_t(out.transposed ? columns : rows),
                     uint64_t(out.transposed ? rows : columns), out.transposed ? by_row : by_column);
   const int32_t count = int32_t(batch);
   check(library.layout_set(out.layout.get(), kBatchCount, &count, sizeof count));
@@ -110,21 +118,17 @@ LibraryProduct::Matrix LibraryProduct::matrix(const ir::Buffer& buffer, const lo
 
 // The library's result lies column by column: for one that lies row by row, y = x w is computed as the transposes of
 // all three, which are w x there.
-LibraryProduct::LibraryProduct(std::shared_ptr<ProductLibrary> library, const loop::Module& module,
-                               const loop::LibraryCall& call)
-    : library_(std::move(library)) {
-  const CublasLt& lt = library_->functions();
-  const Product& p = std::get<Product>(call.function);
+LibraryProduct::LibraryProduct(const ProductLibrary& library, const Call& call) : library_(library) {
+  const CublasLt& lt = library_.functions();
+  const Product& p = std::get<Product>(call.call.function);
   text_ = std::to_string(p.rows) + " rows, " + std::to_string(p.columns) + " columns and " + std::to_string(p.terms) +
           " terms";
-  auto buffer = [&](ir::BufferId id) -> const ir::Buffer& { return module.buffers[size_t(id)]; };
-  result_ = matrix(buffer(call.writes[0]), p.result, Product::kRow, p.rows, Product::kColumn, p.columns, p.batch);
+  result_ = matrix(call.result, p.result, Product::kRow, p.rows, Product::kColumn, p.columns, p.batch);
   const bool by_rows = result_.transposed;
-  left_ = by_rows ? matrix(buffer(call.reads[0]), p.left, Product::kTerm, p.terms, Product::kRow, p.rows, p.batch)
-                  : matrix(buffer(call.reads[0]), p.left, Product::kRow, p.rows, Product::kTerm, p.terms, p.batch);
-  right_ = by_rows
-               ? matrix(buffer(call.reads[1]), p.right, Product::kColumn, p.columns, Product::kTerm, p.terms, p.batch)
-               : matrix(buffer(call.reads[1]), p.right, Product::kTerm, p.terms, Product::kColumn, p.columns, p.batch);
+  left_ = by_rows ? matrix(call.left, p.left, Product::kTerm, p.terms, Product::kRow, p.rows, p.batch)
+                  : matrix(call.left, p.left, Product::kRow, p.rows, Product::kTerm, p.terms, p.batch);
+  right_ = by_rows ? matrix(call.right, p.right, Product::kColumn, p.columns, Product::kTerm, p.terms, p.batch)
+                   : matrix(call.right, p.right, Product::kTerm, p.terms, Product::kColumn, p.columns, p.batch);
   swapped_ = by_rows;
   if (swapped_) std::swap(left_, right_);
 
@@ -141,7 +145,7 @@ LibraryProduct::LibraryProduct(std::shared_ptr<ProductLibrary> library, const lo
     check(lt.preference_set(preference.get(), kFirstAlignment + k, &alignments[k], sizeof alignments[k]));
   LtHeuristic found{};
   int count = 0;
-  check(lt.heuristic(library_->handle(), description_.get(), left_.layout.get(), right_.layout.get(),
+  check(lt.heuristic(library_.handle(), description_.get(), left_.layout.get(), right_.layout.get(),
                      result_.layout.get(), result_.layout.get(), preference.get(), 1, &found, &count));
   if (count == 0) throw BackendError("cuBLASLt has no algorithm for a product of " + text_ + ".");
   algorithm_ = found.algorithm;
@@ -151,8 +155,8 @@ LibraryProduct::LibraryProduct(std::shared_ptr<ProductLibrary> library, const lo
 void LibraryProduct::run(StreamHandle* stream, Address left, Address right, Address result, Address workspace) const {
   if (swapped_) std::swap(left, right);
   const float one = 1, zero = 0;
-  check(library_->functions().multiply(
-      library_->handle(), description_.get(), &one, left + Address(left_.first), left_.layout.get(),
+  check(library_.functions().multiply(
+      library_.handle(), description_.get(), &one, left + Address(left_.first), left_.layout.get(),
       right + Address(right_.first), right_.layout.get(), &zero, result + Address(result_.first), result_.layout.get(),
       result + Address(result_.first), result_.layout.get(), &algorithm_, workspace, size_t(workspace_bytes_), stream));
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "caravan/backend/cuda/gpu.h"
-#include "caravan/loop/loop.h"
+#include "caravan/backend/cuda/step.h"
 
 namespace caravan::cuda {
 
@@ -61,6 +61,8 @@ struct CublasLt {
 const CublasLt* cublas_lt();
 const std::string& why_no_cublas_lt();
 
+class LibraryProduct;
+
 // The library for one GPU.
 class ProductLibrary {
  public:
@@ -71,16 +73,19 @@ class ProductLibrary {
 
   const CublasLt& functions() const { return functions_; }
   LtHandle* handle() const { return handle_; }
+  // Calls that differ only in their buffers, such as those of equal layers, have one product.
+  const LibraryProduct& product(const Call& call);
 
  private:
   const CublasLt& functions_;
   LtHandle* handle_ = nullptr;
+  std::vector<std::pair<Call, std::unique_ptr<LibraryProduct>>> products_;  // calls without their buffers
 };
 
 // One product, whose algorithm is chosen once, from its sizes. So it has the same bits in every run.
 class LibraryProduct {
  public:
-  LibraryProduct(std::shared_ptr<ProductLibrary> library, const loop::Module& module, const loop::LibraryCall& call);
+  LibraryProduct(const ProductLibrary& library, const Call& call);
   // Starts to compute it; the addresses are those of the first elements of the buffers. In the workspace parts of sums
   // are added up.
   void run(StreamHandle* stream, Address left, Address right, Address result, Address workspace) const;
@@ -101,13 +106,13 @@ class LibraryProduct {
     bool transposed = false;
     uint32_t alignment = 1;  // bytes
   };
-  Matrix matrix(const ir::Buffer& buffer, const loop::Term& offset, loop::Variable down, int64_t rows,
-                loop::Variable across, int64_t columns, int64_t batch) const;
+  Matrix matrix(DType dtype, const loop::Term& offset, loop::Variable down, int64_t rows, loop::Variable across,
+                int64_t columns, int64_t batch) const;
   template <class Kind, class... Arguments>
   Owned<Kind> made(Result (*create)(Kind**, Arguments...), Arguments... arguments) const;
   void check(Result result) const;
 
-  std::shared_ptr<ProductLibrary> library_;
+  const ProductLibrary& library_;
   std::string text_;  // sizes, for messages
   Owned<LtDescription> description_;
   Matrix left_, right_, result_;

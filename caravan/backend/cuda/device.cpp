@@ -21,6 +21,15 @@ class CudaDevice : public backend::Device {
     shared_->gpu = std::make_shared<Gpu>(options.ordinal);
   }
 
+  ~CudaDevice() override {
+    try {
+      shared_->gpu->wait();  // what fill() copies may be under way
+    } catch (const BackendError&) {  // after an error of the GPU nothing is
+    }
+  }
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
   std::string name() const override {
     return shared_->options.ordinal == 0 ? "cuda" : "cuda:" + std::to_string(shared_->options.ordinal);
   }
@@ -32,6 +41,9 @@ class CudaDevice : public backend::Device {
   }
   std::unique_ptr<backend::Executable> prepare(std::shared_ptr<const plan::Plan> plan) override {
     return make_executable(std::move(plan), shared_);
+  }
+  std::unique_ptr<backend::Executable> restore(std::shared_ptr<const plan::Plan> bare) override {
+    return restored_executable(std::move(bare), shared_);
   }
   std::optional<Peaks> peaks() override { return shared_->gpu->peaks(); }
   bool has(const std::string& state) const override { return shared_->states.has(state); }
@@ -46,11 +58,31 @@ class CudaDevice : public backend::Device {
     shared_->gpu->upload(s.memory.address(), elements.data(), elements.size() * bytes(dtype));
     s.filled = true;
   }
+  // The values come in pieces: while one is copied to the GPU, the next is computed into other memory.
+  void fill(const std::string& state, const Shape& shape, DType dtype, const Fill& fill) override {
+    State& s = shared_->states.declare(state, shape, dtype, [&](int64_t bytes) { return shared_->allocate(bytes); });
+    const int64_t size = bytes(dtype), all = shape.elements(), most = kStagedBytes / size;
+    for (int64_t first = 0; first < all; first += most) {
+      const int64_t count = std::min(most, all - first);
+      std::swap(staged_, under_way_);
+      if (!staged_.get()) staged_ = HostMemory(*shared_->gpu, kStagedBytes);
+      fill(staged_.get(), first, first + count);
+      shared_->gpu->wait();  // for the piece before
+      shared_->gpu->upload_later(s.memory.address() + Address(first * size), staged_.get(), count * size);
+    }
+    s.filled = true;
+  }
+  void clear(const std::string& state, const Shape& shape, DType dtype) override {
+    State& s = shared_->states.declare(state, shape, dtype, [&](int64_t bytes) { return shared_->allocate(bytes); });
+    shared_->gpu->clear(s.memory.address(), shape.elements() * bytes(dtype));
+    s.filled = true;
+  }
   std::vector<std::string> names() const override { return shared_->states.names(); }
 
  private:
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  std::jthread opening_;  // the library of products is large: it is opened while the GPU makes itself ready
+  HostMemory staged_, under_way_;  // of fill()
+  std::jthread opening_;           // the library of products is large: it is opened while the GPU makes itself ready
 };
 
 }  // namespace

@@ -19,30 +19,38 @@ using ir::BufferId;
 
 namespace {
 
+CompileOptions compile_options(const Shared& shared) {
+  return {.cache = shared.options.cache, .progress = shared.options.compiling};
+}
+
 class CudaExecutable : public backend::Executable {
  public:
-  CudaExecutable(std::shared_ptr<const plan::Plan> plan, std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)), gpu_(*shared_->gpu), plan_(std::move(plan)), module_(plan_->scheduled) {
-    load_products();
+  CudaExecutable(std::shared_ptr<const plan::Plan> plan, Step step, std::optional<Compiled> compiled,
+                 std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)),
+        gpu_(*shared_->gpu),
+        plan_(std::move(plan)),
+        runnable_(std::move(step.runnable)),
+        form_(step.form),
+        calls_(std::move(step.calls)) {
+    load_products(step.text);
     check_memory();
-    form_ = debugging() ? CudaForm::separate : codegen::form_of(module_);
-    step_ = load(form_);
+    step_ = load(form_, std::move(step.text), std::move(compiled));
     long_steps_ = std::clamp<int64_t>(kMostLaunches / int64_t(step_.text.launches.size() + 1), 1, kMostSteps);
-    arena_ = shared_->allocate(plan_->memory.bytes);
+    arena_ = shared_->allocate(runnable_.arena_bytes);
     workspace_ = shared_->allocate(workspace_bytes_);
     symbols_ = shared_->allocate((long_steps_ + 1) * symbol_bytes());
     staged_ = HostMemory(*shared_->gpu, kMostUnderWay * (long_steps_ + 1) * symbol_bytes());
-    buffers_.assign(module_.buffers.size(), 0);
-    for (const plan::Placement& place : plan_->memory.placements)
+    buffers_.assign(size_t(runnable_.buffers), 0);
+    for (const backend::Runnable::Place& place : runnable_.places)
       buffers_[size_t(place.buffer)] = arena_.address() + Address(place.offset);
 
-    auto allocate = [&](int64_t bytes) { return shared_->allocate(bytes); };
-    for (size_t b = 0; b < module_.buffers.size(); ++b)
-      if (auto* data = std::get_if<ir::DataLeaf>(&module_.buffers[b].kind)) {
-        data_.push_back(shared_->on_gpu(data->array));
-        buffers_[b] = data_.back()->memory.address();
-      }
-    states_ = {shared_->states, plan_->program, backend::state_uses(*plan_), allocate};
+    const ir::Program& program = plan_->program;
+    for (const backend::LeafUse& use : runnable_.data) {
+      data_.push_back(shared_->on_gpu(std::get<ir::DataLeaf>(program.buffers[size_t(use.leaf)].kind).array));
+      buffers_[size_t(use.buffer)] = data_.back()->memory.address();
+    }
+    states_ = {shared_->states, program, runnable_.states, [&](int64_t bytes) { return shared_->allocate(bytes); }};
     divide_step();
   }
   ~CudaExecutable() override {
@@ -91,7 +99,10 @@ class CudaExecutable : public backend::Executable {
   }
   std::optional<std::vector<double>> run_timed(int64_t steps, std::vector<int64_t>& symbols,
                                                const std::vector<int64_t>& ranges) override {
-    if (timed_.modules.empty()) timed_ = load(CudaForm::separate);
+    if (timed_.modules.empty()) {
+      if (!plan_->made) plan_ = backend::plan_for(plan_->target, plan_->program, plan_->options);
+      timed_ = load(CudaForm::separate, codegen::to_cuda(plan_->scheduled, CudaForm::separate));
+    }
     while (events_.size() <= timed_.text.launches.size()) {
       EventHandle* event = nullptr;
       check(gpu_.driver().event_create(&event, 0), "the GPU gives no event");
@@ -118,44 +129,43 @@ class CudaExecutable : public backend::Executable {
   }
 
   Array observed(size_t which) const override {
-    const BufferId id = module_.observed[which];
-    const ir::Buffer& b = module_.buffers[size_t(id)];
-    return to_array(gpu_, b.shape, b.dtype, buffers_[size_t(id)]);
+    const ir::Buffer& b = plan_->program.buffers[size_t(plan_->program.observed[which])];
+    return to_array(gpu_, b.shape, b.dtype, buffers_[size_t(runnable_.observed[which])]);
   }
   backend::Report report() const override {
-    return {plan_->memory.bytes, int(module_.kernels.size()), step_.compiled.sources, step_.compiled.from_cache};
+    return {runnable_.arena_bytes, int(runnable_.kernels), step_.compiled.sources, step_.compiled.from_cache};
   }
+  // What is kept of it in the cache beside the note.
+  const Compiled& compiled() const { return step_.compiled; }
 
  private:
   // Before anything is allocated: is there room for the buffers, and for the states that are not there yet?
   void check_memory() const {
-    const int64_t needed = plan_->memory.bytes + workspace_bytes_;
+    const int64_t needed = runnable_.arena_bytes + workspace_bytes_;
     const int64_t free = gpu_.free_bytes();
     if (needed > free)
-      throw StateError("the program `" + module_.name + "` needs " + std::to_string(needed) +
+      throw StateError("the program `" + plan_->program.name + "` needs " + std::to_string(needed) +
                        " bytes for its buffers; the GPU has " + std::to_string(free) + " bytes free of " +
                        std::to_string(gpu_.target().gpu.memory) + ".");
   }
-  static bool is_product(const loop::Kernel& kernel) {
-    const loop::LibraryCall* call = loop::library_call(kernel);
-    return call && std::holds_alternative<loop::LibraryCall::Product>(call->function);
-  }
   // The calls of products. Those of one stage may run at the same time, and so each of them has memory of its own.
-  void load_products() {
+  void load_products(const CudaText& text) {
     int stage = -1;
     int64_t end = 0;  // of the memory of the products of the stage
-    for (size_t k = 0; k < module_.kernels.size(); ++k) {
-      const loop::Kernel& kernel = module_.kernels[k];
-      if (!is_product(kernel)) continue;
-      if (!shared_->library) shared_->library = std::make_shared<ProductLibrary>(gpu_);
-      if (stage != kernel.grid.stage) stage = kernel.grid.stage, end = 0;
-      LibraryProduct product(shared_->library, module_, *loop::library_call(kernel));
+    for (const CudaText::Launch& launch : text.launches) {
+      const size_t kernel = launch.kernels[0];
+      const auto call = calls_.find(kernel);
+      if (call == calls_.end() || !std::holds_alternative<loop::LibraryCall::Product>(call->second.call.function))
+        continue;
+      if (!shared_->library) shared_->library = std::make_unique<ProductLibrary>(gpu_);
+      if (stage != launch.stage) stage = launch.stage, end = 0;
+      const LibraryProduct& product = shared_->library->product(call->second);
       const int64_t begin = std::exchange(end, end + product.workspace_bytes());
       workspace_bytes_ = std::max(workspace_bytes_, end);
-      products_.emplace(k, std::pair(std::move(product), begin));
+      products_.emplace(kernel, std::pair(&product, begin));
     }
   }
-  int64_t symbol_bytes() const { return int64_t(std::max<size_t>(module_.symbols.size(), 1) * sizeof(int64_t)); }
+  int64_t symbol_bytes() const { return int64_t(std::max<size_t>(plan_->program.symbols.size(), 1) * sizeof(int64_t)); }
 
   // Compiled kernels on the GPU.
   struct Code {
@@ -165,16 +175,17 @@ class CudaExecutable : public backend::Executable {
     std::vector<FunctionHandle*> functions;  // by launch
     FunctionHandle *steps = nullptr, *next = nullptr;
   };
-  Code load(CudaForm form) const {
+  // Compiles the text, if it is not compiled yet.
+  Code load(CudaForm form, CudaText text, std::optional<Compiled> compiled = {}) const {
     Code out;
-    out.text = codegen::to_cuda(module_, form);
-    out.compiled = compile(out.text.texts, gpu_.target().gpu.compute,
-                           {.cache = shared_->options.cache, .progress = shared_->options.compiling});
+    out.text = std::move(text);
+    out.compiled =
+        compiled ? std::move(*compiled) : compile(out.text.texts, gpu_.target().gpu.compute, compile_options(*shared_));
     gpu_.use();
     for (const std::string& code : out.compiled.codes) {
       out.modules.push_back(nullptr);
       check(gpu_.driver().module_load(&out.modules.back(), code.data()),
-            "the GPU does not load the kernels of `" + module_.name + "`");
+            "the GPU does not load the kernels of `" + plan_->program.name + "`");
     }
     if (form == CudaForm::one_block) {
       out.steps = function(out.modules[0], codegen::kCudaSteps, out.text.shared_bytes);
@@ -198,7 +209,7 @@ class CudaExecutable : public backend::Executable {
   // One kernel after the other, each with a launch of its own, so that an error is found where it happens.
   void launch_kernels() {
     for (size_t k = 0; k < step_.text.launches.size(); ++k) {
-      const loop::Kernel& kernel = module_.kernels[step_.text.launches[k].kernels[0]];
+      const loop::Kernel& kernel = plan_->scheduled.kernels[step_.text.launches[k].kernels[0]];
       launch(step_, k, gpu_.stream());
       gpu_.wait("the GPU reports an error in the kernel `" + kernel.name + "`" +
                 (kernel.origins.empty() ? "" : " (" + joined(kernel.origins, "; ") + ")"));
@@ -219,21 +230,20 @@ class CudaExecutable : public backend::Executable {
     if (l.has_seed) values.push_back(shared_->options.seed);
     std::vector<void*> arguments;
     for (uint64_t& value : values) arguments.push_back(&value);
-    launch(code.functions[k], l.blocks, l.threads, l.shared_bytes, arguments, module_.kernels[l.kernels[0]].name,
-           stream, early);
+    launch(code.functions[k], l.blocks, l.threads, l.shared_bytes, arguments, l.function, stream, early);
   }
   void call_library(size_t kernel, StreamHandle* stream) {
-    const loop::LibraryCall& call = *loop::library_call(module_.kernels[kernel]);
+    const loop::LibraryCall& call = calls_.at(kernel).call;
     const Address to = buffers_[size_t(call.writes[0])], from = buffers_[size_t(call.reads[0])];
     match(
         call.function,
         [&](const loop::LibraryCall::Copy& copy) {
           check(gpu_.driver().copy_on_device(to, from, size_t(copy.bytes), stream),
-                "the GPU does not copy `" + module_.kernels[kernel].name + "`");
+                "the GPU does not copy a state of `" + plan_->program.name + "`");
         },
         [&](const loop::LibraryCall::Product&) {
           const auto& [product, workspace] = products_.at(kernel);
-          product.run(stream, from, buffers_[size_t(call.reads[1])], to, workspace_.address() + Address(workspace));
+          product->run(stream, from, buffers_[size_t(call.reads[1])], to, workspace_.address() + Address(workspace));
         },
         [&](const loop::LibraryCall::Collective&) { exchange_->run(kernel, buffers_); },
         [&](const loop::LibraryCall::Wait&) { exchange_->run(kernel, buffers_); });
@@ -250,7 +260,7 @@ class CudaExecutable : public backend::Executable {
   void launch_next(int64_t steps, StreamHandle* stream, bool early) const {
     constexpr int kThreads = 32;
     Address symbols = symbols_of(0), most = ranges();
-    int64_t count = int64_t(module_.symbols.size()), copies = long_steps_;
+    int64_t count = int64_t(plan_->program.symbols.size()), copies = long_steps_;
     std::vector<void*> arguments = {&symbols, &most, &count, &copies, &steps};
     launch(step_.next, 1, kThreads, 0, arguments, "next", stream, early);
   }
@@ -258,16 +268,19 @@ class CudaExecutable : public backend::Executable {
     Address symbols = symbols_of(0), most = ranges();
     uint64_t seed = shared_->options.seed;
     std::vector<void*> arguments = {buffers_.data(), &symbols, &most, &steps, &seed};
-    launch(step_.steps, 1, step_.text.threads, step_.text.shared_bytes, arguments, module_.name, gpu_.stream());
+    launch(step_.steps, 1, step_.text.threads, step_.text.shared_bytes, arguments, codegen::kCudaSteps, gpu_.stream());
   }
   // Collectives stand between recorded sections of the step.
   void divide_step() {
     const auto& launches = step_.text.launches;
-    auto exchanges = [&](size_t k) { return GpuExchange::runs(module_.kernels[launches[k].kernels[0]]); };
+    auto exchanges = [&](size_t k) {
+      const auto call = calls_.find(launches[k].kernels[0]);
+      return call != calls_.end() && GpuExchange::runs(call->second.call);
+    };
     for (size_t k = 0; k < launches.size(); ++k) {
       if (!exchange_ && exchanges(k)) {
         CARAVAN_CHECK(shared_->options.exchange, "the device is not one of a mesh");
-        exchange_ = std::make_unique<GpuExchange>(shared_->gpu, shared_->options.exchange, module_);
+        exchange_ = std::make_unique<GpuExchange>(shared_->gpu, shared_->options.exchange, plan_->scheduled);
       }
     }
     if (!exchange_) return;
@@ -283,7 +296,7 @@ class CudaExecutable : public backend::Executable {
       else
         exchange_->run(step_.text.launches[s.first].kernels[0], buffers_);
     }
-    if (next && !module_.symbols.empty()) launch_next(1, gpu_.stream(), false);
+    if (next && !plan_->program.symbols.empty()) launch_next(1, gpu_.stream(), false);
   }
   void forget_graphs() {
     once_.forget(), and_next_.forget(), many_.forget();
@@ -306,7 +319,7 @@ class CudaExecutable : public backend::Executable {
               {[this, k, step](StreamHandle* stream, bool early) { launch(step_, k, stream, early, step); },
                !step_.text.launches[k].function.empty()});
         }
-      if (next && !module_.symbols.empty())
+      if (next && !plan_->program.symbols.empty())
         stages.push_back(
             {{[this, steps](StreamHandle* stream, bool early) { launch_next(steps, stream, early); }, true}});
       graph.record(stages);
@@ -343,10 +356,11 @@ class CudaExecutable : public backend::Executable {
   }
   std::shared_ptr<Shared> shared_;
   Gpu& gpu_;
-  std::shared_ptr<const plan::Plan> plan_;
-  const loop::Module& module_;  // the scheduled module of the plan
-  CudaForm form_{};             // `separate`: to find errors
-  Code step_, timed_;           // `timed_` is compiled when it is first needed
+  std::shared_ptr<const plan::Plan> plan_;  // not made where the cache had the program
+  backend::Runnable runnable_;
+  CudaForm form_;                 // `separate`: to find errors
+  std::map<size_t, Call> calls_;  // by kernel
+  Code step_, timed_;             // `timed_` is compiled when it is first needed
   // A graph costs about two microseconds beside its kernels, and so a range of steps runs `long_steps_` of them in one.
   Graph once_{gpu_}, and_next_{gpu_}, many_{gpu_};
   static constexpr int64_t kMostLaunches = 512, kMostSteps = 32;  // of such a graph
@@ -358,7 +372,7 @@ class CudaExecutable : public backend::Executable {
   std::vector<Section> sections_;          // if there are collectives
   std::unique_ptr<GpuExchange> exchange_;  // likewise
   // By kernel: its call, and where its part of the library's memory begins.
-  std::map<size_t, std::pair<LibraryProduct, int64_t>> products_;
+  std::map<size_t, std::pair<const LibraryProduct*, int64_t>> products_;
   int64_t workspace_bytes_ = 0;
   bool called_ = false;  // has each of them been called once?
   std::vector<EventHandle*> events_;
@@ -381,7 +395,21 @@ Array to_array(const Gpu& gpu, const Shape& shape, DType dtype, Address from) {
 }
 std::unique_ptr<backend::Executable> make_executable(std::shared_ptr<const plan::Plan> plan,
                                                      std::shared_ptr<Shared> shared) {
-  return std::make_unique<CudaExecutable>(std::move(plan), std::move(shared));
+  Step step = step_of(*plan, debugging() ? CudaForm::separate : codegen::form_of(plan->scheduled));
+  const std::string origin = debugging() ? "" : backend::origin(*plan), note = origin.empty() ? "" : to_text(step);
+  auto out = std::make_unique<CudaExecutable>(std::move(plan), std::move(step), std::nullopt, shared);
+  if (!origin.empty()) keep(origin, shared->gpu->target().gpu.compute, out->compiled(), note, compile_options(*shared));
+  return out;
+}
+std::unique_ptr<backend::Executable> restored_executable(std::shared_ptr<const plan::Plan> bare,
+                                                         std::shared_ptr<Shared> shared) {
+  const std::string origin = debugging() ? "" : backend::origin(*bare);
+  if (origin.empty()) return nullptr;
+  auto kept = find_kept(origin, shared->gpu->target().gpu.compute, compile_options(*shared));
+  auto step = kept ? parse_step(kept->note) : std::nullopt;
+  if (!step) return nullptr;
+  return std::make_unique<CudaExecutable>(std::move(bare), std::move(*step), std::move(kept->compiled),
+                                          std::move(shared));
 }
 
 }  // namespace caravan::cuda

@@ -22,7 +22,7 @@ struct Shared {
   };
   std::map<const void*, std::weak_ptr<const Data>> data;  // that programs use, by its address on the host
 
-  std::shared_ptr<ProductLibrary> library;  // null until a program calls it
+  std::unique_ptr<ProductLibrary> library;  // null until a program calls it
 
   Memory allocate(int64_t bytes) { return Memory(gpu, bytes); }
   // Equal data of several programs is on the GPU once, as long as one of them is there.
@@ -43,5 +43,8 @@ Array to_array(const Gpu& gpu, const Shape& shape, DType dtype, Address from);
 
 std::unique_ptr<backend::Executable> make_executable(std::shared_ptr<const plan::Plan> plan,
                                                      std::shared_ptr<Shared> shared);
+// The same for a plan that is not made, if the cache has its step; else null.
+std::unique_ptr<backend::Executable> restored_executable(std::shared_ptr<const plan::Plan> bare,
+                                                         std::shared_ptr<Shared> shared);
 
 }  // namespace caravan::cuda

@@ -66,10 +66,18 @@ void Gpu::wait(const std::string& failed) const {
   check(driver_.stream_wait(stream_), failed);
 }
 void Gpu::upload(Address to, const void* from, int64_t bytes) const {
+  upload_later(to, from, bytes);
+  if (bytes > 0) wait();
+}
+void Gpu::upload_later(Address to, const void* from, int64_t bytes) const {
   if (bytes == 0) return;
   use();
   check(driver_.copy_to_device(to, from, size_t(bytes), stream_), "data cannot be copied to the GPU");
-  wait();
+}
+void Gpu::clear(Address at, int64_t bytes) const {
+  if (bytes == 0) return;
+  use();
+  check(driver_.set_bytes(at, 0, size_t(bytes), stream_), "memory of the GPU cannot be cleared");
 }
 void Gpu::download(void* to, Address from, int64_t bytes) const {
   wait();
@@ -86,7 +94,7 @@ Memory::Memory(std::shared_ptr<Gpu> gpu, int64_t bytes) : gpu_(std::move(gpu)) {
     throw BackendError("the GPU has no room for " + std::to_string(n) + " bytes; " +
                        std::to_string(gpu_->free_bytes()) + " are free.");
   }
-  check(gpu_->driver().set_bytes(address_, 0, n, gpu_->stream()), "memory of the GPU cannot be cleared");
+  gpu_->clear(address_, int64_t(n));
 }
 HostMemory::HostMemory(const Gpu& gpu, int64_t bytes) {
   gpu.use();

@@ -24,8 +24,10 @@ class Gpu {
   int64_t free_bytes() const;
   const Peaks& peaks() const { return peaks_; }  // by its clocks and units, not measured
 
-  void upload(Address to, const void* from, int64_t bytes) const;  // waits until `from` may change
-  void download(void* to, Address from, int64_t bytes) const;      // waits for all work before it
+  void upload(Address to, const void* from, int64_t bytes) const;        // waits until `from` may change
+  void upload_later(Address to, const void* from, int64_t bytes) const;  // `from` is HostMemory; after all work before
+  void clear(Address at, int64_t bytes) const;                           // sets them to 0, after all work before it
+  void download(void* to, Address from, int64_t bytes) const;            // waits for all work before it
   // For all work. BackendError, which begins with `failed`, if the GPU has found an error in it.
   void wait(const std::string& failed =
                 "the GPU reports an error in a kernel (CARAVAN_CUDA_DEBUG=1 finds out which one)") const;

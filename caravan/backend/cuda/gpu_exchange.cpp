@@ -13,10 +13,9 @@ int64_t exchanged_bytes(const loop::Module& module, ir::BufferId id) {
 
 }  // namespace
 
-bool GpuExchange::runs(const loop::Kernel& kernel) {
-  const LibraryCall* call = loop::library_call(kernel);
-  return call && (std::holds_alternative<LibraryCall::Collective>(call->function) ||
-                  std::holds_alternative<LibraryCall::Wait>(call->function));
+bool GpuExchange::runs(const LibraryCall& call) {
+  return std::holds_alternative<LibraryCall::Collective>(call.function) ||
+         std::holds_alternative<LibraryCall::Wait>(call.function);
 }
 
 GpuExchange::GpuExchange(std::shared_ptr<Gpu> gpu, std::shared_ptr<backend::Exchange> exchange,

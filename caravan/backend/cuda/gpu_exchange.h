@@ -19,8 +19,8 @@ class GpuExchange {
   GpuExchange(const GpuExchange&) = delete;
   GpuExchange& operator=(const GpuExchange&) = delete;
 
-  // Is the kernel a collective, or a wait for one?
-  static bool runs(const loop::Kernel& kernel);
+  // Is the call a collective, or a wait for one?
+  static bool runs(const loop::LibraryCall& call);
   // Work that is put into the GPU's stream before this is done before it, and what comes after a wait, after it.
   void run(size_t kernel, const std::vector<Address>& buffers);
 
