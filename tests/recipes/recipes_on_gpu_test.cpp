@@ -50,14 +50,16 @@ TEST_F(OnGpu, RecipesTrainAsOnTheProcessor) {
 }
 
 // Only a large model has products that the library computes, tensors that are stored over others, and sums of columns.
-// A processor would take too long, and so it is compared with the same model in tiles.
+// A processor would take too long, and so it is compared with the same model in tiles, whose kernels are not merged.
 TEST_F(OnGpu, ALargeModelTrainsWithTheLibraryAsWithout) {
-  const Arguments large = {"--size", "large", "--lr", "1e-3"};
-  Arguments in_tiles = large;
-  for (const char* pass : {"call_products", "store_over", "round_once"})
-    in_tiles.push_back("--pass-off"), in_tiles.push_back(pass);
-  expect_near(trained("shakespeare-gpt", 30, "cuda", large), trained("shakespeare-gpt", 30, "cuda", in_tiles),
-              "shakespeare-gpt --size large", 1e-3);
+  for (const auto& [precision, relative] : {std::pair("f32", 1e-3), std::pair("bf16", 1e-2)}) {
+    const Arguments large = {"--size", "large", "--lr", "1e-3", "--precision", precision};
+    Arguments in_tiles = large;
+    for (const char* pass : {"fuse", "call_products", "store_over", "round_once"})
+      in_tiles.push_back("--pass-off"), in_tiles.push_back(pass);
+    expect_near(trained("shakespeare-gpt", 30, "cuda", large), trained("shakespeare-gpt", 30, "cuda", in_tiles),
+                string("shakespeare-gpt --size large in ") + precision, relative);
+  }
 }
 
 TEST_F(OnGpu, FilesMoveBetweenTheDevices) {
