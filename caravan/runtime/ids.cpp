@@ -54,6 +54,17 @@ bool is_plain_load(const Term& term) {
          term.parts[0].coefficient == 1;
 }
 
+template <class Id>
+bool all_below(const Array& ids, int64_t size) {
+  const auto* first = static_cast<const Id*>(ids.data());
+  return std::all_of(first, first + ids.size(), [size](Id id) { return id >= 0 && int64_t(id) < size; });
+}
+// Are all elements ids of a table of this size? It answers for many at a time, and only for integers.
+bool all_are_ids(const Array& ids, int64_t size) {
+  return (ids.dtype() == DType::i32 && all_below<int32_t>(ids, size)) ||
+         (ids.dtype() == DType::i64 && all_below<int64_t>(ids, size));
+}
+
 }  // namespace
 
 std::vector<IdUse> id_uses(const ir::Program& program) {
@@ -117,6 +128,7 @@ void check_ids(const ir::Program& program, const IdUse& use, const Array& ids) {
   for (size_t k = 0; k < symbols.size(); ++k)
     if (symbols[k] != 0) add(program.symbols[k].range > 0 ? program.symbols[k].range : kMostPoints + 1, symbols[k]);
   if (points > kMostPoints) return;
+  if (ids.size() <= points && all_are_ids(ids, use.size)) return;
 
   for (int64_t point = 0; point < points; ++point) {
     int64_t at = start, rest = point;
