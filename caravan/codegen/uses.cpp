@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/spelling.h"
 #include "caravan/ops/table.h"
@@ -19,15 +20,11 @@ class Counter {
  public:
   Counter(const Module& module, const Kernel& kernel)
       : module_(module), uses_(kernel.registers.size(), 0), loops_(kernel.registers.size(), 0) {
-    std::map<ir::BufferId, int> accesses;
     for_each_access(kernel, [&](const Access& a) {
-      ++accesses[a.buffer];
       if (a.write) out_.written.insert(a.buffer);
       if (attention(kernel)) touch(a.buffer);
     });
-    if (find_of<Barrier>(statements(kernel), [](const Barrier&) { return true; }))
-      for (const ir::BufferId id : out_.written)
-        if (accesses.at(id) > 1) out_.exchanged.insert(id);
+    out_.exchanged = exchanged_by_lanes(kernel);
     for_each_of<Move>(statements(kernel), [&](const Move& m) { pieces_[m.local] = &m; });
     count(statements(kernel));
     for (int uses : uses_) out_.is_variable.push_back(uses > 1);

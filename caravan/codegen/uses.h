@@ -27,8 +27,7 @@ struct Uses {
   std::vector<int> symbols;
   std::vector<std::string> streams;  // of random bits
   std::set<ir::BufferId> written;
-  // Those that lanes write and touch again on the other side of a barrier: they may find what other lanes have stored.
-  std::set<ir::BufferId> exchanged;
+  std::set<ir::BufferId> exchanged;  // by lanes of a GPU (loop/dependence.h)
   std::vector<bool> is_variable;  // by register: does it become a variable
 };
 Uses uses_of(const loop::Module& module, const loop::Kernel& kernel);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "caravan/loop/walk.h"
 
@@ -345,6 +346,55 @@ bool side_by_side(const For& loop) {
   if (!added_once) return false;
   return !reads_total(loop.body, own, changed) && writes_apart(loop.variable, loop.extent, loop.body) &&
          inner_loops_agree(loop.body, loop.variable, own);
+}
+
+namespace {
+
+// Which lane touches which element: the loops from the first lane loop on, and an offset over the numbers of these.
+struct LaneAccess {
+  std::vector<std::tuple<LoopKind, int64_t, int64_t>> loops;  // kinds, extents, chunks
+  Term offset;
+  int64_t elements = 1;  // of a piece
+  bool operator==(const LaneAccess&) const = default;
+};
+LaneAccess lane_access(const Kernel& kernel, const Statement& s, const Access& access, const Path& path) {
+  LaneAccess out;
+  std::map<Variable, int> number;
+  for (const For* loop : loops_of(path)) {
+    if (out.loops.empty() && loop->kind != LoopKind::lanes) continue;
+    number.emplace(loop->variable, -1 - int(out.loops.size()));
+    out.loops.emplace_back(loop->kind, loop->extent, loop->chunk);
+  }
+  out.offset.constant = access.offset->constant;
+  for (const Part& part : access.offset->parts) {
+    const auto at = part.kind == Part::Kind::iterator ? number.find(part.which) : number.end();
+    out.offset.add(part.kind, at == number.end() ? part.which : at->second, part.coefficient);
+  }
+  if (auto* move = std::get_if<Move>(&s)) out.elements = kernel.locals[size_t(move->local)].elements;
+  return out;
+}
+
+}  // namespace
+
+std::set<ir::BufferId> exchanged_by_lanes(const Kernel& kernel) {
+  std::map<ir::BufferId, std::vector<LaneAccess>> accesses;
+  std::set<ir::BufferId> out;
+  if (kernel.grid.lanes <= 1) return out;
+  for_each_access(kernel, [&](const Access& a) {
+    if (a.write) out.insert(a.buffer);
+  });
+  for_each_with_path(statements(kernel), [&](const Statement& s, const Path& path) {
+    if (inside(s)) return;
+    for_each_access(s, [&](const Access& a) {
+      if (out.count(a.buffer)) accesses[a.buffer].push_back(lane_access(kernel, s, a, path));
+    });
+  });
+  std::erase_if(out, [&](ir::BufferId id) {
+    const std::vector<LaneAccess>& all = accesses[id];
+    return all.size() <= 1 || (!all[0].loops.empty() &&
+                               std::all_of(all.begin(), all.end(), [&](const LaneAccess& a) { return a == all[0]; }));
+  });
+  return out;
 }
 
 }  // namespace caravan::loop

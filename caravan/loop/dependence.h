@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "caravan/loop/loop.h"
 
@@ -63,5 +64,10 @@ bool has_lanes(const For& loop);
 // outside of the loop may be added to only outside of inner loops, where the order of additions stays the same.
 // Conditions around inner loops must be the same for all iterations.
 bool side_by_side(const For& loop);
+
+// On a GPU: the buffers in which a lane may find what another lane of its group has stored. The others that a kernel
+// writes are touched once, or each of their elements by one lane: every access is in lane loops of the same extents,
+// and its offset is the same function of them.
+std::set<ir::BufferId> exchanged_by_lanes(const Kernel& kernel);
 
 }  // namespace caravan::loop
