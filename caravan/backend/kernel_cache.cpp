@@ -271,6 +271,4 @@ KernelCache::Content KernelCache::clear() const {
   return out;
 }
 
-// ---------------------------------------------------------------- the folder of a process
-
 }  // namespace caravan::backend
