@@ -9,6 +9,7 @@
 #include "caravan/backend/nccl/combine.h"
 #include "caravan/backend/nccl/library.h"
 #include "caravan/base/error.h"
+#include "caravan/target/exchange.h"
 #include "caravan/target/target.h"
 
 namespace caravan::nccl {
@@ -186,9 +187,9 @@ class Rank : public backend::Communicator {
   void combine(const backend::Reduced& part, Address rows, Address out, int64_t count, int64_t all) {
     if (count == 0) return;
     void* arguments[] = {&rows, &out, &count, &all};
-    constexpr unsigned kThreads = 256, kMostBlocks = 1024;
-    const unsigned blocks = unsigned(std::min<int64_t>(kMostBlocks, (count + kThreads - 1) / kThreads));
-    const cuda::LaunchConfig config{blocks, 1, 1, kThreads, 1, 1, 0, gpu_->stream(), nullptr, 0};
+    const unsigned blocks =
+        unsigned(std::min<int64_t>(kMostCombineBlocks, (count + kCombineThreads - 1) / kCombineThreads));
+    const cuda::LaunchConfig config{blocks, 1, 1, kCombineThreads, 1, 1, 0, gpu_->stream(), nullptr, 0};
     cuda::check(gpu_->driver().launch(&config, kernel(part.dtype, part.accumulator), arguments, nullptr),
                 "the GPU does not combine values");
   }

@@ -9,6 +9,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/processors.h"
+#include "caravan/target/waits.h"
 
 namespace caravan::streams {
 
@@ -58,8 +59,7 @@ struct Shared {
       ++m.phase;
       m.phase.notify_all();
     } else {
-      constexpr int kSpins = 4000;  // some microseconds
-      for (int k = 0; spins && k < kSpins && m.phase.load(std::memory_order_acquire) == phase; ++k)
+      for (int k = 0; spins && k < kMeetingSpins && m.phase.load(std::memory_order_acquire) == phase; ++k)
         std::atomic_signal_fence(std::memory_order_seq_cst);
       while (m.phase.load() == phase && !stopped.load()) m.phase.wait(phase);
     }
