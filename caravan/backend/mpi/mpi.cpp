@@ -87,19 +87,19 @@ class Heartbeat {
 };
 
 // Which elements of an all-reduce or a reduce-scatter each process combines. The small shares of a process, and those
-// with several pieces, are packed into one message; large ones are messages of their own, which need not be copied.
+// with several stripes, are packed into one message; large ones are messages of their own, which need not be copied.
 struct Shares {
   std::span<const backend::Reduced> parts;
   int64_t processes = 1;
   bool whole = false;   // there are few elements, and each process combines all of them
-  bool slices = false;  // the shares are slices, which may have several pieces
+  bool slices = false;  // the shares are slices, which may have several stripes
 
   int64_t first(size_t k, size_t r) const { return whole ? 0 : parts[k].elements * int64_t(r) / processes; }
   int64_t last(size_t k, size_t r) const { return whole ? parts[k].elements : first(k, r + 1); }
   size_t bytes(size_t k, size_t r) const { return size_t((last(k, r) - first(k, r)) * caravan::bytes(parts[k].dtype)); }
-  int64_t pieces(size_t k) const { return slices ? parts[k].pieces : 1; }
+  int64_t stripes(size_t k) const { return slices ? parts[k].stripes : 1; }
   bool alone(size_t k, size_t r) const {
-    return pieces(k) == 1 && (bytes(k, r) >= kSentAlone || (parts.size() == 1 && bytes(k, r) > 0));
+    return stripes(k) == 1 && (bytes(k, r) >= kSentAlone || (parts.size() == 1 && bytes(k, r) > 0));
   }
   size_t packed(size_t r) const { return sum(r, parts.size(), false); }
   size_t bytes(size_t r) const { return packed(r) + sum(r, parts.size(), true); }
@@ -112,9 +112,9 @@ struct Shares {
   }
   void pack(size_t k, size_t r, char* to) const {
     if (bytes(k, r) == 0) return;
-    const size_t size = bytes(k, r) / size_t(pieces(k));
-    const char* from = pieces(k) == 1 ? at(parts[k].from, k, r) : static_cast<const char*>(parts[k].from) + r * size;
-    for (int64_t piece = 0; piece < pieces(k); ++piece, from += size_t(processes) * size, to += size)
+    const size_t size = bytes(k, r) / size_t(stripes(k));
+    const char* from = stripes(k) == 1 ? at(parts[k].from, k, r) : static_cast<const char*>(parts[k].from) + r * size;
+    for (int64_t stripe = 0; stripe < stripes(k); ++stripe, from += size_t(processes) * size, to += size)
       std::memcpy(to, from, size);
   }
 
@@ -188,12 +188,12 @@ class Processes : public backend::Communicator {
 
   void all_gather(const std::vector<int>& group, std::span<const backend::Gathered> parts) override {
     const size_t all = group.size(), own = position(group);
-    auto alone = [](const backend::Gathered& p) { return p.pieces == 1 && size_t(p.bytes) >= kSentAlone; };
+    auto alone = [](const backend::Gathered& p) { return p.stripes == 1 && size_t(p.bytes) >= kSentAlone; };
     sent_.resize(all), received_.resize(all);
     sent_[own].clear();
     for (const backend::Gathered& p : parts)
       if (const char* from = static_cast<const char*>(p.from); !alone(p))
-        sent_[own].insert(sent_[own].end(), from, from + p.pieces * p.bytes);
+        sent_[own].insert(sent_[own].end(), from, from + p.stripes * p.bytes);
     const size_t packed = sent_[own].size();
     begin();
     for (size_t r = 0; r < all; ++r) {
@@ -217,10 +217,10 @@ class Processes : public backend::Communicator {
         std::memcpy(to + int64_t(own) * p.bytes, p.from, size_t(p.bytes));
         continue;
       }
-      for (int64_t piece = 0; piece < p.pieces; ++piece)
+      for (int64_t stripe = 0; stripe < p.stripes; ++stripe)
         for (size_t r = 0; r < all; ++r, to += p.bytes)
-          std::memcpy(to, (r == own ? sent_[own] : received_[r]).data() + offset + piece * p.bytes, size_t(p.bytes));
-      offset += p.pieces * p.bytes;
+          std::memcpy(to, (r == own ? sent_[own] : received_[r]).data() + offset + stripe * p.bytes, size_t(p.bytes));
+      offset += p.stripes * p.bytes;
     }
   }
 
@@ -270,7 +270,7 @@ class Processes : public backend::Communicator {
     for (size_t r = 0; r < all; ++r) {
       sent_[r].resize(shares.packed(r));
       for (size_t k = 0; k < parts; ++k)
-        if (!shares.alone(k, r) && (r != own || shares.pieces(k) > 1))
+        if (!shares.alone(k, r) && (r != own || shares.stripes(k) > 1))
           shares.pack(k, r, sent_[r].data() + shares.offset(k, r));
       if (r == own) continue;
       send(sent_[r].data(), shares.packed(r), group[r]);
@@ -285,9 +285,9 @@ class Processes : public backend::Communicator {
     if (shares.bytes(k, own) == 0) return;
     rows_.clear();
     for (size_t r = 0; r < size_t(shares.processes); ++r)
-      rows_.push_back(r != own                ? received_[r].data() + shares.offset(k, own)
-                      : shares.pieces(k) == 1 ? shares.at(p.from, k, own)
-                                              : sent_[own].data() + shares.offset(k, own));
+      rows_.push_back(r != own                 ? received_[r].data() + shares.offset(k, own)
+                      : shares.stripes(k) == 1 ? shares.at(p.from, k, own)
+                                               : sent_[own].data() + shares.offset(k, own));
     backend::combine(rows_, out, 0, shares.last(k, own) - shares.first(k, own), p.dtype, p.accumulator);
   }
 

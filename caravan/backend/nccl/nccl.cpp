@@ -104,10 +104,11 @@ class Rank : public backend::Communicator {
     begin();
     exchange([&](auto&& send, auto&& receive) {
       for (const backend::Gathered& p : parts)
-        for (int64_t piece = 0; piece < p.pieces; ++piece)
+        for (int64_t stripe = 0; stripe < p.stripes; ++stripe)
           for (size_t r = 0; r < group.size(); ++r) {
-            send(address(p.from) + Address(piece * p.bytes), p.bytes, group[r]);
-            receive(address(p.to) + Address((piece * int64_t(group.size()) + int64_t(r)) * p.bytes), p.bytes, group[r]);
+            send(address(p.from) + Address(stripe * p.bytes), p.bytes, group[r]);
+            receive(address(p.to) + Address((stripe * int64_t(group.size()) + int64_t(r)) * p.bytes), p.bytes,
+                    group[r]);
           }
     });
     gpu_->wait();
@@ -124,11 +125,11 @@ class Rank : public backend::Communicator {
     exchange([&](auto&& send, auto&& receive) {
       for (size_t k = 0; k < parts.size(); ++k) {
         const backend::Reduced& p = parts[k];
-        const int64_t row = p.elements * bytes(p.dtype) / all, piece = row / p.pieces;
-        for (int64_t i = 0; i < p.pieces; ++i)
+        const int64_t row = p.elements * bytes(p.dtype) / all, stripe = row / p.stripes;
+        for (int64_t i = 0; i < p.stripes; ++i)
           for (int64_t r = 0; r < all; ++r) {
-            send(address(p.from) + Address((i * all + r) * piece), piece, group[size_t(r)]);
-            receive(rows_.address() + Address(offsets[k] + r * row + i * piece), piece, group[size_t(r)]);
+            send(address(p.from) + Address((i * all + r) * stripe), stripe, group[size_t(r)]);
+            receive(rows_.address() + Address(offsets[k] + r * row + i * stripe), stripe, group[size_t(r)]);
           }
       }
     });
