@@ -13,6 +13,7 @@
 #include "apps/train/ranks.h"
 #include "caravan/base/error.h"
 #include "caravan/plan/cost.h"
+#include "caravan/runtime/automatic_device.h"
 #include "caravan/runtime/devices.h"
 
 namespace caravan::app {

@@ -11,7 +11,7 @@
 #include "apps/progress.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
-#include "caravan/runtime/devices.h"
+#include "caravan/runtime/automatic_device.h"
 
 namespace caravan::app {
 

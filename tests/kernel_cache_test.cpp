@@ -472,6 +472,10 @@ TEST(KernelCache, WhatWasNotUsedForTheLongestTimeGoesWhereThereIsALimit) {
   EXPECT_EQ(compile_with_limit(kOther, "1"), "7 made");
   EXPECT_EQ(there(), "ad") << "the two that were not used for the longest time";
   EXPECT_FALSE(fs::exists(entry('b') + ".0.c")) << "with its text";
+  write_file(entry('e') + ".c", string(1'000'000, 'e')), age(entry('e') + ".c", 9000);
+  EXPECT_EQ(compile_with_limit("int answer(void) { return 9; }\n", "1"), "9 made");
+  EXPECT_FALSE(fs::exists(entry('e') + ".c")) << "a text without a kernel counts too";
+  EXPECT_EQ(there(), "ad");
   EXPECT_EQ(compile_with_limit(kSource, "1"), "42 from the cache");
   EXPECT_EQ(compile_with_limit(kOther, "1"), "7 from the cache");
   EXPECT_CONTAINS(compile_with_limit("int answer(void) { return 8; }\n", "much"),

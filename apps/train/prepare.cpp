@@ -11,6 +11,7 @@
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/base/error.h"
 #include "caravan/base/printable.h"
+#include "caravan/runtime/automatic_device.h"
 #include "caravan/runtime/devices.h"
 #include "caravan/train/checkpoint.h"
 

@@ -8,12 +8,12 @@
 #include "caravan/array/numbers.h"
 #include "caravan/backend/communicator.h"
 #include "caravan/base/error.h"
+#include "caravan/target/exchange.h"
+#include "caravan/target/target.h"
 
 namespace caravan::backend {
 
 namespace {
-
-constexpr int64_t kBlock = 512;  // elements, so that a block of each row is in the nearest cache
 
 template <class T>
 T larger(T a, T b) {
@@ -39,11 +39,11 @@ struct Wrapping<T> {
 };
 
 // out[k] = operation(one[k], other[k]), of values that need not be aligned; `out` may be `one`. The inner loop is a
-// vector of 16 bytes, which GCC finds also at -O2: 1 MB in 28 us on an AMD EPYC. Loops over 32 or 64 bytes leave `a`
-// and `b` in memory, and take 60.
+// vector of kShortestVector bytes, which GCC finds also at -O2: 1 MB in 28 us on an AMD EPYC. Loops over 32 or 64 bytes
+// leave `a` and `b` in memory, and take 60.
 template <class T, class Operation>
 void combine_two(const char* one, const char* other, char* out, int64_t count, Operation&& operation) {
-  constexpr int64_t kTogether = 16 / sizeof(T);
+  constexpr int64_t kTogether = kShortestVector / int64_t(sizeof(T));
   T a[kTogether], b[kTogether];
   for (; count >= kTogether; count -= kTogether, one += sizeof(a), other += sizeof(a), out += sizeof(a)) {
     std::memcpy(a, one, sizeof(a)), std::memcpy(b, other, sizeof(a));
@@ -79,10 +79,10 @@ void combine_two(const void* one, const void* other, void* out, int64_t count, A
 // Rows of a block, loaded by load(row, k), become one by `stride` 1, 2, 4, ...
 template <class T, class Load, class Store>
 void combine_as(size_t rows, int64_t first, int64_t last, Accumulator accumulator, Load load, Store store) {
-  const auto memory = std::make_unique_for_overwrite<T[]>(rows * size_t(std::min(kBlock, last - first)));
-  auto block = [&](size_t r) { return memory.get() + r * size_t(std::min(kBlock, last - first)); };
-  for (int64_t from = first; from < last; from += kBlock) {
-    const int64_t count = std::min(kBlock, last - from);
+  const auto memory = std::make_unique_for_overwrite<T[]>(rows * size_t(std::min(kCombinedAtOnce, last - first)));
+  auto block = [&](size_t r) { return memory.get() + r * size_t(std::min(kCombinedAtOnce, last - first)); };
+  for (int64_t from = first; from < last; from += kCombinedAtOnce) {
+    const int64_t count = std::min(kCombinedAtOnce, last - from);
     for (size_t r = 0; r < rows; ++r) load(r, from, count, block(r));
     for (size_t stride = 1; stride < rows; stride *= 2)
       for (size_t r = 0; r + stride < rows; r += 2 * stride)

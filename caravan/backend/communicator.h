@@ -23,13 +23,13 @@ struct Reduced {
   int64_t elements = 0;
   DType dtype{};
   Accumulator accumulator{};
-  int64_t pieces = 1;  // of a slice: those of all devices take turns
+  int64_t stripes = 1;  // of a slice: those of all devices take turns
 };
-// A buffer of each device of a group; all of them get all of these, of which the pieces take turns.
+// A buffer of each device of a group; all of them get all of these, of which the stripes take turns.
 struct Gathered {
   const void* from = nullptr;
   void* to = nullptr;
-  int64_t pieces = 1, bytes = 0;  // of one piece
+  int64_t stripes = 1, bytes = 0;  // of one stripe
 };
 
 // The devices of a mesh call the same functions in the same order; a group is the list of the ranks that take part. A
@@ -46,8 +46,8 @@ class Communicator {
   // have the same ones.
   virtual void all_reduce(const std::vector<int>& group, std::span<const Reduced> parts) = 0;
   virtual void all_gather(const std::vector<int>& group, std::span<const Gathered> parts) = 0;
-  // What all_reduce gives, bit for bit, but device d of the group gets slice d alone, its pieces one after the other.
-  // The number of elements is a multiple of the pieces of all devices.
+  // What all_reduce gives, bit for bit, but device d of the group gets slice d alone, its stripes one after the other.
+  // The number of elements is a multiple of the stripes of all devices.
   virtual void reduce_scatter(const std::vector<int>& group, std::span<const Reduced> parts) = 0;
   // All devices must give the same text, such as that of the program. If they do not, all of them throw Disagreement,
   // which says which device has what, such as `another program`.

@@ -46,11 +46,11 @@ void Exchange::execute(const Job& job) {
     const ir::Buffer& b = job.module->buffers[size_t(call.reads[k])];
     const void* from = job.buffers[call.reads[k]];
     void* to = job.buffers[call.writes[k]];
-    const int64_t elements = b.shape.elements(), size = elements * bytes(b.dtype), pieces = values[k].pieces;
+    const int64_t elements = b.shape.elements(), size = elements * bytes(b.dtype), stripes = values[k].stripes;
     if (exchange.kind == Kind::all_gather)
-      gathered_.push_back({from, to, pieces, size / pieces});
+      gathered_.push_back({from, to, stripes, size / stripes});
     else
-      reduced_.push_back({from, to, elements, b.dtype, values[k].accumulator, pieces});
+      reduced_.push_back({from, to, elements, b.dtype, values[k].accumulator, stripes});
   }
   switch (exchange.kind) {
     case Kind::all_reduce: communicator_->all_reduce(group, reduced_); break;

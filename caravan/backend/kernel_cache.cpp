@@ -82,7 +82,7 @@ std::vector<File> files_of(const std::string& folder) {
   return out;
 }
 
-// A kernel with its texts, or texts whose kernel could not be compiled, or the plan of a program.
+// A kernel with its texts, or texts whose kernel could not be compiled or is not ready, or the plan of a program.
 struct Group {
   std::vector<std::string> names;
   bool has_kernel = false, has_plan = false;
@@ -173,6 +173,14 @@ std::string write_new_file(const std::string& path, std::string_view content) {
   return fchmod(file.number(), 0644) == 0 ? "" : std::strerror(errno);
 }
 
+std::string replace_file(const std::string& path, std::string_view content) {
+  const std::string part = path + "." + random_name() + ".part";
+  std::string problem = write_new_file(part, content);
+  if (problem.empty() && rename(part.c_str(), path.c_str()) != 0) problem = std::strerror(errno);
+  if (!problem.empty()) unlink(part.c_str());
+  return problem;
+}
+
 KernelCache::KernelCache(const std::string& given) : folder_(wanted_folder(given)), limit_(limit_from_environment()) {
   if (folder_.empty()) {
     problem_ = "neither HOME nor XDG_CACHE_HOME is an absolute path";
@@ -211,9 +219,7 @@ std::optional<std::string> KernelCache::read(const std::string& key, const std::
 }
 
 void KernelCache::write(const std::string& key, const std::string& extension, std::string_view content) const {
-  const std::string path = folder_ + "/" + key + extension, part = path + "." + random_name() + ".part";
-  if (write_new_file(part, sealed(content, key)).empty() && rename(part.c_str(), path.c_str()) == 0) return;
-  unlink(part.c_str());
+  replace_file(folder_ + "/" + key + extension, sealed(content, key));
 }
 
 void KernelCache::tidy(const std::string& written) const {
@@ -226,19 +232,19 @@ void KernelCache::tidy(const std::string& written) const {
   for (const File& file : files)
     if (file.kind == Kind::stray && now - file.changed > kDay) remove(file.name);
   const std::map<std::string, Group> groups = groups_of(files);
-  std::vector<const Group*> kernels;
+  std::vector<const Group*> others;  // than the one just written
   int64_t bytes = 0;
   for (const auto& [key, group] : groups) {
-    if (!group.has_kernel &&
-        !group.has_plan) {  // a text that the compiler refused is kept for a day, so that the user can look at it
-      if (now - group.used > kDay) std::for_each(group.names.begin(), group.names.end(), remove);
+    // A text that the compiler refused, or did not finish, is kept for a day, so that the user can look at it.
+    if (!group.has_kernel && !group.has_plan && now - group.used > kDay) {
+      std::for_each(group.names.begin(), group.names.end(), remove);
       continue;
     }
     bytes += group.bytes;
-    if (key != written) kernels.push_back(&group);
+    if (key != written) others.push_back(&group);
   }
-  std::sort(kernels.begin(), kernels.end(), [](const Group* a, const Group* b) { return a->used < b->used; });
-  for (const Group* group : kernels) {
+  std::sort(others.begin(), others.end(), [](const Group* a, const Group* b) { return a->used < b->used; });
+  for (const Group* group : others) {
     if (limit_ == 0 || bytes <= limit_) break;
     std::for_each(group->names.begin(), group->names.end(), remove);
     bytes -= group->bytes;
@@ -264,7 +270,5 @@ KernelCache::Content KernelCache::clear() const {
   }
   return out;
 }
-
-// ---------------------------------------------------------------- the folder of a process
 
 }  // namespace caravan::backend

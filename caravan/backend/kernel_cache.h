@@ -70,5 +70,8 @@ inline constexpr const char* kBuildPrefix = "build.";
 std::string sealed(std::string_view content, const std::string& key);
 // Writes a new file that others may read. Returns why that failed, such as "No space left on device", or an empty text.
 std::string write_new_file(const std::string& path, std::string_view content);
+// Writes a file under another name and renames it, so that it appears complete, in place of one that was there. Returns
+// what write_new_file does.
+std::string replace_file(const std::string& path, std::string_view content);
 
 }  // namespace caravan::backend

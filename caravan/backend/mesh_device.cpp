@@ -21,25 +21,25 @@ Array joined_along(const std::vector<Array>& parts, size_t x) {
   const Shape& shape = parts[0].shape();
   const std::vector<int64_t> sizes = shape.sizes();
   Array out(mesh::with_size(shape, x, sizes[x] * int64_t(parts.size())), parts[0].dtype());
-  int64_t pieces = 1;
-  for (size_t k = 0; k < x; ++k) pieces *= sizes[k];
-  const size_t size = out.size() == 0 ? 0 : size_t(parts[0].size() / pieces * bytes(out.dtype()));
+  int64_t stripes = 1;
+  for (size_t k = 0; k < x; ++k) stripes *= sizes[k];
+  const size_t size = out.size() == 0 ? 0 : size_t(parts[0].size() / stripes * bytes(out.dtype()));
   char* to = static_cast<char*>(out.mutable_data());
-  for (int64_t piece = 0; size > 0 && piece < pieces; ++piece)
+  for (int64_t stripe = 0; size > 0 && stripe < stripes; ++stripe)
     for (const Array& part : parts)
-      std::memcpy(to, static_cast<const char*>(part.data()) + size_t(piece) * size, size), to += size;
+      std::memcpy(to, static_cast<const char*>(part.data()) + size_t(stripe) * size, size), to += size;
   return out;
 }
 // Part `which` of `parts` equal ones along axis `x`.
 Array cut_along(const Array& whole, size_t x, int64_t parts, int64_t which) {
   const std::vector<int64_t> sizes = whole.shape().sizes();
   Array out(mesh::with_size(whole.shape(), x, sizes[x] / parts), whole.dtype());
-  int64_t pieces = 1;
-  for (size_t k = 0; k < x; ++k) pieces *= sizes[k];
-  const size_t size = out.size() == 0 ? 0 : size_t(out.size() / pieces * bytes(out.dtype()));
+  int64_t stripes = 1;
+  for (size_t k = 0; k < x; ++k) stripes *= sizes[k];
+  const size_t size = out.size() == 0 ? 0 : size_t(out.size() / stripes * bytes(out.dtype()));
   char* to = static_cast<char*>(out.mutable_data());
-  for (int64_t piece = 0; size > 0 && piece < pieces; ++piece, to += size)
-    std::memcpy(to, static_cast<const char*>(whole.data()) + size_t(piece * parts + which) * size, size);
+  for (int64_t stripe = 0; size > 0 && stripe < stripes; ++stripe, to += size)
+    std::memcpy(to, static_cast<const char*>(whole.data()) + size_t(stripe * parts + which) * size, size);
   return out;
 }
 
@@ -303,9 +303,9 @@ class MeshDevice : public Device {
       const std::vector<int> group = shared_->mesh.along(places[x], exchange.communicator().rank());
       const std::vector<int64_t> sizes = value.shape().sizes();
       Array whole(mesh::with_size(value.shape(), x, sizes[x] * int64_t(group.size())), value.dtype());
-      int64_t pieces = 1;
-      for (size_t k = 0; k < x; ++k) pieces *= sizes[k];
-      const Gathered part{value.data(), whole.mutable_data(), pieces, value.size() / pieces * bytes(value.dtype())};
+      int64_t stripes = 1;
+      for (size_t k = 0; k < x; ++k) stripes *= sizes[k];
+      const Gathered part{value.data(), whole.mutable_data(), stripes, value.size() / stripes * bytes(value.dtype())};
       exchange.communicator().all_gather(group, {&part, 1});
       value = std::move(whole);
     }

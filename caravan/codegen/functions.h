@@ -51,12 +51,35 @@ constexpr bool in_prelude(std::string_view function) {
   return types == 2;
 }
 
-// The first row whose spelling calls a function that generated code does not have; -1 if there is none.
-constexpr int row_without_function(std::span<const OpRow> rows) {
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (!calls_only(compile_spelling(rows[i].c), [](std::string_view f) { return is_exact(f) || in_prelude(f); }))
-      return int(i);
-  return -1;
+// A function that generated code does not have, and the first op whose spelling calls it. Its name is empty if there is
+// none.
+struct FunctionLetters {
+  char all[24] = {};
+};
+struct UnknownCall {
+  Op op{};
+  FunctionLetters function{};
+};
+constexpr UnknownCall unknown_call(std::span<const OpRow> rows) {
+  UnknownCall out;
+  for (const OpRow& row : rows) {
+    const auto known = [&](std::string_view f) {
+      if (is_exact(f) || in_prelude(f)) return true;
+      out.op = row.op;
+      f.copy(out.function.all, sizeof out.function.all - 1);
+      return false;
+    };
+    if (!calls_only(compile_spelling(row.c), known)) return out;
+  }
+  return out;
 }
+// What compilers print where an op calls an unknown function: the arguments name both. (Clang 14 prints the function's
+// letters as numbers.)
+template <Op op, FunctionLetters function>
+struct OpCallsKnownFunctions {
+  static_assert(
+      function.all[0] == 0,
+      "table.h: the C of this op calls a function that prelude/math.h does not have as caravan_NAME_f32 and _f64");
+};
 
 }  // namespace caravan::codegen

@@ -13,7 +13,7 @@ std::string_view name(Collective::Kind kind) {
   return "";
 }
 
-int64_t pieces_of_slice(const Program& program, const Accumulation& a) {
+int64_t stripes_of_slice(const Program& program, const Accumulation& a) {
   const std::vector<int64_t> from = program.buffers[size_t(a.operands[0].buffer)].shape.sizes(),
                              to = program.buffers[size_t(a.target)].shape.sizes();
   if (from == to) return 1;

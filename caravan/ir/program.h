@@ -178,9 +178,9 @@ struct Program {
 std::string to_string(const Program& program);
 std::string to_string(const Program& program, const Accumulation& accumulation);
 
-// Of a collective that gathers or scatters an axis: a slice of the whole consists of so many pieces, one for each
-// position of the axes before that one. In memory the pieces of all devices take turns. 1 for an all_reduce.
-int64_t pieces_of_slice(const Program& program, const Accumulation& accumulation);
+// Of a collective that gathers or scatters an axis: a slice of the whole consists of so many stripes, one for each
+// position of the axes before that one. In memory the stripes of all devices take turns. 1 for an all_reduce.
+int64_t stripes_of_slice(const Program& program, const Accumulation& accumulation);
 
 // Structural equality, without names, labels and source lines. Buffers are compared by their sizes and precision, and
 // by which operands are the same buffer. So two layers of the same form are equal.

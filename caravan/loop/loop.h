@@ -274,9 +274,9 @@ struct LibraryCall {
     ir::Collective exchange;
     struct Value {
       Accumulator accumulator{};  // of an all_reduce or a reduce_scatter
-      // What a device has of the slices of all devices has so many pieces of equal size, which take turns with those of
-      // the other devices: in what is written by an all_gather, and in what is read by a reduce_scatter.
-      int64_t pieces = 1;
+      // What a device has of the slices of all devices has so many stripes of equal size, which take turns with those
+      // of the other devices: in what is written by an all_gather, and in what is read by a reduce_scatter.
+      int64_t stripes = 1;
       bool operator==(const Value&) const = default;
     };
     std::vector<Value> values;  // one for each buffer

@@ -408,7 +408,7 @@ class KernelLowering {
 };
 
 LibraryCall call_of(const ir::Program& program, const Accumulation& a) {
-  const LibraryCall::Collective::Value value{a.accumulator, ir::pieces_of_slice(program, a)};
+  const LibraryCall::Collective::Value value{a.accumulator, ir::stripes_of_slice(program, a)};
   return {LibraryCall::Collective{*a.collective, {value}}, {a.target}, {a.operands[0].buffer}};
 }
 

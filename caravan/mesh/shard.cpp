@@ -474,11 +474,5 @@ Shape local_shape(Shape shape, const Places& places, const Mesh& mesh) {
     if (places[x] >= 0) shape = with_size(std::move(shape), x, sizes[x] / mesh.axes[size_t(places[x])].size);
   return shape;
 }
-Shape whole_shape(Shape shape, const Places& places, const Mesh& mesh) {
-  const std::vector<int64_t> sizes = shape.sizes();
-  for (size_t x = 0; x < places.size(); ++x)
-    if (places[x] >= 0) shape = with_size(std::move(shape), x, sizes[x] * mesh.axes[size_t(places[x])].size);
-  return shape;
-}
 
 }  // namespace caravan::mesh

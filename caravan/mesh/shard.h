@@ -26,8 +26,6 @@ ir::Program shard(const ir::Program& program, const Mesh& mesh, const StatePlace
 StatePlaces state_places(const ir::Program& sharded, const Mesh& mesh);  // by the program's `placements`
 // The shape with another size of an axis, in memory order.
 Shape with_size(Shape shape, size_t axis, int64_t size);
-// What a device of this rank has of a whole shape, and the other way round.
-Shape local_shape(Shape whole, const Places& places, const Mesh& mesh);
-Shape whole_shape(Shape local, const Places& places, const Mesh& mesh);
+Shape local_shape(Shape whole, const Places& places, const Mesh& mesh);  // what a device has of it
 
 }  // namespace caravan::mesh

@@ -9,6 +9,7 @@
 #include "caravan/base/names.h"
 #include "caravan/ir/text.h"
 #include "caravan/plan/cost.h"
+#include "caravan/runtime/automatic_device.h"
 #include "caravan/runtime/context_impl.h"
 #include "caravan/runtime/devices.h"
 

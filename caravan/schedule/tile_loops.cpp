@@ -9,24 +9,24 @@ namespace caravan::schedule {
 
 using namespace loop;
 
-std::vector<Pieces> cut(int64_t extent, int64_t size) {
-  std::vector<Pieces> out;
+std::vector<Sections> cut(int64_t extent, int64_t size) {
+  std::vector<Sections> out;
   if (extent >= size) out.push_back({0, extent / size, size});
   if (extent % size != 0) out.push_back({extent / size * size, 1, extent % size});
   return out;
 }
-int64_t count(const std::vector<Pieces>& pieces) {
+int64_t count(const std::vector<Sections>& sections) {
   int64_t out = 0;
-  for (const Pieces& piece : pieces) out += piece.count;
+  for (const Sections& section : sections) out += section.count;
   return out;
 }
-Term start_of(const Pieces& piece, Variable number) {
-  return Term::number(piece.start) + (piece.count > 1 ? Term::iterator(number, piece.size) : Term{});
+Term start_of(const Sections& section, Variable number) {
+  return Term::number(section.start) + (section.count > 1 ? Term::iterator(number, section.size) : Term{});
 }
 
-std::vector<ColumnPieces> column_pieces(int64_t columns, int64_t lanes, int64_t wide) {
-  std::vector<ColumnPieces> out;
-  for (const Pieces& vectors : cut((columns + lanes - 1) / lanes, wide)) {
+std::vector<ColumnSections> column_sections(int64_t columns, int64_t lanes, int64_t wide) {
+  std::vector<ColumnSections> out;
+  for (const Sections& vectors : cut((columns + lanes - 1) / lanes, wide)) {
     const int64_t start = vectors.start * lanes, size = vectors.size * lanes;
     const int64_t full = std::min(vectors.count, (columns - start) / size), from = start + full * size;
     if (full > 0) out.push_back({{start, full, size}, vectors.size, size});

@@ -1,5 +1,5 @@
-// The loops of which the tiles of a contraction (tile_contractions.h) are made: loops that are cut into pieces, nests,
-// and loops over the terms of a sum.
+// The loops of which the tiles of a contraction (tile_contractions.h) are made: loops that are cut into sections,
+// nests, and loops over the terms of a sum.
 #pragma once
 
 #include <utility>
@@ -8,21 +8,21 @@
 
 namespace caravan::schedule {
 
-// A loop cut into pieces: `count` of `size`, from `start` on. A loop has at most two: the whole ones and a remainder.
-struct Pieces {
+// A loop cut into sections: `count` of `size`, from `start` on. A loop has at most two: the whole ones and a remainder.
+struct Sections {
   int64_t start, count, size;
 };
-std::vector<Pieces> cut(int64_t extent, int64_t size);
-int64_t count(const std::vector<Pieces>& pieces);
-loop::Term start_of(const Pieces& piece, loop::Variable number);  // of the piece with this number
+std::vector<Sections> cut(int64_t extent, int64_t size);
+int64_t count(const std::vector<Sections>& sections);
+loop::Term start_of(const Sections& section, loop::Variable number);  // of the section with this number
 
 // Columns cut into tiles of so many vectors. The last tile may have fewer columns than its vectors hold. Then it is a
-// piece of its own.
-struct ColumnPieces : Pieces {
+// section of its own.
+struct ColumnSections : Sections {
   int64_t wide;   // vectors of a tile
   int64_t valid;  // columns of a tile
 };
-std::vector<ColumnPieces> column_pieces(int64_t columns, int64_t lanes, int64_t wide);
+std::vector<ColumnSections> column_sections(int64_t columns, int64_t lanes, int64_t wide);
 
 loop::Block block_with(loop::Statement s);
 loop::For loop_over(loop::Variable variable, int64_t extent, loop::Block body);

@@ -37,8 +37,8 @@ class Tiler {
     if (tiles_.pack_columns && !tiles_.share_columns)
       packed_columns_ = array("columns", padded(tiles_.block_columns) * terms);
     // One nest of loops around a block, so that threads can share the blocks of rows and columns.
-    const std::vector<Pieces> row_blocks = cut(nest_.row.extent, tiles_.block_rows),
-                              column_blocks = cut(nest_.column.extent, tiles_.block_columns);
+    const std::vector<Sections> row_blocks = cut(nest_.row.extent, tiles_.block_rows),
+                                column_blocks = cut(nest_.column.extent, tiles_.block_columns);
     const Loop rows{variable(nest_.row.variable, "_block"), count(row_blocks)};
     const Loop columns{variable(nest_.column.variable, "_block"), count(column_blocks)};
     Block body = each(row_blocks, rows.variable, [&](const Term& row, int64_t height) {
@@ -86,8 +86,8 @@ class Tiler {
     packed_columns_ = buffer;
     auto packed = [&](const TermLoops& terms) {
       Block out;
-      for (const ColumnPieces& piece : column_pieces(nest_.column.extent, lanes_, tiles_.wide))
-        append(out, columns_packed(Term{}, piece, terms));
+      for (const ColumnSections& section : column_sections(nest_.column.extent, lanes_, tiles_.wide))
+        append(out, columns_packed(Term{}, section, terms));
       return out;
     };
     return nest_.is_blocked() ? term_blocks({}, packed) : packed({nest_.terms, {}, {}});
@@ -105,15 +105,15 @@ class Tiler {
 
   // --- blocks ---
 
-  // What is made for each kind of piece, in a loop over all of them: a guard chooses between two kinds.
-  Block each(const std::vector<Pieces>& pieces, Variable number,
+  // What is made for each kind of section, in a loop over all of them: a guard chooses between two kinds.
+  Block each(const std::vector<Sections>& sections, Variable number,
              const std::function<Block(const Term& first, int64_t size)>& make) {
-    if (pieces.size() == 1) return make(start_of(pieces[0], number), pieces[0].size);
+    if (sections.size() == 1) return make(start_of(sections[0], number), sections[0].size);
     Block out;
-    const Term first = Term::iterator(number, pieces[0].size),
-               past = Term::iterator(number) - Term::number(pieces[0].count);
-    out.push_back(If{{Term::number(-1) - past}, make(first, pieces[0].size)});
-    out.push_back(If{{past}, make(first, pieces[1].size)});
+    const Term first = Term::iterator(number, sections[0].size),
+               past = Term::iterator(number) - Term::number(sections[0].count);
+    out.push_back(If{{Term::number(-1) - past}, make(first, sections[0].size)});
+    out.push_back(If{{past}, make(first, sections[1].size)});
     return out;
   }
   // A block of rows and columns, which is all that one thread computes at a time. If its terms are cut into blocks, its
@@ -162,14 +162,14 @@ class Tiler {
       values = {{nest_.terms[0].variable, first + Term::iterator(around[0].variable)}};
       first = Term{};
     }
-    for (const Pieces& piece : cut(slice && at == 0 ? nest_.slice : loop.extent, nest_.term_blocks[at])) {
+    for (const Sections& section : cut(slice && at == 0 ? nest_.slice : loop.extent, nest_.term_blocks[at])) {
       const Variable block = variable(loop.variable, "_block"), in = variable(loop.variable, "_in");
-      const Term begin = first + start_of(piece, block);
+      const Term begin = first + start_of(section, block);
       TermLoops terms{{nest_.terms.begin() + std::ptrdiff_t(at), nest_.terms.end()}, values, {}};
       terms.before = (terms.at(number) + begin) * inside;
-      terms.loops[0] = {in, piece.size};
+      terms.loops[0] = {in, section.size};
       terms.values.insert(terms.values.begin(), {loop.variable, begin + Term::iterator(in)});
-      out.push_back(loop_over(block, piece.count, make(terms)));
+      out.push_back(loop_over(block, section.count, make(terms)));
     }
     return nested(around, std::move(out));
   }
@@ -184,13 +184,13 @@ class Tiler {
     const bool rows_first = tiles_.pack_rows && tiles_.inner_rows.empty();
     if (rows_first) out = rows_packed(row, rows, terms);
     Block tiles;
-    for (const ColumnPieces& piece : column_pieces(columns, lanes_, tiles_.wide)) {
+    for (const ColumnSections& section : column_sections(columns, lanes_, tiles_.wide)) {
       const Variable tile = variable(nest_.column.variable, "_tile");
-      if (tiles_.pack_columns && !tiles_.share_columns) append(out, columns_packed(column, piece, terms));
+      if (tiles_.pack_columns && !tiles_.share_columns) append(out, columns_packed(column, section, terms));
       Block body;
       if (tiles_.pack_rows && !rows_first) body = rows_packed(row, rows, terms);
-      append(body, rows_of(row, rows, column, start_of(piece, tile), piece.wide, piece.valid, terms));
-      tiles.push_back(loop_over(tile, piece.count, nested(tiles_.inner_rows, std::move(body))));
+      append(body, rows_of(row, rows, column, start_of(section, tile), section.wide, section.valid, terms));
+      tiles.push_back(loop_over(tile, section.count, nested(tiles_.inner_rows, std::move(body))));
     }
     append(out, std::move(tiles));
     return out;
@@ -199,18 +199,18 @@ class Tiler {
   // next tile of rows.
   Block columns_of_spread(const Term& row, int64_t rows, const Term& column, int64_t columns, const TermLoops& terms) {
     Block out;
-    const std::vector<ColumnPieces> pieces = column_pieces(columns, lanes_, tiles_.wide);
+    const std::vector<ColumnSections> sections = column_sections(columns, lanes_, tiles_.wide);
     if (tiles_.pack_columns && !tiles_.share_columns)
-      for (const ColumnPieces& piece : pieces) append(out, columns_packed(column, piece, terms));
-    for (const Pieces& some : cut(rows, tiles_.rows)) {
+      for (const ColumnSections& section : sections) append(out, columns_packed(column, section, terms));
+    for (const Sections& some : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile");
       const Term first = start_of(some, tile);
       Block body = rows_packed(row + first, some.size, terms);
-      for (const ColumnPieces& piece : pieces) {
+      for (const ColumnSections& section : sections) {
         const Variable at = variable(nest_.column.variable, "_tile");
-        body.push_back(
-            loop_over(at, piece.count,
-                      tile_of(row, first, some.size, column, start_of(piece, at), piece.wide, piece.valid, terms)));
+        body.push_back(loop_over(
+            at, section.count,
+            tile_of(row, first, some.size, column, start_of(section, at), section.wide, section.valid, terms)));
       }
       out.push_back(loop_over(tile, some.count, std::move(body)));
     }
@@ -220,12 +220,12 @@ class Tiler {
   Block rows_of(const Term& row, int64_t rows, const Term& column, const Term& from, int64_t wide, int64_t valid,
                 const TermLoops& terms) {
     Block out;
-    for (const Pieces& piece : cut(rows, tiles_.rows)) {
+    for (const Sections& section : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile");
-      const Term first = start_of(piece, tile);
-      Block body = prefetched(column, from, wide, {tile, piece.count}, terms);
-      append(body, tile_of(row, first, piece.size, column, from, wide, valid, terms));
-      out.push_back(loop_over(tile, piece.count, std::move(body)));
+      const Term first = start_of(section, tile);
+      Block body = prefetched(column, from, wide, {tile, section.count}, terms);
+      append(body, tile_of(row, first, section.size, column, from, wide, valid, terms));
+      out.push_back(loop_over(tile, section.count, std::move(body)));
     }
     return out;
   }
@@ -260,10 +260,10 @@ class Tiler {
     const Load* from = load_of(nest_, nest_.row_factor);
     const bool rows_inside = from && coefficient(from->offset, nest_.row.variable) == 1 && !tiles_.spread_rows;
     const TermLoops terms = nest_.guards.empty() ? joined(kernel_, all_terms, from) : all_terms;
-    for (const Pieces& piece : cut(rows, tiles_.rows)) {
+    for (const Sections& section : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile"), i = variable(nest_.row.variable, "_in");
-      const Term first = start_of(piece, tile);
-      const Term to = first * points(terms.loops) + position(terms.loops) * piece.size + Term::iterator(i);
+      const Term first = start_of(section, tile);
+      const Term to = first * points(terms.loops) + position(terms.loops) * section.size + Term::iterator(i);
       Block body =
           stored(nest_.row_factor, row + first + Term::iterator(i), Term{}, terms, *packed_rows_, to * copies());
       if (tiles_.spread_rows) {
@@ -272,21 +272,21 @@ class Tiler {
         store.offset = store.offset + Term::iterator(lane);
         body.back() = vector_loop(lane, lanes_, block_with(store));
       }
-      body = rows_inside ? over_terms(nest_, terms, block_with(vector_loop(i, piece.size, std::move(body))))
-                         : block_with(loop_over(i, piece.size, over_terms(nest_, terms, std::move(body))));
-      out.push_back(loop_over(tile, piece.count, std::move(body)));
+      body = rows_inside ? over_terms(nest_, terms, block_with(vector_loop(i, section.size, std::move(body))))
+                         : block_with(loop_over(i, section.size, over_terms(nest_, terms, std::move(body))));
+      out.push_back(loop_over(tile, section.count, std::move(body)));
     }
     return out;
   }
   // Tile by tile, and in each all columns of a term together. Columns beyond the last one are 0.
-  Block columns_packed(const Term& column, const ColumnPieces& piece, const TermLoops& all_terms) {
-    const int64_t size = piece.size, valid = piece.valid;
+  Block columns_packed(const Term& column, const ColumnSections& section, const TermLoops& all_terms) {
+    const int64_t size = section.size, valid = section.valid;
     const Load* load = load_of(nest_, nest_.column_factor);
     const TermLoops terms = joined(kernel_, all_terms, load);
     const Variable tile = variable(nest_.column.variable, "_tile"), j = variable(nest_.column.variable, "_in");
-    const Term from = start_of(piece, tile), to = packed_at(column, from, size, terms);
+    const Term from = start_of(section, tile), to = packed_at(column, from, size, terms);
     auto over_tiles = [&](Block body) {
-      return piece.count > 1 ? block_with(loop_over(tile, piece.count, std::move(body))) : body;
+      return section.count > 1 ? block_with(loop_over(tile, section.count, std::move(body))) : body;
     };
     Block copy = block_with(vector_loop(j, valid,
                                         stored(nest_.column_factor, Term{}, column + from + Term::iterator(j), terms,

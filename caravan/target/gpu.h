@@ -12,15 +12,16 @@ inline constexpr int64_t kGpuAlignment = 256;  // bytes, of memory that a GPU's 
 // first time costs more than what is written to it, and so little of it is used again and again.
 inline constexpr int64_t kStagedBytes = 8 << 20;
 
-// The defaults are those of an H200 (gpu_of gives those of others).
+// The defaults are those of an H200 (gpu_of gives those of others). Sizes of the hardware are those that NVIDIA or its
+// driver tells. Of the other numbers, those were measured whose comment says so; the rest was chosen.
 struct Gpu {
-  int compute = 90;                                  // its compute capability: 90 is 9.0
-  int64_t multiprocessors = 132;                     // each runs many threads at once
-  int64_t threads_in_flight = 1024;                  // of a multiprocessor: enough to hide the latency of memory
-  int64_t warp = 32;                                 // threads that run in lockstep
+  int compute = 90;                  // its compute capability: 90 is 9.0
+  int64_t multiprocessors = 132;     // each runs many threads at once
+  int64_t threads_in_flight = 1024;  // of a multiprocessor, to hide the latency of memory; chosen, not measured
+  int64_t warp = 32;                 // threads that run in lockstep
   int64_t least_threads = 128, most_threads = 1024;  // of a block that runs a whole program; most of any block
   int64_t threads = 256;                             // of a block, if a kernel does not need another number
-  int64_t least_shared = 24;                         // iterations; a shorter loop is not shared by lanes
+  int64_t least_shared = 24;  // iterations; a shorter loop is not shared by lanes; chosen, not measured
   // A product of fewer rows, columns or terms, or of fewer multiplications, is not computed in tiles.
   int64_t least_tile = 8, least_tiled = 32'768;
   // Fewer sums than `least_sums` of at least `many_terms` terms are not computed in tiles either.
@@ -28,19 +29,21 @@ struct Gpu {
   // A sum of at least `long_sum` terms into at most `few_sums` elements is computed in parts
   // (optimize/split_long_sums.h): `least_parts` to `most_parts` of at least `least_part` terms each.
   int64_t long_sum = 2048, few_sums = 8'192, least_parts = 4, most_parts = 64, least_part = 64;
-  // Kernels are launched together if they have at most so many arguments, and each at most so many blocks of threads.
+  // Kernels are launched together if they have at most so many arguments (of 8 bytes; a launch takes 4 KiB), and each
+  // at most so many blocks of threads. Chosen, not measured.
   int64_t most_arguments = 256, most_joined = 1024;
-  int64_t few_blocks = 8;  // of threads; a kernel of no more can be delayed
+  int64_t few_blocks = 8;  // of threads; a kernel of no more can be delayed; chosen, not measured
   // Two kernels with more blocks than a GPU runs at once are launched together only if one of them is small: it has at
   // most 1 / `waiting_part` of the blocks that run at once. Then it does not matter that its blocks wait for others.
+  // Chosen, not measured.
   int64_t waiting_part = 8;
   // Bytes of the rows that all groups read at once, and read again: half of the second-level cache. Measured for rows
   // of 50,304 bf16 that are read three times: 2.5 ms with 512 lanes, 3.4 to 3.6 ms with 32, 128, 256 or 1024.
   int64_t rows_in_cache = 30'000'000;
-  int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours
+  int64_t most_spread = 32;  // most lanes of a group whose threads are not neighbours; chosen, not measured
   int64_t least_beside = 8;  // fewest such groups in a block: as many f32 as memory gives at a time
   // Fewest iterations for a lane of a group. Kernels whose blocks have more than `threads` do not join products in a
-  // launch (order_stages), so a lane of such a block must have more of them to gain.
+  // launch (order_stages), so a lane of such a block must have more of them to gain. Chosen, not measured.
   int64_t lane_iterations = 4, large_block_iterations = 32;
   int64_t barriers = 15;  // of a block, for groups of several warps
   // Products are computed in square tiles. How many multiplications a multiprocessor makes in a cycle, measured, while

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -15,7 +16,8 @@ namespace caravan {
 
 // Bytes. Small collectives of devices are collected until they have so many: a call takes time whatever it sends.
 inline constexpr int64_t kCombinedBytes = 256 << 10;
-inline constexpr int64_t kShortestVector = 16;  // bytes; no processor in use has shorter vector registers
+inline constexpr int64_t kShortestVector = 16;        // bytes; no processor in use has shorter vector registers
+inline constexpr size_t kHugePage = size_t(2) << 20;  // bytes, on x86-64 and on most other processors
 
 struct Target {
   enum class Kind : uint8_t {

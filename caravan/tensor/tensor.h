@@ -284,8 +284,15 @@ struct Init {
   };
   // Kaiming-normal over all input axes; zeros without input axes (a Context can set another).
   Kind kind = Kind::automatic;
-  double a = 0, b = 0;                   // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
-  std::shared_ptr<const Array> array{};  // values: these
+  double a = 0, b = 0;                 // constant: a; uniform: [a, b); normal: mean a, deviation b; others: gain a
+  std::shared_ptr<const Array> array;  // values: these
+
+  // `array` has no `{}`, for which GCC 12 warns in programs of users (-O3 -Wall): where an initializer after `init` may
+  // throw, it believes that it destroys an `array` that does not exist. This is enough:
+  //     struct Init { double a = 0; std::shared_ptr<int> array{}; };
+  //     struct Options { std::string one = "1"; Init init{}; std::string two = "2"; };
+  //     struct Context { explicit Context(const Options&); ~Context(); };
+  //     int main() { Context c({.one = "x"}); }
 };
 Init zeros() noexcept;                                    // every element 0
 Init ones() noexcept;                                     // every element 1

@@ -12,6 +12,7 @@
 #include "caravan/backend/cc/device.h"
 #include "caravan/backend/cc/find_compiler.h"
 #include "caravan/backend/cc/untested_device.h"
+#include "caravan/backend/kernel_cache.h"
 #include "caravan/base/processors.h"
 #include "caravan/caravan.h"
 #include "contains.h"
@@ -23,33 +24,47 @@ namespace {
 namespace fs = std::filesystem;
 using std::string;
 
+string content(const string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return string(std::istreambuf_iterator<char>(in), {});
+}
+
 // The C compiler of this machine. It compiles quickly at once, and well when it is allowed to.
 class SlowCompiler {
  public:
   SlowCompiler() {
+    const string in = folder_.path + "/", cc = cc::path_of("cc");
     std::ofstream(path()) << "#!/bin/sh\n"
                              "case \"$*\" in\n"
                              "  --version) echo slow compiler; exit 0;;\n"
-                             "  *-ftree-vectorize*) echo quick >>" +
-                                 folder_.path + "/calls; exec " + cc::path_of("cc") +
+                             "  *-ftree-vectorize*)\n"
+                             "    echo quick >>" +
+                                 in +
+                                 "calls\n"
+                                 "    for word; do case $word in *.c) cat \"$word\" >>" +
+                                 in +
+                                 "quick;; esac; done\n"
+                                 "    exec " +
+                                 cc +
                                  " \"$@\";;\n"
                                  "esac\n"
                                  "echo well >>" +
-                                 folder_.path +
-                                 "/calls\n"
+                                 in +
+                                 "calls\n"
                                  "while [ ! -e " +
-                                 folder_.path +
-                                 "/go ]; do sleep 0.01; done\n"
+                                 in +
+                                 "go ]; do sleep 0.01; done\n"
                                  "[ -e " +
-                                 folder_.path +
-                                 "/fail ] && exit 1\n"
+                                 in +
+                                 "fail ] && exit 1\n"
                                  "exec " +
-                                 cc::path_of("cc") + " \"$@\"\n";
+                                 cc + " \"$@\"\n";
     chmod(path().c_str(), 0755);
   }
   string path() const { return folder_.path + "/cc"; }
   void go() const { std::ofstream(folder_.path + "/go"); }
   void fail() const { std::ofstream(folder_.path + "/fail"); }
+  string quickly() const { return content(folder_.path + "/quick"); }  // all texts that it compiled quickly
   int calls(const string& kind) const {
     std::ifstream in(folder_.path + "/calls");
     int out = 0;
@@ -64,12 +79,13 @@ class SlowCompiler {
 struct Machine {
   SlowCompiler compiler;
   TemporaryFolder cache;
+  string folder = cache.path;
   Context context(bool quick_start = true) const {
     return Context({.make_device = [&](const ContextOptions&) {
       cc::DeviceOptions options;
       options.threads = 1;
       options.quick_start = quick_start, options.long_compilation = 0;
-      options.compiler.compiler = compiler.path(), options.compiler.cache = cache.path;
+      options.compiler.compiler = compiler.path(), options.compiler.cache = folder;
       return cc::make_untested_device(options);
     }});
   }
@@ -95,6 +111,14 @@ bool is_kept(const RoutineReport& report) {
   const fs::path source = report.sources.at(0);
   return fs::exists(source.parent_path() / (source.filename().string().substr(0, kKey) + ".so"));
 }
+string texts_of(const RoutineReport& report) {
+  string out;
+  for (const string& source : report.sources) {
+    EXPECT_TRUE(fs::exists(source)) << source;
+    out += content(source);
+  }
+  return out;
+}
 std::vector<double> weights(const Context& ctx) { return ctx.read("w").values(); }
 
 TEST(QuickStart, AProgramChangesOverBetweenTwoStepsAndKeepsItsBits) {
@@ -109,6 +133,10 @@ TEST(QuickStart, AProgramChangesOverBetweenTwoStepsAndKeepsItsBits) {
   EXPECT_EQ(step.report().quick_code.seconds, 0);
   EXPECT_FALSE(is_kept(step.report()));
   EXPECT_EQ(slow.files(".so").size(), 1u) << "quickly compiled code is not kept, but for that of the self-test";
+  const string text = texts_of(step.report());
+  EXPECT_CONTAINS(text, "caravan_run");
+  EXPECT_CONTAINS(slow.compiler.quickly(), text);
+  EXPECT_TRUE(slow.files(".part").empty());
 
   slow.compiler.go();
   step.finish_compiling();
@@ -120,7 +148,7 @@ TEST(QuickStart, AProgramChangesOverBetweenTwoStepsAndKeepsItsBits) {
   EXPECT_EQ(quick.steps, 8);
   EXPECT_GT(quick.seconds, 0);
   EXPECT_TRUE(is_kept(step.report()));
-  for (const string& source : step.report().sources) EXPECT_TRUE(fs::exists(source)) << source;
+  EXPECT_EQ(texts_of(step.report()), text);
   EXPECT_TRUE(slow.files(".begun").empty());
 
   other.compiler.go();
@@ -171,6 +199,7 @@ TEST(QuickStart, WhatIsNoLongerNeededIsNotCompiledAndLeavesNoCode) {
   EXPECT_TRUE(slow.files("build.").empty());
   EXPECT_FALSE(is_kept(begun));
   EXPECT_EQ(slow.files(".begun").size(), 1u);
+  EXPECT_NE(texts_of(begun), "") << "the text may still be looked at; it is not taken for code";
 
   slow.compiler.go();  // the next one waits for the better code
   Context next = slow.context();
@@ -224,6 +253,33 @@ TEST(QuickStart, ProgramsThatAreEqualShareTheirCode) {
   EXPECT_TRUE(same.report().quick_code.changed);
   EXPECT_EQ(slow.compiler.calls("quick"), quickly);
   EXPECT_EQ(slow.compiler.calls("well"), 1);
+}
+
+TEST(QuickStart, TheTextIsInTheFolderOfTheProcessIfTheCacheTakesNone) {
+  Machine slow;
+  std::ofstream(slow.folder += "/file") << "in the place of a folder";
+  Context ctx = slow.context();
+  Routine step = ctx.compile(model());
+  EXPECT_TRUE(step.report().quick_code.used);
+  EXPECT_CONTAINS(slow.compiler.quickly(), texts_of(step.report()));
+  slow.compiler.go();
+  step.finish_compiling();
+  EXPECT_TRUE(step.report().quick_code.changed);
+  EXPECT_CONTAINS(slow.compiler.quickly(), texts_of(step.report()));
+}
+
+TEST(QuickStart, TheCacheMayBeClearedMeanwhile) {
+  const Machine slow;
+  Context ctx = slow.context();
+  Routine step = ctx.compile(model());
+  const string text = texts_of(step.report());
+  backend::KernelCache(slow.folder).clear();
+  EXPECT_TRUE(slow.files(".c").empty());
+  slow.compiler.go();
+  step.finish_compiling();
+  EXPECT_TRUE(step.report().quick_code.changed);
+  EXPECT_EQ(texts_of(step.report()), text);
+  EXPECT_TRUE(is_kept(step.report()));
 }
 
 TEST(QuickStart, PaysIfTheCompilerOptimisesAndTakesLong) {

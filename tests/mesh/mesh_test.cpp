@@ -397,13 +397,13 @@ TEST(Mesh, AFailureOnOneDeviceEndsTheRun) {
   EXPECT_EQ(ended, 2);
 }
 
-// Each device gets its slice of what an all-reduce gives, bit for bit; a slice may have several pieces.
+// Each device gets its slice of what an all-reduce gives, bit for bit; a slice may have several stripes.
 TEST(Mesh, AReduceScatterIsAPartOfAnAllReduce) {
   for (const int devices : {1, 2, 3, 5})
-    for (const int pieces : {1, 4})
+    for (const int stripes : {1, 4})
       for (const DType dtype : {DType::f32, DType::f16, DType::i64})
         for (const Accumulator accumulator : {Accumulator::add, Accumulator::max}) {
-          const int count = 7, elements = devices * pieces * count;
+          const int count = 7, elements = devices * stripes * count;
           const auto communicators = streams::make_communicators(devices);
           std::vector<int> group;
           for (int rank = 0; rank < devices; ++rank) group.push_back(rank);
@@ -415,16 +415,16 @@ TEST(Mesh, AReduceScatterIsAPartOfAnAllReduce) {
               for (int k = 0; k < elements; ++k) values.push_back(std::round(std::sin(k * devices + rank) * 1e3) / 8);
               const auto size = [](int n) { return parse_shape(std::to_string(n) + "|"); };
               const Array own(size(elements), values, dtype);
-              Array all(size(elements), dtype), part(size(pieces * count), dtype);
+              Array all(size(elements), dtype), part(size(stripes * count), dtype);
               const backend::Reduced to_all{own.data(), all.mutable_data(), elements, dtype, accumulator},
-                  to_parts{own.data(), part.mutable_data(), elements, dtype, accumulator, pieces};
+                  to_parts{own.data(), part.mutable_data(), elements, dtype, accumulator, stripes};
               communicators[size_t(rank)]->all_reduce(group, {&to_all, 1});
               communicators[size_t(rank)]->reduce_scatter(group, {&to_parts, 1});
-              for (int k = 0; k < pieces * count; ++k)
+              for (int k = 0; k < stripes * count; ++k)
                 wrong += part.at(k) != all.at((k / count * devices + rank) * count + k % count);
             });
           for (std::thread& t : threads) t.join();
-          EXPECT_EQ(wrong, 0) << devices << " devices, " << pieces << " pieces, " << name(dtype);
+          EXPECT_EQ(wrong, 0) << devices << " devices, " << stripes << " stripes, " << name(dtype);
         }
 }
 

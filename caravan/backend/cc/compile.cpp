@@ -210,11 +210,14 @@ std::string key_of(const std::vector<std::string>& texts, const CompilerOptions&
   return key_of(content, options, version);
 }
 
+std::vector<std::string> kept_texts(const std::string& place, const std::string& key, size_t texts) {
+  std::vector<std::string> out;
+  for (size_t t = 0; t < texts; ++t) out.push_back(Build::kept_text(place, key, t, texts));
+  return out;
+}
 Compiled made(std::shared_ptr<Library> library, const std::string& place, const std::string& key, size_t texts,
               bool found) {
-  Compiled out{std::move(library), key, found, {}};
-  for (size_t t = 0; t < texts; ++t) out.sources.push_back(Build::kept_text(place, key, t, texts));
-  return out;
+  return {std::move(library), key, found, kept_texts(place, key, texts)};
 }
 
 // The code of an entry, loaded; null if there is none that can be loaded.
@@ -231,9 +234,24 @@ std::shared_ptr<Library> found_in(const KernelCache& place, const std::string& k
 
 std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options) {
   const KernelCache cache(options.cache);
+  return kept_texts(cache.folder(), key_of(texts, options, version_of(options.compiler, cache)), texts.size());
+}
+
+std::vector<std::string> keep_texts(const std::vector<std::string>& texts, const CompilerOptions& options) {
+  KernelCache cache(options.cache);
   const std::string key = key_of(texts, options, version_of(options.compiler, cache));
+  auto kept_in = [&](const std::string& place) {
+    std::vector<std::string> out = kept_texts(place, key, texts.size());
+    for (size_t t = 0; t < texts.size() && !out.empty(); ++t)
+      if (!backend::replace_file(out[t], texts[t]).empty()) out.clear();
+    return out;
+  };
   std::vector<std::string> out;
-  for (size_t t = 0; t < texts.size(); ++t) out.push_back(Build::kept_text(cache.folder(), key, t, texts.size()));
+  if (cache.make()) out = kept_in(cache.folder());
+  if (out.empty()) try {
+      out = kept_in(backend::own_folder());
+    } catch (const backend::NoFolderError&) {
+    }
   return out;
 }
 

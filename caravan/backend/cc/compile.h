@@ -88,5 +88,9 @@ std::optional<Compiled> find_entry(const std::string& key, size_t texts, const C
 
 // The paths under which the texts are kept once they are compiled. The file names begin with the key of the entry.
 std::vector<std::string> kept_texts(const std::vector<std::string>& texts, const CompilerOptions& options);
+// Writes the texts there before they are compiled, or to the folder of this process if the cache cannot be written.
+// Returns where they are; nothing if no folder can take them. If they are never compiled, the cache keeps them for a
+// day.
+std::vector<std::string> keep_texts(const std::vector<std::string>& texts, const CompilerOptions& options);
 
 }  // namespace caravan::cc

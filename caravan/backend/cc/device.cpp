@@ -22,6 +22,7 @@
 #include "caravan/codegen/c.h"
 #include "caravan/codegen/step.h"
 #include "caravan/loop/walk.h"
+#include "caravan/target/step_times.h"
 
 namespace caravan::cc {
 
@@ -125,7 +126,7 @@ class CcExecutable : public backend::Executable {
     change_over();
     for (int64_t some = 1; (quick_start_ || trial_) && steps > 0; change_over()) {
       some = std::min(some, steps);
-      const int64_t enough = trial_ ? kTried : kOftenEnough, spent = timed(some, [&] { run_some(some); });
+      const int64_t enough = trial_ ? kTriedRun : kBetweenLooks, spent = timed(some, [&] { run_some(some); });
       if (quick_start_) quick_code_.steps += some;
       steps -= some;
       if (spent < enough) some *= 2;
@@ -175,10 +176,6 @@ class CcExecutable : public backend::Executable {
   using Run = void (*)(const codegen::Step*);
   using RunTimed = void (*)(const codegen::Step*, codegen::Laps*);
   using RunSteps = void (*)(const codegen::Step*, int64_t*, const int64_t*, int64_t);
-  // Nanoseconds between two looks at whether better code is ready, if many steps run in one call.
-  static constexpr int64_t kOftenEnough = 10'000'000;
-  // Nanoseconds of a run of the trial, if many steps run in one call: long beside a reading of the clock.
-  static constexpr int64_t kTried = 20'000;
 
   void use(Compiled code) {
     compiled_ = std::move(code);

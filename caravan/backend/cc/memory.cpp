@@ -12,8 +12,6 @@ namespace caravan::cc {
 
 namespace {
 
-constexpr size_t kHugePage = size_t(2) << 20;  // bytes, on x86-64 and on most other processors
-
 // Whole huge pages from the system, of which only those that are touched take up memory.
 std::byte* from_system(size_t bytes) {
   void* mapped = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -4,6 +4,7 @@
 
 #include "caravan/codegen/prelude.h"
 #include "caravan/codegen/step.h"
+#include "caravan/target/measuring.h"
 
 namespace caravan::cc {
 
@@ -12,7 +13,6 @@ namespace {
 constexpr codegen::PreludeFile kFiles[] = {
 #include "caravan/backend/cc/prelude.inc"
 };
-constexpr int kSums = 12;  // each in a vector register: they hide the latency of an addition on every current processor
 
 class Measurement {
  public:
@@ -22,16 +22,17 @@ class Measurement {
     fused.flags.push_back("-ffp-contract=fast");
     fused.progress = nullptr;
     const std::string text = codegen::cpu_prelude(false) + "#define CARAVAN_VECTOR_BYTES " +
-                             std::to_string(target.vector_bytes) + "\n#define CARAVAN_SUMS " + std::to_string(kSums) +
-                             "\n" + std::string(codegen::prelude_text(kFiles, "peaks.h"));
+                             std::to_string(target.vector_bytes) + "\n#define CARAVAN_SUMS " +
+                             std::to_string(kMeasuredSums) + "\n" +
+                             std::string(codegen::prelude_text(kFiles, "peaks.h"));
     library_ = compile({text}, fused).library;
   }
 
   Peaks run() {
     Peaks out;
-    out.flops = best("caravan_compute", kSums * target_.vector_bytes, double(target_.vector_bytes) / 4 * kSums * 2);
-    constexpr int64_t kMost = int64_t(128) << 20;  // most bytes that are copied, however large the caches are
-    const int64_t main_memory = std::max(kMost, 4 * target_.l3);
+    out.flops = best("caravan_compute", kMeasuredSums * target_.vector_bytes,
+                     double(target_.vector_bytes) / 4 * kMeasuredSums * 2);
+    const int64_t main_memory = std::max(kMostCopied, 4 * target_.l3);
     int64_t moved = 0;  // of a chunk, at the level before
     for (const auto& [bytes, shared] :
          {std::pair{target_.l1, false}, {target_.l2, false}, {target_.l3, true}, {main_memory, true}}) {
@@ -39,7 +40,7 @@ class Measurement {
       const int64_t all = shared ? bytes : bytes * chunks_;
       if (!out.memory.empty() && all <= out.memory.back().bytes) continue;
       // Half of the cache is used. The rest is for other processes.
-      const int64_t of_chunk = std::min(all / 2, kMost) / chunks_ / 128 * 128;
+      const int64_t of_chunk = std::min(all / 2, kMostCopied) / chunks_ / 128 * 128;
       if (of_chunk == moved) break;  // a cache so large that main memory would not be reached
       moved = of_chunk;
       out.memory.push_back({all, std::max(best("caravan_copy", of_chunk, double(of_chunk)),
@@ -70,8 +71,7 @@ class Measurement {
         chunk(&step, 0);
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
-    constexpr double kTrial = 4e-3;  // seconds
-    while (seconds() < kTrial && symbols[0] < (int64_t(1) << 40)) symbols[0] *= 2;
+    while (seconds() < kMeasuredTrial && symbols[0] < (int64_t(1) << 40)) symbols[0] *= 2;
     double out = 0;
     for (int trial = 0; trial < 5; ++trial) out = std::max(out, units * double(symbols[0] * chunks_) / seconds());
     return out;

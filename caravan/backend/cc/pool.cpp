@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <system_error>
 
+#include "caravan/target/waits.h"
+
 namespace caravan::cc {
 
 namespace {
 
 constexpr uint64_t kLeft = 0xffffffff;  // mask of the lower half of a ticket
-// How often an idle thread looks for work before it sleeps. It takes some tens of microseconds, longer than the time
-// between two parallel loops of a program.
-constexpr int kSpins = 20'000;
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -99,7 +98,7 @@ void Pool::run(Chunk chunk, const codegen::Step* step, int64_t chunks) {
   }
   shared.run_some(0);
   for (int spins = 0; shared.done.load() < chunks; ++spins)
-    if (spins < kSpins)
+    if (spins < kPoolSpins)
       pause();
     else
       std::this_thread::yield();
@@ -111,7 +110,7 @@ void Pool::Shared::work(size_t thread) {
   const std::atomic<uint64_t>& ticket = shares[thread].ticket;
   auto has_work = [&] { return (ticket.load() & kLeft) != 0; };
   while (!stop.load()) {
-    for (int spins = 0; spins < kSpins; ++spins) {
+    for (int spins = 0; spins < kPoolSpins; ++spins) {
       if (has_work() && run_some(thread))
         spins = 0;
       else

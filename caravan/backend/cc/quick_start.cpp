@@ -32,8 +32,9 @@ bool is_optimised_well(const CompilerOptions& options) {
   return last != options.flags.rend() && (*last == "-O3" || *last == "-O2");
 }
 
-// The file that says that a program has begun quickly, and that its better code is not ready.
-std::string mark_of(const std::vector<std::string>& sources) { return sources[0] + ".begun"; }
+// The file that says that a program has begun quickly, and that its better code is not ready. The program is named by
+// where the cache keeps its first text.
+std::string mark_of(const std::string& name) { return name + ".begun"; }
 
 bool passes_self_test(const CompilerOptions& options) {
   try {
@@ -77,21 +78,23 @@ QuickStart::Running& QuickStart::running() {
 
 std::shared_ptr<QuickStart> QuickStart::begin(const std::vector<std::string>& texts, const CompilerOptions& options,
                                               std::function<void(const Compiled&)> done) {
-  const std::vector<std::string> sources = kept_texts(texts, options);
+  const std::string name = kept_texts(texts, options)[0];
   std::shared_ptr<QuickStart> out;
   {
     const std::lock_guard lock(running().mutex);
     std::erase_if(running().all, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<QuickStart>& known = running().all[sources[0]];
+    std::weak_ptr<QuickStart>& known = running().all[name];
     out = known.lock();
     if (!out) known = out = std::shared_ptr<QuickStart>(new QuickStart);
   }
   const std::lock_guard lock(out->beginning_);
   if (out->begun_) return out;
-  if (access(mark_of(sources).c_str(), F_OK) == 0 || !out->compile_quickly(texts, options)) return nullptr;
-  out->quick_.sources = sources;
+  out->mark_ = mark_of(name);
+  if (access(out->mark_.c_str(), F_OK) == 0 || !out->compile_quickly(texts, options)) return nullptr;
+  out->quick_.sources = keep_texts(texts, options);
+  if (out->quick_.sources.empty()) return nullptr;
   out->owner_ = getpid();
-  if (backend::KernelCache(options.cache).make()) backend::write_new_file(mark_of(sources), "");
+  if (backend::KernelCache(options.cache).make()) backend::write_new_file(out->mark_, "");
   CompilerOptions silent = options;
   silent.progress = nullptr;
   try {
@@ -116,7 +119,7 @@ void QuickStart::compile_well(const std::vector<std::string>& texts, const Compi
   setpriority(PRIO_PROCESS, 0, kNice);  // of this thread, and of the threads and processes that it starts
   try {
     better_ = compile(texts, options, Keep::in_cache, &commands_);
-    unlink(mark_of(quick_.sources).c_str());
+    unlink(mark_.c_str());
     done(*better_);
   } catch (const std::exception& error) {
     problem_ = error.what();

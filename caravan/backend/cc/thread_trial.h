@@ -4,13 +4,15 @@
 // take to compute it itself: on two virtual processors of different chips, a cache line takes 60 ns and a step of
 // `names-wavenet` 130 us on two threads, but 116 us on one. No estimate that is made without the machine knows that. So
 // the first runs of a program are made on all threads and on one, a few of each in turn, and what was faster stays. The
-// results do not depend on it: they have the same bits with any number of threads. A long step is not tried on one
-// thread, which would take too much time and seldom be faster.
+// results do not depend on it: they have the same bits with any number of threads. A long step (kLongStep) is not
+// tried on one thread, which would take too much time and seldom be faster.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+
+#include "caravan/target/step_times.h"
 
 namespace caravan::cc {
 
@@ -28,13 +30,12 @@ class ThreadTrial {
       least = std::min(least, step);
     }
     ++runs_;
-    if (runs_ == kInTurn && shared_ > kLong) runs_ = kRuns;
+    if (runs_ == kInTurn && shared_ > kLongStep) runs_ = kRuns;
   }
 
  private:
   // Runs of one kind before it is the other one's turn, the first of which does not count; four turns of each kind.
   static constexpr int kInTurn = 4, kRuns = 2 * 4 * kInTurn;
-  static constexpr double kLong = 2e6;  // nanoseconds of a step that is not tried on one thread; an estimate
 
   double shared_ = std::numeric_limits<double>::infinity(), alone_ = shared_;  // nanoseconds of the fastest step
   int runs_ = 0;

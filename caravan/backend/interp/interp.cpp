@@ -48,9 +48,9 @@ Array exchanged(const Program& program, const Accumulation& a, const Array& own,
   Array out(target.shape, own.dtype());
   backend::Communicator& communicator = exchange.communicator();
   const std::vector<int> group = exchange.mesh().along(a.collective->mesh_axis, communicator.rank());
-  const int64_t pieces = ir::pieces_of_slice(program, a);
-  const backend::Reduced reduced{own.data(), out.mutable_data(), own.size(), own.dtype(), a.accumulator, pieces};
-  const backend::Gathered gathered{own.data(), out.mutable_data(), pieces, own.size() / pieces * bytes(own.dtype())};
+  const int64_t stripes = ir::stripes_of_slice(program, a);
+  const backend::Reduced reduced{own.data(), out.mutable_data(), own.size(), own.dtype(), a.accumulator, stripes};
+  const backend::Gathered gathered{own.data(), out.mutable_data(), stripes, own.size() / stripes * bytes(own.dtype())};
   switch (a.collective->kind) {
     case ir::Collective::Kind::all_reduce: communicator.all_reduce(group, {&reduced, 1}); break;
     case ir::Collective::Kind::all_gather: communicator.all_gather(group, {&gathered, 1}); break;

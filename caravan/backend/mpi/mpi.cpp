@@ -16,6 +16,8 @@
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/backend/mpi/library.h"
 #include "caravan/base/error.h"
+#include "caravan/target/exchange.h"
+#include "caravan/target/waits.h"
 
 namespace caravan::mpi {
 
@@ -27,19 +29,6 @@ using Bytes = std::vector<char>;
 constexpr int kMultiple = 3;            // MPI_THREAD_MULTIPLE
 constexpr int kValues = 1, kAlive = 2;  // tags of messages
 constexpr int kFailed = 3;              // exit code: the machine failed
-// Up to so many bytes, all processes send all they have to all others, and each combines everything: one round of
-// messages instead of two.
-// Between two processes both ways send as many bytes, and one round is faster up to 1 MB (bench/all_reduce.cpp, two
-// cores of an AMD EPYC: 256 KB in 26 us and not in 46, 1 MB in 118 and not in 169; 2 MB and more take as long).
-constexpr int64_t kSmall = 8 << 10, kSmallOfTwo = 2 << 20;
-constexpr size_t kAlone = 32 << 10;  // bytes; what has as many is sent by itself, without a copy. An estimate
-// Up to 4096 bytes with its header, Open MPI sends a message to a process of the same machine at once, and of a longer
-// one its beginning, so that the receiver asks for the rest. Instead, messages up to kInPieces bytes are sent in pieces
-// of kAtOnce (4 KB in 2.1 us and not in 4.1, 8 KB in 4.1 and not in 5.9; 16 KB in 6 either way).
-constexpr size_t kAtOnce = 4000, kInPieces = 8 << 10;
-// Of a wait for messages: how long it asks for them without pauses, longer if the device has nothing else to do
-// (set_urgent), and how long a pause is. Not tuned.
-constexpr std::chrono::microseconds kBusy{100}, kBusyIfUrgent{5000}, kPause{20};
 
 void say(const std::string& text) {  // by one write, so that lines of processes do not mix
   const std::string line = "caravan: " + text + "\n";
@@ -98,19 +87,19 @@ class Heartbeat {
 };
 
 // Which elements of an all-reduce or a reduce-scatter each process combines. The small shares of a process, and those
-// with several pieces, are packed into one message; large ones are messages of their own, which need not be copied.
+// with several stripes, are packed into one message; large ones are messages of their own, which need not be copied.
 struct Shares {
   std::span<const backend::Reduced> parts;
   int64_t processes = 1;
   bool whole = false;   // there are few elements, and each process combines all of them
-  bool slices = false;  // the shares are slices, which may have several pieces
+  bool slices = false;  // the shares are slices, which may have several stripes
 
   int64_t first(size_t k, size_t r) const { return whole ? 0 : parts[k].elements * int64_t(r) / processes; }
   int64_t last(size_t k, size_t r) const { return whole ? parts[k].elements : first(k, r + 1); }
   size_t bytes(size_t k, size_t r) const { return size_t((last(k, r) - first(k, r)) * caravan::bytes(parts[k].dtype)); }
-  int64_t pieces(size_t k) const { return slices ? parts[k].pieces : 1; }
+  int64_t stripes(size_t k) const { return slices ? parts[k].stripes : 1; }
   bool alone(size_t k, size_t r) const {
-    return pieces(k) == 1 && (bytes(k, r) >= kAlone || (parts.size() == 1 && bytes(k, r) > 0));
+    return stripes(k) == 1 && (bytes(k, r) >= kSentAlone || (parts.size() == 1 && bytes(k, r) > 0));
   }
   size_t packed(size_t r) const { return sum(r, parts.size(), false); }
   size_t bytes(size_t r) const { return packed(r) + sum(r, parts.size(), true); }
@@ -123,9 +112,9 @@ struct Shares {
   }
   void pack(size_t k, size_t r, char* to) const {
     if (bytes(k, r) == 0) return;
-    const size_t size = bytes(k, r) / size_t(pieces(k));
-    const char* from = pieces(k) == 1 ? at(parts[k].from, k, r) : static_cast<const char*>(parts[k].from) + r * size;
-    for (int64_t piece = 0; piece < pieces(k); ++piece, from += size_t(processes) * size, to += size)
+    const size_t size = bytes(k, r) / size_t(stripes(k));
+    const char* from = stripes(k) == 1 ? at(parts[k].from, k, r) : static_cast<const char*>(parts[k].from) + r * size;
+    for (int64_t stripe = 0; stripe < stripes(k); ++stripe, from += size_t(processes) * size, to += size)
       std::memcpy(to, from, size);
   }
 
@@ -167,7 +156,7 @@ class Processes : public backend::Communicator {
     const size_t all = group.size(), own = position(group);
     int64_t total = 0;
     for (const backend::Reduced& p : parts) total += p.elements * bytes(p.dtype);
-    const Shares shares{parts, int64_t(all), total <= (all == 2 ? kSmallOfTwo : kSmall)};
+    const Shares shares{parts, int64_t(all), total <= (all == 2 ? kOneRoundOfTwo : kOneRound)};
     exchange_shares(group, shares);
     for (size_t k = 0; k < parts.size(); ++k) combine(shares, k, own, shares.at(parts[k].to, k, own));
     if (shares.whole) return;
@@ -199,12 +188,12 @@ class Processes : public backend::Communicator {
 
   void all_gather(const std::vector<int>& group, std::span<const backend::Gathered> parts) override {
     const size_t all = group.size(), own = position(group);
-    auto alone = [](const backend::Gathered& p) { return p.pieces == 1 && size_t(p.bytes) >= kAlone; };
+    auto alone = [](const backend::Gathered& p) { return p.stripes == 1 && size_t(p.bytes) >= kSentAlone; };
     sent_.resize(all), received_.resize(all);
     sent_[own].clear();
     for (const backend::Gathered& p : parts)
       if (const char* from = static_cast<const char*>(p.from); !alone(p))
-        sent_[own].insert(sent_[own].end(), from, from + p.pieces * p.bytes);
+        sent_[own].insert(sent_[own].end(), from, from + p.stripes * p.bytes);
     const size_t packed = sent_[own].size();
     begin();
     for (size_t r = 0; r < all; ++r) {
@@ -228,10 +217,10 @@ class Processes : public backend::Communicator {
         std::memcpy(to + int64_t(own) * p.bytes, p.from, size_t(p.bytes));
         continue;
       }
-      for (int64_t piece = 0; piece < p.pieces; ++piece)
+      for (int64_t stripe = 0; stripe < p.stripes; ++stripe)
         for (size_t r = 0; r < all; ++r, to += p.bytes)
-          std::memcpy(to, (r == own ? sent_[own] : received_[r]).data() + offset + piece * p.bytes, size_t(p.bytes));
-      offset += p.pieces * p.bytes;
+          std::memcpy(to, (r == own ? sent_[own] : received_[r]).data() + offset + stripe * p.bytes, size_t(p.bytes));
+      offset += p.stripes * p.bytes;
     }
   }
 
@@ -281,7 +270,7 @@ class Processes : public backend::Communicator {
     for (size_t r = 0; r < all; ++r) {
       sent_[r].resize(shares.packed(r));
       for (size_t k = 0; k < parts; ++k)
-        if (!shares.alone(k, r) && (r != own || shares.pieces(k) > 1))
+        if (!shares.alone(k, r) && (r != own || shares.stripes(k) > 1))
           shares.pack(k, r, sent_[r].data() + shares.offset(k, r));
       if (r == own) continue;
       send(sent_[r].data(), shares.packed(r), group[r]);
@@ -296,9 +285,9 @@ class Processes : public backend::Communicator {
     if (shares.bytes(k, own) == 0) return;
     rows_.clear();
     for (size_t r = 0; r < size_t(shares.processes); ++r)
-      rows_.push_back(r != own                ? received_[r].data() + shares.offset(k, own)
-                      : shares.pieces(k) == 1 ? shares.at(p.from, k, own)
-                                              : sent_[own].data() + shares.offset(k, own));
+      rows_.push_back(r != own                 ? received_[r].data() + shares.offset(k, own)
+                      : shares.stripes(k) == 1 ? shares.at(p.from, k, own)
+                                               : sent_[own].data() + shares.offset(k, own));
     backend::combine(rows_, out, 0, shares.last(k, own) - shares.first(k, own), p.dtype, p.accumulator);
   }
 
@@ -316,7 +305,7 @@ class Processes : public backend::Communicator {
   // Calls it with where each message of so many bytes begins, and its size; sender and receiver do so alike.
   template <class What>
   static void in_pieces(size_t bytes, What&& what) {
-    const size_t most = bytes <= kInPieces ? kAtOnce : bytes;
+    const size_t most = bytes <= kSentInPieces ? kSentAtOnce : bytes;
     for (size_t first = 0; first < bytes; first += most) what(first, checked(std::min(most, bytes - first)));
   }
   static int checked(size_t bytes) {

@@ -9,6 +9,7 @@
 #include "caravan/backend/nccl/combine.h"
 #include "caravan/backend/nccl/library.h"
 #include "caravan/base/error.h"
+#include "caravan/target/exchange.h"
 #include "caravan/target/target.h"
 
 namespace caravan::nccl {
@@ -103,10 +104,11 @@ class Rank : public backend::Communicator {
     begin();
     exchange([&](auto&& send, auto&& receive) {
       for (const backend::Gathered& p : parts)
-        for (int64_t piece = 0; piece < p.pieces; ++piece)
+        for (int64_t stripe = 0; stripe < p.stripes; ++stripe)
           for (size_t r = 0; r < group.size(); ++r) {
-            send(address(p.from) + Address(piece * p.bytes), p.bytes, group[r]);
-            receive(address(p.to) + Address((piece * int64_t(group.size()) + int64_t(r)) * p.bytes), p.bytes, group[r]);
+            send(address(p.from) + Address(stripe * p.bytes), p.bytes, group[r]);
+            receive(address(p.to) + Address((stripe * int64_t(group.size()) + int64_t(r)) * p.bytes), p.bytes,
+                    group[r]);
           }
     });
     gpu_->wait();
@@ -123,11 +125,11 @@ class Rank : public backend::Communicator {
     exchange([&](auto&& send, auto&& receive) {
       for (size_t k = 0; k < parts.size(); ++k) {
         const backend::Reduced& p = parts[k];
-        const int64_t row = p.elements * bytes(p.dtype) / all, piece = row / p.pieces;
-        for (int64_t i = 0; i < p.pieces; ++i)
+        const int64_t row = p.elements * bytes(p.dtype) / all, stripe = row / p.stripes;
+        for (int64_t i = 0; i < p.stripes; ++i)
           for (int64_t r = 0; r < all; ++r) {
-            send(address(p.from) + Address((i * all + r) * piece), piece, group[size_t(r)]);
-            receive(rows_.address() + Address(offsets[k] + r * row + i * piece), piece, group[size_t(r)]);
+            send(address(p.from) + Address((i * all + r) * stripe), stripe, group[size_t(r)]);
+            receive(rows_.address() + Address(offsets[k] + r * row + i * stripe), stripe, group[size_t(r)]);
           }
       }
     });
@@ -186,9 +188,9 @@ class Rank : public backend::Communicator {
   void combine(const backend::Reduced& part, Address rows, Address out, int64_t count, int64_t all) {
     if (count == 0) return;
     void* arguments[] = {&rows, &out, &count, &all};
-    constexpr unsigned kThreads = 256, kMostBlocks = 1024;
-    const unsigned blocks = unsigned(std::min<int64_t>(kMostBlocks, (count + kThreads - 1) / kThreads));
-    const cuda::LaunchConfig config{blocks, 1, 1, kThreads, 1, 1, 0, gpu_->stream(), nullptr, 0};
+    const unsigned blocks =
+        unsigned(std::min<int64_t>(kMostCombineBlocks, (count + kCombineThreads - 1) / kCombineThreads));
+    const cuda::LaunchConfig config{blocks, 1, 1, kCombineThreads, 1, 1, 0, gpu_->stream(), nullptr, 0};
     cuda::check(gpu_->driver().launch(&config, kernel(part.dtype, part.accumulator), arguments, nullptr),
                 "the GPU does not combine values");
   }

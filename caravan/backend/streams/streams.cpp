@@ -9,6 +9,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/base/processors.h"
+#include "caravan/target/waits.h"
 
 namespace caravan::streams {
 
@@ -58,8 +59,7 @@ struct Shared {
       ++m.phase;
       m.phase.notify_all();
     } else {
-      constexpr int kSpins = 4000;  // some microseconds
-      for (int k = 0; spins && k < kSpins && m.phase.load(std::memory_order_acquire) == phase; ++k)
+      for (int k = 0; spins && k < kMeetingSpins && m.phase.load(std::memory_order_acquire) == phase; ++k)
         std::atomic_signal_fence(std::memory_order_seq_cst);
       while (m.phase.load() == phase && !stopped.load()) m.phase.wait(phase);
     }
@@ -102,9 +102,9 @@ class Stream : public backend::Communicator {
     for (size_t k = 0; k < parts.size(); ++k) {
       const backend::Gathered& part = parts[k];
       char* to = static_cast<char*>(part.to);
-      for (int64_t piece = 0; piece < part.pieces; ++piece)
+      for (int64_t stripe = 0; stripe < part.stripes; ++stripe)
         for (size_t r = 0; r < group.size(); ++r, to += part.bytes)
-          std::memcpy(to, static_cast<const char*>(m.gathered[r][k].from) + piece * part.bytes, size_t(part.bytes));
+          std::memcpy(to, static_cast<const char*>(m.gathered[r][k].from) + stripe * part.bytes, size_t(part.bytes));
     }
     shared_->arrive(m);
   }
@@ -117,11 +117,11 @@ class Stream : public backend::Communicator {
     std::vector<const void*> rows(group.size());
     for (size_t k = 0; k < parts.size(); ++k) {
       const backend::Reduced& part = parts[k];
-      const int64_t count = part.elements / (part.pieces * all), width = bytes(part.dtype);
-      for (int64_t piece = 0; piece < part.pieces; ++piece) {
+      const int64_t count = part.elements / (part.stripes * all), width = bytes(part.dtype);
+      for (int64_t stripe = 0; stripe < part.stripes; ++stripe) {
         for (size_t r = 0; r < group.size(); ++r)
-          rows[r] = static_cast<const char*>(m.reduced[r][k].from) + (piece * all + own) * count * width;
-        backend::combine(rows, static_cast<char*>(part.to) + piece * count * width, 0, count, part.dtype,
+          rows[r] = static_cast<const char*>(m.reduced[r][k].from) + (stripe * all + own) * count * width;
+        backend::combine(rows, static_cast<char*>(part.to) + stripe * count * width, 0, count, part.dtype,
                          part.accumulator);
       }
     }
