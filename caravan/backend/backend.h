@@ -90,10 +90,10 @@ class Device {
                       [[maybe_unused]] DType dtype, [[maybe_unused]] void* memory) {
     return false;
   }
+  using Fill = std::function<void(void* memory, int64_t first, int64_t last)>;  // of fill(), which calls it
   // Writes a state without a temporary array. `fill` is called for neighbouring elements first .. last-1, until it has
   // been called for all of them, and receives the memory of the first one. This default, for devices that keep states
   // in another form, uses a temporary array.
-  using Fill = std::function<void(void* memory, int64_t first, int64_t last)>;
   virtual void fill(const std::string& state, const Shape& shape, DType dtype, const Fill& fill) {
     Array value(shape, dtype);
     fill(value.mutable_data(), 0, value.size());
