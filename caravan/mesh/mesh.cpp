@@ -92,6 +92,9 @@ void check(const Mesh& mesh) {
   constexpr int64_t kMost = std::numeric_limits<int>::max();  // ranks are of type int
   int64_t devices = 1;
   for (const MeshAxis& axis : mesh.axes) {
+    if (&mesh.axes[size_t(mesh.find(axis.name))] != &axis)
+      throw ConfigError("two axes of the mesh " + to_string(mesh) + " are called `" + axis.name +
+                        "`; each needs a name of its own.");
     if (axis.size < 1 || axis.name.empty())
       throw ConfigError("an axis of a mesh has a name and at least one device; the mesh is " + to_string(mesh) + ".");
     if (axis.parts < 0 || axis.summed_parts() % axis.size != 0)

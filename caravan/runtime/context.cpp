@@ -61,6 +61,7 @@ Context::Context(const ContextOptions& options, Source where) : impl_("a Context
   if (options.threads < 0)
     throw ConfigError("a Context cannot have " + std::to_string(options.threads) +
                       " threads; 0 takes one for each processor.");
+  check(options.mesh);
   impl_->options = options;
   impl_->open_device();
 }

@@ -475,6 +475,8 @@ TEST(Mesh, IsWrittenAndReadAsText) {
   for (const char* wrong : {"data=2/3", "data=4/6", "data=3000000000", "data=65536,model=32768,pipe=4294967296"})
     EXPECT_THROW(check(parse_mesh(wrong)), ConfigError) << wrong;
   EXPECT_THROW(check(divided_states(Mesh{{"data", 2}}, "model")), ConfigError);
+  for (const Mesh& wrong : {Mesh{{"data", 0}}, Mesh{{"data", -2}}, Mesh{{"data", 2}, {"data", 2}}})
+    EXPECT_THROW(Context({.device = "interp", .mesh = wrong}), ConfigError) << to_string(wrong);
 }
 
 void expect_refused(const Program& program, const Mesh& mesh, const std::string& why) {
