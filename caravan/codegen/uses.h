@@ -28,7 +28,7 @@ struct Uses {
   std::vector<std::string> streams;  // of random bits
   std::set<ir::BufferId> written;
   std::set<ir::BufferId> exchanged;  // by lanes of a GPU (loop/dependence.h)
-  std::vector<bool> is_variable;  // by register: does it become a variable
+  std::vector<bool> is_variable;     // by register: does it become a variable
 };
 Uses uses_of(const loop::Module& module, const loop::Kernel& kernel);
 

@@ -5,6 +5,7 @@
 #include "caravan/ops/table.h"
 #include "caravan/optimize/reads.h"
 #include "caravan/optimize/remove_unused.h"
+#include "caravan/target/tuning.h"
 
 namespace caravan::optimize {
 
@@ -42,13 +43,9 @@ bool is_copy(const ir::Body& body) {
   }
   return true;
 }
-// Entries (loads, numbers and operations) of a formula that is computed again for each of its readers. An estimate of
-// what costs less than to store its result and load it.
-constexpr size_t kMostEntries = 16;
-
 // At most a handful of instructions: arithmetic, but no elementary functions such as exp.
 bool is_cheap(const ir::Body& body) {
-  if (body.entries().size() > kMostEntries) return false;
+  if (body.entries().size() > kMostRepeated) return false;
   for (const Scalar& s : body.entries()) {
     if (s.kind != Scalar::Kind::apply) continue;
     bool arithmetic = row(s.op).result != ResultType::real || s.op == Op::div || s.op == Op::recip || s.op == Op::sqrt;

@@ -15,46 +15,44 @@
 
 namespace caravan {
 
-bool fits_given(const StateNode& state, const Shape& shape) {
-  const GivenRow* rows[] = {&state.batch, &state.input, &state.output};
-  for (RowKind kind : kRowKinds) {
-    const GivenRow& given = *rows[size_t(kind)];
-    if (!given.given) continue;
-    if (given.extents.size() != shape[kind].size()) return false;
-    for (size_t i = 0; i < given.extents.size(); ++i)
-      if (const Extent& e = given.extents[i]; !e.captured && e.size != shape[kind][i].size) return false;
-  }
-  return true;
+namespace {
+
+std::array<const GivenRow*, 3> given_rows(const StateNode& state) {  // in the order of RowKind
+  return {&state.batch, &state.input, &state.output};
 }
 
-namespace {
+bool fits(const GivenRow& given, const std::vector<Axis>& axes) {
+  return !given.given ||
+         std::equal(given.extents.begin(), given.extents.end(), axes.begin(), axes.end(),
+                    [](const Extent& e, const Axis& axis) { return e.captured || e.size == axis.size; });
+}
 
 // The first value of a state must have the sizes that the state was declared with.
 void check_given(const StateNode& state, const Shape& shape, Source where) {
-  if (fits_given(state, shape)) return;
-  const GivenRow* rows[] = {&state.batch, &state.input, &state.output};
   for (RowKind kind : kRowKinds) {
-    const GivenRow& given = *rows[size_t(kind)];
-    if (!given.given) continue;
+    const GivenRow& given = *given_rows(state)[size_t(kind)];
+    if (fits(given, shape[kind])) continue;
     std::string sizes;
     for (const Extent& e : given.extents)
       sizes += (sizes.empty() ? "" : ",") + (e.captured ? std::string("?") : std::to_string(e.size));
-    bool fits = given.extents.size() == shape[kind].size();
-    for (size_t i = 0; fits && i < given.extents.size(); ++i)
-      fits = given.extents[i].captured || given.extents[i].size == shape[kind][i].size;
-    if (!fits)
-      throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " +
-                           std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
-                           " cannot be written to it.",
-                       where);
+    throw ShapeError("`" + state.name + "` (" + to_string(where) + ") was declared with the " +
+                         std::string(name(kind)) + " axes [" + sizes + "]; an array of shape " + to_string(shape) +
+                         " cannot be written to it.",
+                     where);
   }
 }
 
-bool has_shape(const std::vector<Shape>& shapes, const Shape& shape) {
-  return std::any_of(shapes.begin(), shapes.end(), [&](const Shape& s) { return same_sizes(s, shape); });
+}  // namespace
+
+bool fits_given(const StateNode& state, const Shape& shape) {
+  const auto rows = given_rows(state);
+  return std::all_of(kRowKinds.begin(), kRowKinds.end(),
+                     [&](RowKind kind) { return fits(*rows[size_t(kind)], shape[kind]); });
 }
 
-}  // namespace
+bool has_sizes(const std::vector<Shape>& shapes, const Shape& shape) {
+  return std::any_of(shapes.begin(), shapes.end(), [&](const Shape& s) { return same_sizes(s, shape); });
+}
 
 Context::Context(const ContextOptions& options, Source where) : impl_("a Context", std::make_shared<Impl>()) {
   const WrittenAt at(where);
@@ -130,142 +128,6 @@ Inference Context::Impl::infer(const Program& program) const {
     if (auto at = shapes.find(state->name); at != shapes.end() && !fits_given(*state, at->second)) shapes.erase(at);
   }
   return Inference(program, shapes);
-}
-
-Routine Context::compile(const Program& program, Source where) {
-  const WrittenAt written(where);
-  const Impl::Use used(*impl_);
-  auto routine = std::make_shared<Routine::Impl>(impl_->infer(program));
-  const Inference& inference = routine->inference;
-  std::vector<Tensor> tensors;
-  const ir::Program solved = to_ir(program, inference, &tensors);
-  ir::verify(solved);
-  for (IdUse& use : id_uses(solved)) {
-    if (auto* data = std::get_if<ir::DataLeaf>(&solved.buffers[size_t(use.leaf)].kind))
-      check_ids(solved, use, data->array);
-    else
-      routine->ids.push_back({std::move(use)});
-  }
-  routine->context = impl_.shared();
-  routine->observed = program.observed_as();
-  for (const ir::Symbol& symbol : solved.symbols)
-    routine->indices.push_back(symbol.name), routine->ranges.push_back(symbol.range);
-
-  std::map<std::string, Impl::Info> info;
-  std::map<std::string, Array> adopted;
-  std::vector<std::string> fresh;
-  for (const Tensor& t : tensors) {
-    const StateNode* state = t.node().state();
-    if (!state) continue;
-    auto at = impl_->info.find(state->name);
-    auto adopts = [&](const Impl::Info& known) {
-      return !known.declared && is_float(known.dtype) && is_float(t.dtype());
-    };
-    if (at != impl_->info.end() && at->second.dtype != t.dtype() && !adopts(at->second))
-      throw DTypeError("`" + state->name + "` is " + std::string(name(at->second.dtype)) +
-                           " in the Context, but the program (" + to_string(t.node().where) + ") has it as " +
-                           std::string(name(t.dtype())) + ".",
-                       t.node().where);
-    Shape shape = inference.shape(t);
-    info[state->name] = {shape, t.dtype(), true};
-    Impl::Info& now = info[state->name];
-    now.input = state->init.kind == Init::Kind::none;
-    now.init = state->init.kind == Init::Kind::automatic ? impl_->options.init : state->init;
-    now.owner = state->owner;
-    if (at != impl_->info.end()) {
-      check_owner(state->name, at->second.owner, state->owner);
-      if (!now.owner) now.owner = at->second.owner;
-      if (now.input) now.init = at->second.init;
-      now.writes = at->second.writes, now.from_host = at->second.from_host;
-      now.shapes = at->second.shapes;
-      if (at->second.declared) now.input = now.input && at->second.input;
-    }
-    if (now.input && !has_shape(now.shapes, shape)) now.shapes.push_back(shape);
-    if (impl_->device->has(state->name)) {
-      if (at != impl_->info.end() && at->second.any_axes && at->second.shape.sizes() != shape.sizes())
-        throw ShapeError("`" + state->name + "` was loaded with the sizes " + to_string(at->second.shape) +
-                             ", but the program (" + to_string(t.node().where) + ") has it as " + to_string(shape) +
-                             ".",
-                         t.node().where);
-      // A reader's state that lies in memory of its lender has only its axes to learn.
-      const bool shared = impl_->lent.count(state->name) && impl_->device->memory(state->name);
-      if (at != impl_->info.end() && (at->second.dtype != t.dtype() || (at->second.any_axes && !shared)))
-        adopted[state->name] = impl_->device->read(state->name).reshaped(shape);
-      continue;
-    }
-    if (impl_->loaded && !state->owner && state->init.kind != Init::Kind::none)
-      throw StateError("`" + state->name + "` (" + to_string(t.node().where) +
-                           ") is not among the states that were loaded into the Context; compile the program before "
-                           "loading, and load with {.allow_missing = true}, to begin with its initial value.",
-                       t.node().where);
-    if (now.init.kind != Init::Kind::none) {
-      check_initial({state->name, shape, t.dtype(), now.init});
-      fresh.push_back(state->name);
-    }
-  }
-  for (const auto& [written, known] : impl_->info) {  // a slip in a name leaves the state it was meant for as it is
-    if (known.declared || known.created || info.count(written)) continue;
-    for (const auto& [name, now] : info)
-      if (!impl_->device->has(name) && looks_like(written, name))
-        throw StateError("`" + written + "` was written, but no program has a state of that name; did you mean `" +
-                         name + "`, which nothing was written to? If both exist, write `" + written +
-                         "` by its tensor or with {.create = true}.");
-  }
-  for (const auto& a : solved.assignments) {
-    const std::string& name = solved.buffers[size_t(a.state)].name;
-    routine->assigned_names.push_back(name);
-    if (impl_->lent.count(name)) impl_->check_may_change(name);
-  }
-  for (const auto& [name, value] : adopted)
-    if (!impl_->lent.count(name)) impl_->check_may_change(name);
-  KnownShapes shapes;
-  for (const auto& [name, i] : info) shapes.emplace(name, i.shape);
-  auto prepare_once = [&] {
-    if ((routine->plan = impl_->plans->find(program, shapes))) {
-      routine->executable = impl_->device->prepare(routine->plan);
-      return;
-    }
-    backend::Prepared prepared = backend::prepare(*impl_->device, impl_->for_one_device(solved), impl_->plan_options());
-    routine->plan = std::move(prepared.plan), routine->executable = std::move(prepared.executable);
-    if (routine->plan->made || !impl_->device->target()) impl_->plans->keep(program, shapes, routine->plan);
-  };
-  auto prepare = [&] {
-    try {
-      prepare_once();
-    } catch (const BackendError&) {
-      if (!impl_->take_interpreter()) throw;
-      prepare_once();
-    }
-  };
-  if (std::unique_ptr<backend::Device> before = impl_->take_gpu(solved)) {
-    try {
-      prepare();
-    } catch (const Error& error) {  // most often it is full
-      impl_->device = std::move(before);
-      impl_->options.device = "auto";
-      impl_->device_reason = backend::brief(error);
-      prepare();
-    }
-  } else {
-    prepare();
-  }
-  routine->symbols.resize(routine->indices.size());
-  for (auto& [name, i] : info) impl_->info[name] = i;  // nothing fails from here on
-  for (auto& [name, places] : mesh::state_places(routine->plan->program, impl_->options.mesh))
-    impl_->places[name] = std::move(places);
-  for (const auto& [name, value] : adopted) impl_->adopt(name, value);
-  for (const std::string& name : fresh) impl_->initialise(name);
-  for (const auto& a : solved.assignments)
-    routine->assigned.push_back(&impl_->info.at(solved.buffers[size_t(a.state)].name));
-  for (Impl::Info* assigned : routine->assigned) assigned->input = false;
-  for (const auto& [name, i] : info)
-    if (const Impl::Info& kept = impl_->info.at(name); kept.input) routine->inputs.push_back({name, i.shape, &kept});
-  for (const Tensor& t : tensors)
-    if (const StateNode* state = t.node().state(); state && state->owner)
-      routine->owned.push_back({state->name, &impl_->info.at(state->name), state->owner});
-  routine->seen_resets = impl_->resets;
-  impl_->has_programs = true;
-  return Routine(std::move(routine));
 }
 
 Array Context::eval(const Tensor& tensor, const IndexValues& values, Source where) {
@@ -346,7 +208,7 @@ void Context::check_write(const std::string& name, const Array& value, const Wri
   }
   const Shape& shape = at->second.shape;
   const DType dtype = at->second.dtype;
-  if (!same_sizes(shape, value.shape()) && !has_shape(at->second.shapes, value.shape()))
+  if (!same_sizes(shape, value.shape()) && !has_sizes(at->second.shapes, value.shape()))
     throw ShapeError("`" + name + "` has the shape " + to_string(shape) + "; an array of shape " +
                      to_string(value.shape()) + " cannot be written to it.");
   if (dtype == value.dtype() || holds_all(dtype, value.dtype())) return;
@@ -408,7 +270,7 @@ void Context::write(const Tensor& state, const Array& value, Source where) {
   }
   Impl::Info& info = impl_->info.at(s->name);  // an input may be declared with other sizes elsewhere
   const bool other_sizes = info.input && fits_given(*s, value.shape()) && !fits_given(*s, info.shape);
-  if (other_sizes && !has_shape(info.shapes, value.shape())) info.shapes.push_back(value.shape());
+  if (other_sizes && !has_sizes(info.shapes, value.shape())) info.shapes.push_back(value.shape());
   write(s->name, value);
 }
 

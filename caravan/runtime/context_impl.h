@@ -18,6 +18,7 @@ namespace caravan {
 
 // Does a value of this shape fit the sizes that the state was declared with?
 bool fits_given(const StateNode& state, const Shape& shape);
+bool has_sizes(const std::vector<Shape>& shapes, const Shape& shape);  // has one of them the same sizes?
 
 struct Context::Impl {
   struct Info {
@@ -152,6 +153,15 @@ struct Context::Impl {
   // After the first program could not be compiled: if the device is `auto` and the compiler is to blame, moves to the
   // interpreter. Returns false if it is not. Throws BackendError if the compiler has a passing problem.
   bool take_interpreter();
+
+  // The steps of compile (compile.cpp).
+  struct Declared;
+  Declared declared_by(const std::vector<Tensor>& tensors, const Inference& inference) const;
+  Info merged(const Tensor& t, const Shape& shape, const Info* before) const;
+  bool must_adopt(const Tensor& t, const Shape& shape, const Info* before) const;
+  void check_written_names(const Declared& declared) const;
+  void make_ready(Routine::Impl& routine, const Program& program, const ir::Program& solved, const KnownShapes& shapes);
+
   plan::Options plan_options() const { return {options.passes_off, options.memory_limit}; }
 };
 

@@ -7,6 +7,7 @@
 #include "caravan/loop/dependence.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/op.h"
+#include "caravan/target/compile_times.h"
 
 namespace caravan::schedule {
 
@@ -179,7 +180,7 @@ class Fuser {
 
   bool try_merge(size_t i, size_t j, bool must_share) {
     const Kernel &a = out_.kernels[i], &b = out_.kernels[j];
-    if (a.comments.size() + b.comments.size() > kMostAccumulations) return false;
+    if (a.comments.size() + b.comments.size() > kCompileTimes.most_accumulations) return false;
     if (has_products(statements(a)) && has_products(statements(b))) return false;
     if (must_follow(b, a)) return false;
     const std::vector<const For*> loops_a = last_loops(a), loops_b = perfect_nest(b);

@@ -21,15 +21,13 @@
 //     elements than are stored: then it could not be stored in place;
 //   - to move a kernel before what it must come `after`;
 //   - two contractions: each is computed in tiles of its own;
-//   - kernels of more than kMostAccumulations accumulations.
+//   - kernels of more than CompileTimes::most_accumulations accumulations.
 #pragma once
 
 #include "caravan/loop/loop.h"
 
 namespace caravan::schedule {
 
-// Most accumulations in a kernel: the time of C compilers grows faster than the length of a function.
-inline constexpr size_t kMostAccumulations = 64;
 // How many earlier kernels that read the same buffers are tried for each kernel. A bound for the time of the pass: a
 // buffer that every layer reads would make it quadratic.
 inline constexpr size_t kMostCandidates = 4;

@@ -18,7 +18,12 @@ struct CompileTimes {
   size_t most_calls = 256;
   // Characters of a text of CUDA C++ without its prelude: NVRTC takes about half a second for as many.
   size_t cuda_text = 24'000;
+  size_t most_accumulations = 64;  // of a kernel, for the same reason
 };
 inline constexpr CompileTimes kCompileTimes;
+
+// Seconds. A program that is compiled in less time does not begin on quickly compiled code (backend/cc/quick_start.h):
+// it would begin about 0.3 seconds earlier at most, and its first steps would be slower.
+inline constexpr double kLongCompilation = 0.75;
 
 }  // namespace caravan

@@ -1,11 +1,16 @@
 // How loops are cut for a processor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace caravan {
 
 inline constexpr int64_t kCacheLine = 64;  // bytes, of all processors in use; what is allocated begins at one
+
+// Entries (loads, numbers and operations) of a formula that is computed again for each of its readers
+// (optimize/inline_producers.h): it costs less than to store its result and load it. An estimate.
+inline constexpr size_t kMostRepeated = 16;
 
 // How loops are cut for a machine. The defaults were found by measurement; a tuning file may replace them
 // (tuning_file.h).

@@ -15,6 +15,7 @@
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/base/processors.h"
 #include "caravan/caravan.h"
+#include "caravan/target/compile_times.h"
 #include "contains.h"
 #include "temporary_folder.h"
 
@@ -303,7 +304,7 @@ TEST(QuickStart, PaysIfTheCompilerOptimisesAndTakesLong) {
     options.flags = row.flags;
     const codegen::Units units{std::vector<string>(size_t(processors().usable()), ""),
                                row.milliseconds * processors().usable()};
-    EXPECT_EQ(cc::pays_to_start_quickly(units, options, cc::kLongCompilation), row.pays)
+    EXPECT_EQ(cc::pays_to_start_quickly(units, options, kLongCompilation), row.pays)
         << row.flags.back() << " " << row.milliseconds;
   }
 }

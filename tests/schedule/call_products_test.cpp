@@ -6,11 +6,9 @@
 
 #include "by_hand.h"
 #include "caravan/loop/walk.h"
-#include "caravan/lower/lower.h"
-#include "caravan/optimize/split_sums.h"
 #include "caravan/schedule/forward_stores.h"
 #include "caravan/schedule/fuse.h"
-#include "pass_table.h"
+#include "schedule/for_gpu.h"
 
 namespace caravan::schedule {
 namespace {
@@ -25,8 +23,7 @@ Gpu with_library() {
 // reads.
 loop::Module called(const Program& program, const Gpu& gpu = with_library()) {
   const Target target = gpu_target(gpu);
-  const loop::Module out =
-      call_products(forward_stores(fuse(lower::lower(optimize::split_sums(prepared(program), target)))), target);
+  const loop::Module out = call_products(forward_stores(fuse(lowered_for_gpu(program, target))), target);
   loop::verify(out);
   return out;
 }
@@ -155,8 +152,7 @@ kernel z
 
 // Two products of bf16(x) with w, and at this place among them a kernel that overwrites x.
 loop::Module of_computed_factors(size_t overwritten_at) {
-  loop::Module module =
-      lower::lower(optimize::split_sums(prepared(product(narrow("x", "256,64"), narrow("w", "64,384"))), gpu_target()));
+  loop::Module module = lowered_for_gpu(product(narrow("x", "256,64"), narrow("w", "64,384")));
   loop::Kernel product = module.kernels.back();
   const loop::Register rounded = loop::add_register(product, DType::f32);
   loop::for_each_of<loop::For>(loop::statements(product), [&](loop::For& f) {

@@ -1,15 +1,19 @@
 // Programs as passes for a GPU meet them.
 #pragma once
 
-#include "caravan/lower/lower.h"
-#include "caravan/optimize/split_sums.h"
-#include "pass_table.h"
+#include "schedule/split_lowered.h"
 
 namespace caravan::schedule {
 
-// A kernel for each accumulation, with the order of its sums.
 inline loop::Module lowered_for_gpu(const Program& program, const Target& target = gpu_target()) {
-  return lower::lower(optimize::split_sums(prepared(program), target));
+  return split_lowered(program, target);
+}
+
+// A GPU of so few threads that small programs fill it.
+inline Target small_gpu(int64_t multiprocessors, int64_t threads) {
+  Gpu gpu;
+  gpu.multiprocessors = multiprocessors, gpu.threads_in_flight = threads;
+  return gpu_target(gpu);
 }
 
 inline Tensor indices(int64_t count) {

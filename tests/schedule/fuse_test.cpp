@@ -7,6 +7,7 @@
 #include "caravan/lower/lower.h"
 #include "caravan/plan/plan.h"
 #include "caravan/schedule/update_in_place.h"
+#include "caravan/target/compile_times.h"
 #include "pass_table.h"
 #include "schedule/split_lowered.h"
 
@@ -254,7 +255,7 @@ TEST(Fuse, KernelsStayBounded) {
   for (int k = 0; k < 200; ++k) seen.push_back(x = x * 1.5 + k);
   const loop::Module after = fuse(lowered(observe(seen)));
   EXPECT_GT(after.kernels.size(), 2u);
-  for (const loop::Kernel& kernel : after.kernels) EXPECT_LE(kernel.comments.size(), kMostAccumulations);
+  for (const loop::Kernel& kernel : after.kernels) EXPECT_LE(kernel.comments.size(), kCompileTimes.most_accumulations);
 }
 
 // The gradient of a weight needs no more than what the gradient of its input needs, and could be computed with that.

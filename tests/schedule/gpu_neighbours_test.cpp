@@ -4,25 +4,18 @@
 #include <gtest/gtest.h>
 
 #include "by_hand.h"
-#include "caravan/lower/lower.h"
-#include "caravan/optimize/split_sums.h"
 #include "caravan/schedule/map_to_grid.h"
-#include "pass_table.h"
+#include "schedule/for_gpu.h"
 
 namespace caravan::schedule {
 namespace {
 
-// A GPU of so few threads that small programs fill it.
-Target small_gpu() {
-  Gpu gpu;
-  gpu.multiprocessors = 2, gpu.threads_in_flight = 64;
-  return gpu_target(gpu);
-}
+const Target kTwoMultiprocessors = small_gpu(2, 64);
 loop::Module on_threads(const Program& program) {
-  return map_to_grid(lower::lower(optimize::split_sums(prepared(program), small_gpu())), small_gpu());
+  return map_to_grid(lowered_for_gpu(program, kTwoMultiprocessors), kTwoMultiprocessors);
 }
 loop::Module in_pieces(const Program& program) {
-  const loop::Module out = gpu_neighbours(on_threads(program), small_gpu());
+  const loop::Module out = gpu_neighbours(on_threads(program), kTwoMultiprocessors);
   loop::verify(out);
   return out;
 }
@@ -118,7 +111,7 @@ loop::Module element_by_element(loop::Block body) {
   return module;
 }
 TEST(GpuNeighbours, WhatIsStoredIsLoadedBeforeAtTheSamePlace) {
-  auto pass = [](const loop::Module& module) { return gpu_neighbours(module, small_gpu()); };
+  auto pass = [](const loop::Module& module) { return gpu_neighbours(module, kTwoMultiprocessors); };
   const loop::Module in_place = element_by_element({element(0, 0, kI), loop::Store{0, kI, 0}});
   EXPECT_NE(loops(pass(in_place)), loops(in_place));
   expect_refused_by_hand(

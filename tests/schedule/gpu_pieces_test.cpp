@@ -4,24 +4,17 @@
 #include <gtest/gtest.h>
 
 #include "by_hand.h"
-#include "caravan/lower/lower.h"
-#include "caravan/optimize/split_sums.h"
 #include "caravan/schedule/gpu_neighbours.h"
 #include "caravan/schedule/map_to_grid.h"
-#include "pass_table.h"
+#include "schedule/for_gpu.h"
 
 namespace caravan::schedule {
 namespace {
 
-// A GPU of so few threads that small programs fill it.
-Target tiny_gpu() {
-  Gpu gpu;
-  gpu.multiprocessors = 1, gpu.threads_in_flight = 128;
-  return gpu_target(gpu);
-}
+const Target kOneMultiprocessor = small_gpu(1, 128);
 loop::Module in_neighbours(const Program& program) {
-  const Target gpu = tiny_gpu();
-  return gpu_neighbours(map_to_grid(lower::lower(optimize::split_sums(prepared(program), gpu)), gpu), gpu);
+  return gpu_neighbours(map_to_grid(lowered_for_gpu(program, kOneMultiprocessor), kOneMultiprocessor),
+                        kOneMultiprocessor);
 }
 
 TEST(GpuPieces, BeforeAndAfter) {

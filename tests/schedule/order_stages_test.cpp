@@ -8,7 +8,6 @@
 #include "caravan/loop/walk.h"
 #include "caravan/lower/lower.h"
 #include "caravan/optimize/join_parts.h"
-#include "caravan/optimize/split_sums.h"
 #include "caravan/schedule/copy_states.h"
 #include "caravan/schedule/map_to_grid.h"
 #include "for_gpu.h"
@@ -100,9 +99,7 @@ TEST(OrderStages, KernelsOfAStageAreLaunchedTogether) {
   const Tensor p = product("p", "128,512", "512,512"), q = product("q", "64,1024", "1024,64");
   const Tensor large = product("large", "4096,32", "32,4096"), table = exp(parameter("t", "4096,512")).named("table");
   auto launches = [](const std::vector<Tensor>& results) {
-    const loop::Module module = order_stages(
-        map_to_grid(lower::lower(optimize::split_sums(prepared(observe(results)), gpu_target())), gpu_target()),
-        eager_gpu());
+    const loop::Module module = order_stages(map_to_grid(lowered_for_gpu(observe(results)), gpu_target()), eager_gpu());
     std::set<int> out;
     for (const loop::Kernel& kernel : module.kernels) out.insert(kernel.grid.launch);
     return out.size();

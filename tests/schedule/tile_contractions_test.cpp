@@ -18,9 +18,7 @@ Target with_fma() {
   return out;
 }
 loop::Module tiled(const loop::Module& module) { return tile_contractions(module, with_fma()); }
-loop::Module lowered_for_tiles(const Program& program) {
-  return lower::lower(optimize::split_sums(prepared(program), with_fma()));
-}
+loop::Module lowered_for_tiles(const Program& program) { return split_lowered(program, with_fma()); }
 Program plain_product(const std::string& left, const std::string& right) {
   return observe(einsum("i,k; k,j => i,j", parameter("x", left), parameter("w", right)).named("y"));
 }

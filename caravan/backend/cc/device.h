@@ -6,6 +6,7 @@
 #include "caravan/backend/cc/compile.h"
 #include "caravan/backend/cc/quick_start.h"
 #include "caravan/backend/exchange.h"
+#include "caravan/target/compile_times.h"
 
 namespace caravan::cc {
 

@@ -24,10 +24,6 @@
 
 namespace caravan::cc {
 
-// A program that is compiled in less time does not begin on other code: it would begin about 0.3 seconds earlier at
-// most, and its first steps would be slower.
-inline constexpr double kLongCompilation = 0.75;  // seconds
-
 // Whether a program should begin on quickly compiled code: the compiler is asked for more optimisation than that, and
 // would take at least `seconds` on the processors that this process may use, by an estimate.
 bool pays_to_start_quickly(const codegen::Units& units, const CompilerOptions& options, double seconds);

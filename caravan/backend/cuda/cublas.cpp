@@ -8,6 +8,7 @@
 #include "caravan/backend/cuda/open_library.h"
 #include "caravan/base/error.h"
 #include "caravan/loop/dependence.h"
+#include "caravan/target/gpu_steps.h"
 
 namespace caravan::cuda {
 
@@ -23,7 +24,6 @@ constexpr int kTransposeA = 3, kTransposeB = 4;                          // cubl
 constexpr int kMostWorkspace = 1, kReductions = 3, kFirstAlignment = 5;  // cublasLtMatmulPreferenceAttributes_t
 constexpr uint32_t kPartsInWorkspace = 2;                                // cublasLtReductionScheme_t
 constexpr int kOldestCublasLt = 120000;
-constexpr uint64_t kMostWorkspaceBytes = 32 << 20;  // what NVIDIA recommends for its newer GPUs
 
 int library_type(DType dtype) { return dtype == DType::bf16 ? kBf16 : dtype == DType::f16 ? kF16 : kF32; }
 
@@ -137,7 +137,7 @@ LibraryProduct::LibraryProduct(const ProductLibrary& library, const Call& call) 
   check(lt.description_set(description_.get(), kTransposeA, &transposes[0], sizeof transposes[0]));
   check(lt.description_set(description_.get(), kTransposeB, &transposes[1], sizeof transposes[1]));
   const auto preference = made(lt.preference_create);
-  const uint64_t most = kMostWorkspaceBytes;
+  const uint64_t most = kLibraryWorkspace;
   check(lt.preference_set(preference.get(), kMostWorkspace, &most, sizeof most));
   check(lt.preference_set(preference.get(), kReductions, &kPartsInWorkspace, sizeof kPartsInWorkspace));
   const uint32_t alignments[] = {left_.alignment, right_.alignment, result_.alignment, result_.alignment};

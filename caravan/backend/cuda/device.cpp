@@ -22,9 +22,9 @@ class CudaDevice : public backend::Device {
   }
 
   ~CudaDevice() override {
-    try {
-      shared_->gpu->wait();  // what fill() copies may be under way
-    } catch (const BackendError&) {  // after an error of the GPU nothing is
+    try {  // what fill() copies may be under way; after an error of the GPU nothing is
+      shared_->gpu->wait();
+    } catch (const BackendError&) {
     }
   }
   CudaDevice(const CudaDevice&) = delete;

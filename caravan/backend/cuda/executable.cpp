@@ -10,6 +10,7 @@
 #include "caravan/base/list_text.h"
 #include "caravan/codegen/cuda.h"
 #include "caravan/loop/walk.h"
+#include "caravan/target/gpu_steps.h"
 
 namespace caravan::cuda {
 
@@ -36,7 +37,7 @@ class CudaExecutable : public backend::Executable {
     load_products(step.text);
     check_memory();
     step_ = load(form_, std::move(step.text), std::move(compiled));
-    long_steps_ = std::clamp<int64_t>(kMostLaunches / int64_t(step_.text.launches.size() + 1), 1, kMostSteps);
+    long_steps_ = std::clamp<int64_t>(kMostGraphLaunches / int64_t(step_.text.launches.size() + 1), 1, kMostGraphSteps);
     arena_ = shared_->allocate(runnable_.arena_bytes);
     workspace_ = shared_->allocate(workspace_bytes_);
     symbols_ = shared_->allocate((long_steps_ + 1) * symbol_bytes());
@@ -84,7 +85,6 @@ class CudaExecutable : public backend::Executable {
       return;
     }
     make_ready(symbols, ranges);
-    constexpr int64_t kMostInALaunch = 4096;  // a launch cannot be interrupted
     int64_t left = steps;
     if (form_ == CudaForm::one_block)
       for (; left > 0; left -= kMostInALaunch) launch_block(std::min(left, kMostInALaunch));
@@ -258,11 +258,10 @@ class CudaExecutable : public backend::Executable {
           "the GPU does not run the kernel `" + name + "`");
   }
   void launch_next(int64_t steps, StreamHandle* stream, bool early) const {
-    constexpr int kThreads = 32;
     Address symbols = symbols_of(0), most = ranges();
     int64_t count = int64_t(plan_->program.symbols.size()), copies = long_steps_;
     std::vector<void*> arguments = {&symbols, &most, &count, &copies, &steps};
-    launch(step_.next, 1, kThreads, 0, arguments, "next", stream, early);
+    launch(step_.next, 1, int(gpu_.target().gpu.warp), 0, arguments, "next", stream, early);
   }
   void launch_block(int64_t steps) {
     Address symbols = symbols_of(0), most = ranges();
@@ -361,9 +360,8 @@ class CudaExecutable : public backend::Executable {
   CudaForm form_;                 // `separate`: to find errors
   std::map<size_t, Call> calls_;  // by kernel
   Code step_, timed_;             // `timed_` is compiled when it is first needed
-  // A graph costs about two microseconds beside its kernels, and so a range of steps runs `long_steps_` of them in one.
+  // A range of steps runs `long_steps_` of them in one graph.
   Graph once_{gpu_}, and_next_{gpu_}, many_{gpu_};
-  static constexpr int64_t kMostLaunches = 512, kMostSteps = 32;  // of such a graph
   int64_t long_steps_ = 1;
   struct Section {  // launches of a step that are recorded together, or one collective
     size_t first = 0, last = 0;
@@ -376,8 +374,7 @@ class CudaExecutable : public backend::Executable {
   int64_t workspace_bytes_ = 0;
   bool called_ = false;  // has each of them been called once?
   std::vector<EventHandle*> events_;
-  static constexpr int64_t kMostUnderWay = 64;  // steps that the GPU has not finished; then the next one waits
-  HostMemory staged_;                           // the values of symbols of these, and their ranges
+  HostMemory staged_;  // the values of symbols of these, and their ranges
   int64_t under_way_ = 0;
   std::vector<std::shared_ptr<const Shared::Data>> data_;
   Memory arena_, workspace_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "caravan/target/gpu_steps.h"
+
 namespace caravan::cuda {
 
 void Graph::make_branches() {

@@ -29,7 +29,6 @@ class Graph {
   void forget();
 
  private:
-  static constexpr size_t kBranches = 4;  // as many launches of a stage run side by side
   void make_branches();
 
   const Gpu& gpu_;
