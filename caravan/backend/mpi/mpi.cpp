@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <climits>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/backend/mpi/library.h"
+#include "caravan/backend/mpi/pieces.h"
 #include "caravan/base/error.h"
 #include "caravan/target/exchange.h"
 #include "caravan/target/waits.h"
@@ -301,16 +301,6 @@ class Processes : public backend::Communicator {
     in_pieces(bytes, [&](size_t first, int size) {
       mpi_.isend(from + first, size, mpi_.byte, to, kValues, mpi_.world, &requests_.emplace_back());
     });
-  }
-  // Calls it with where each message of so many bytes begins, and its size; sender and receiver do so alike.
-  template <class What>
-  static void in_pieces(size_t bytes, What&& what) {
-    const size_t most = bytes <= kSentInPieces ? kSentAtOnce : bytes;
-    for (size_t first = 0; first < bytes; first += most) what(first, checked(std::min(most, bytes - first)));
-  }
-  static int checked(size_t bytes) {
-    if (bytes > size_t(INT_MAX)) throw BackendError("a message of more than 2 GB cannot be sent.");
-    return int(bytes);
   }
   // Asks again and again, and then with pauses: MPI_Waitall would never let others run. The pauses begin soon if the
   // device computes meanwhile, because often this is not the only thread of its processor.
