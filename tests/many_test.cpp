@@ -1,4 +1,5 @@
 // The command on several devices: workers of one process, and processes that mpirun has started.
+#include <caravan/caravan.h>
 #include <gtest/gtest.h>
 
 #ifdef CARAVAN_COMMAND
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "caravan/backend/communicator.h"
 #include "caravan/backend/mpi/mpi.h"
 #include "caravan/data/digits.h"
 #include "caravan/data/idx.h"
@@ -356,6 +358,27 @@ TEST_F(Many, AProcessThatIsLongWaitedForSaysSo) {
   const string said = "caravan: others have waited for process 1 of 3 for 2 seconds; it is alive (";
   EXPECT_CONTAINS(o.err, said);
   EXPECT_EQ(o.err.find(said), o.err.rfind(said)) << "said once: " << o.err;
+}
+
+TEST_F(Rank, DISABLED_IsGivenAnotherIndex) {
+  Context ctx({.device = "cpu", .mesh = {{"data", 2}}, .compiler_flags = {"-O0"}});
+  const Index step("step");
+  const Tensor x = place(uniform("x", {.batch = {4}, .output = {3}, .step = step}), "data");
+  Routine run = ctx.compile(train_step(mean(square(param("w", {.output = {2}})(x))), sgd({.lr = 0.1})));
+  run.run({{step, 7}});
+  try {
+    run.run({{step, 8 + mpi::launch().rank}});
+  } catch (const backend::Disagreement& error) {
+    std::cerr << error.what() << "\n";
+  }
+}
+TEST_F(Many, ProcessesThatAreGivenOtherIndicesSaySo) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const Outcome o = run_program(with({"/usr/bin/timeout", "60"}, by_ranks(2, "IsGivenAnotherIndex")));
+  EXPECT_EQ(o.code, 0) << o.err;
+  const string said = "processes were given other values of an index for the same step";
+  EXPECT_CONTAINS(o.err, said);
+  EXPECT_NE(o.err.find(said), o.err.rfind(said)) << "both throw it: " << o.err;
 }
 
 // Processes part from each other through mpirun, which does not answer here.
