@@ -1,7 +1,9 @@
 #include "caravan/backend/exchange.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <utility>
 
 #include "caravan/base/error.h"
 #include "caravan/plan/cost.h"
@@ -52,15 +54,36 @@ void Exchange::execute(const Job& job) {
     else
       reduced_.push_back({from, to, elements, b.dtype, values[k].accumulator, stripes});
   }
+  // Maxima of a number and of its complement are the own ones on all devices alone if all have the same number.
+  const std::array<int32_t, 2> own{job.indices.value_or(0), ~job.indices.value_or(0)};
+  std::array<int32_t, 2> largest = own;
+  if (job.indices) reduced_.push_back({own.data(), largest.data(), int64_t(own.size()), DType::i32, Accumulator::max});
   switch (exchange.kind) {
     case Kind::all_reduce: communicator_->all_reduce(group, reduced_); break;
     case Kind::all_gather: communicator_->all_gather(group, gathered_); break;
     case Kind::reduce_scatter: communicator_->reduce_scatter(group, reduced_); break;
   }
+  if (largest != own)
+    throw Disagreement(
+        "processes were given other values of an index for the same step; all of them must call `run` "
+        "with the same ones.");
   if (job.around.after) job.around.after();
   const std::lock_guard lock(mutex_);
   exchanged_.seconds += now() - start;
   exchanged_.bytes += int64_t(plan::exchange_cost(*job.module, call, int64_t(group.size())).sent);
+}
+
+void Exchange::begin_step(std::span<const int64_t> indices) {
+  uint64_t hash = 0;
+  for (const int64_t value : indices)
+    hash = (hash ^ uint64_t(value)) * 0x9e37'79b9'7f4a'7c15 + 1;  // multiplicative hashing
+  indices_ = int32_t(hash >> 32);
+  not_compared_.assign(groups_.size(), true);
+}
+std::optional<int32_t> Exchange::indices_to_compare(const LibraryCall::Collective& call) {
+  if (call.exchange.kind != ir::Collective::Kind::all_reduce || not_compared_.empty()) return {};
+  if (!std::exchange(not_compared_[size_t(call.exchange.mesh_axis)], false)) return {};
+  return indices_;
 }
 
 void Exchange::work() {
@@ -106,7 +129,7 @@ void Exchange::run(const loop::Module& module, size_t kernel, void* const* buffe
     wait_for(ticket);
     return;
   }
-  Job job{&call, &module, buffers, 0, around};
+  Job job{&call, &module, buffers, 0, around, indices_to_compare(std::get<LibraryCall::Collective>(call.function))};
   const LibraryCall* next =
       kernel + 1 < module.kernels.size() ? loop::library_call(module.kernels[kernel + 1]) : nullptr;
   auto* waits = next ? std::get_if<LibraryCall::Wait>(&next->function) : nullptr;

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -33,6 +35,11 @@ class Exchange {
   // that is waited for directly after it has begun is not given to the other thread. Throws what the communicator does.
   void run(const loop::Module& module, size_t kernel, void* const* buffers, const AroundExchange& around = {});
 
+  // A step begins, for which all devices must be given the same values of indices. If they are in processes of their
+  // own, the next all-reduce along each axis compares these values, eight bytes of what it sends, and throws
+  // Disagreement on all devices if they differ.
+  void begin_step(std::span<const int64_t> indices);
+
   Communicator& communicator() { return *communicator_; }
   const Mesh& mesh() const { return mesh_; }
   Exchanged take_exchanged();  // since the last call of this function
@@ -44,9 +51,11 @@ class Exchange {
     void* const* buffers = nullptr;
     uint64_t ticket = 0;
     AroundExchange around{};
+    std::optional<int32_t> indices{};  // of begin_step
   };
   void work();
   void execute(const Job& job);
+  std::optional<int32_t> indices_to_compare(const loop::LibraryCall::Collective& call);
   void wait_for(uint64_t ticket);
 
   std::shared_ptr<Communicator> communicator_;
@@ -54,6 +63,8 @@ class Exchange {
   std::vector<std::vector<int>> groups_;  // by axis of the mesh
   std::vector<Reduced> reduced_;          // of the call that is executed; kept, so that a step allocates little
   std::vector<Gathered> gathered_;
+  int32_t indices_ = 0;             // of begin_step: a hash
+  std::vector<char> not_compared_;  // by axis of the mesh
 
   std::mutex mutex_;
   std::condition_variable changed_;

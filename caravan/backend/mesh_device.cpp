@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <span>
 #include <thread>
 
 #include "caravan/backend/kernel_cache.h"
@@ -95,6 +96,9 @@ struct MeshShared {
     team->run([&](size_t k) {
       try {
         what(k);
+      } catch (const Disagreement&) {  // the others throw it, too
+        failures[k] = std::current_exception();
+        first.store(int(k));
       } catch (const std::exception& error) {
         failures[k] = std::current_exception();
         int none = -1;
@@ -117,12 +121,19 @@ class MeshExecutable : public Executable {
 
   void run(const std::vector<int64_t>& symbols) override {
     begin(symbols);
-    shared_->on_all([&](size_t k) { executables_[k]->run(symbols_[k]); });
+    shared_->on_all([&](size_t k) {
+      begin_step(k);
+      executables_[k]->run(symbols_[k]);
+    });
   }
   void run_steps(int64_t steps, std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) override {
     begin(symbols);
     shared_->on_all([&](size_t k) {
-      for (int64_t s = 0; s < steps; ++s) executables_[k]->run(symbols_[k]), advance(symbols_[k], ranges);
+      for (int64_t s = 0; s < steps; ++s) {
+        begin_step(k);
+        executables_[k]->run(symbols_[k]);
+        advance(symbols_[k], ranges);
+      }
     });
     std::copy_n(symbols_[0].begin(), symbols.size(), symbols.begin());
   }
@@ -132,6 +143,7 @@ class MeshExecutable : public Executable {
     std::optional<std::vector<double>> out;
     shared_->on_all([&](size_t k) {
       for (int64_t s = 0; s < steps; ++s) {
+        begin_step(k);
         std::vector<int64_t> now = symbols_[k];
         std::optional<std::vector<double>> spent =
             executables_[k]->run_timed(1, now, std::vector<int64_t>(now.size(), 0));
@@ -163,6 +175,12 @@ class MeshExecutable : public Executable {
     symbols_[worker] = symbols;
     for (size_t axis = 0; axis < shared_->mesh.axes.size(); ++axis)
       symbols_[worker].push_back(shared_->mesh.coordinate(int(axis), shared_->rank(worker)));
+  }
+  // Workers of one process have the same symbols; processes may have been given others.
+  void begin_step(size_t worker) {
+    if (!shared_->has_processes() || shared_->workers[worker].exchange->communicator().on_gpu()) return;
+    const std::span<const int64_t> all = symbols_[worker];
+    shared_->workers[worker].exchange->begin_step(all.first(all.size() - shared_->mesh.axes.size()));
   }
   static void advance(std::vector<int64_t>& symbols, const std::vector<int64_t>& ranges) {
     for (size_t k = 0; k < ranges.size(); ++k)

@@ -28,4 +28,8 @@ inline constexpr size_t kSentAlone = 32 << 10;
 // of kSentAtOnce (4 KB in 2.1 us and not in 4.1, 8 KB in 4.1 and not in 5.9; 16 KB in 6 either way).
 inline constexpr size_t kSentAtOnce = 4000, kSentInPieces = 8 << 10;
 
+// Bytes. MPI counts those of a message in an int, so longer ones are sent in pieces of so many: a round number below
+// 2 GB. Chosen, not measured.
+inline constexpr size_t kMostSentAtOnce = 1 << 30;
+
 }  // namespace caravan

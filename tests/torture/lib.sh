@@ -84,6 +84,12 @@ milliseconds() {
 # pause MILLISECONDS
 pause() { sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"; }
 
+# lives PROCESS: has it not ended? What has ended stays in the table of processes until its parent asks for it.
+lives() {
+  local state
+  state=$(sed -nE 's/^State:\s+(.).*/\1/p' "/proc/$1/status" 2>/dev/null) && [[ $state && $state != [ZX] ]]
+}
+
 # until_it_trains PROCESS [SIGNAL]: waits until a training run catches signals, which it does from its first step on.
 until_it_trains() {
   local mask waited

@@ -85,7 +85,10 @@ while more "${#recipes[@]}"; do
   "$caravan" "${train[@]}" --save "$here/one" >"$here/output" 2>&1 || wrong 'one device cannot train it'
   for ((count = 2; count <= machines; ++count)); do
     on_machines "$count" "${train[@]}" --save "$here/machines"
-    "${run_there[@]}" >"$here/output" 2>&1 || wrong "$count machines cannot train it"
+    timeout -k 10 300 "${run_there[@]}" >"$here/output" 2>&1 || case $? in
+      124 | 137) wrong "$count machines, or mpirun after them, had not ended after five minutes" ;;
+      *) wrong "$count machines cannot train it" ;;
+    esac
     cmp -s "$here/one" "$here/machines" || wrong "$count machines computed other bits than one device"
     rm -f "$here/machines"
   done

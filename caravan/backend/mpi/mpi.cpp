@@ -1,20 +1,19 @@
 #include "caravan/backend/mpi/mpi.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <climits>
-#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <type_traits>
 
 #include "caravan/backend/kernel_cache.h"
+#include "caravan/backend/mpi/ending.h"
+#include "caravan/backend/mpi/heartbeat.h"
 #include "caravan/backend/mpi/library.h"
+#include "caravan/backend/mpi/pieces.h"
 #include "caravan/base/error.h"
 #include "caravan/target/exchange.h"
 #include "caravan/target/waits.h"
@@ -26,65 +25,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Bytes = std::vector<char>;
 
-constexpr int kMultiple = 3;            // MPI_THREAD_MULTIPLE
-constexpr int kValues = 1, kAlive = 2;  // tags of messages
-constexpr int kFailed = 3;              // exit code: the machine failed
+constexpr int kMultiple = 3;  // MPI_THREAD_MULTIPLE
+constexpr int kValues = 1;    // tag of messages
 
-void say(const std::string& text) {  // by one write, so that lines of processes do not mix
-  const std::string line = "caravan: " + text + "\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+// Limits after which all processes would speak are over a little later for higher ranks, so that one of them speaks.
+std::chrono::seconds in_turn(std::chrono::seconds limit, const Launch& launch) {
+  return limit + std::chrono::seconds(2 * std::min(launch.rank, 3));
 }
-
-// Signs of life of a ring of processes, by a thread and messages of its own.
-class Heartbeat {
- public:
-  Heartbeat(const Launch& launch) : launch_(launch) {
-    library().comm_dup(library().world, &comm_);
-    thread_ = std::thread([this] { beat(); });
-  }
-  void end() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  void beat() {
-    const Library& mpi = library();
-    const int next = (launch_.rank + 1) % launch_.processes,
-              previous = (launch_.rank + launch_.processes - 1) % launch_.processes;
-    char sent = 0, received = 0;
-    Library::Request sending = nullptr, receiving = nullptr;
-    bool is_sending = false;
-    mpi.irecv(&received, 1, mpi.byte, previous, kAlive, comm_, &receiving);
-    auto heard = Clock::now();
-    for (std::unique_lock lock(mutex_); !changed_.wait_for(lock, std::chrono::seconds(1), [&] { return stop_; });) {
-      int done = 1;
-      if (is_sending) mpi.test(&sending, &done, nullptr);
-      if (done) mpi.isend(&sent, 1, mpi.byte, next, kAlive, comm_, &sending), is_sending = true;
-      for (mpi.test(&receiving, &done, nullptr); done; mpi.test(&receiving, &done, nullptr)) {
-        heard = Clock::now();
-        mpi.irecv(&received, 1, mpi.byte, previous, kAlive, comm_, &receiving);
-      }
-      if (Clock::now() - heard < std::chrono::seconds(kSilenceSeconds)) continue;
-      say("process " + std::to_string(previous) + " of " + std::to_string(launch_.processes) +
-          " has not answered for " + std::to_string(kSilenceSeconds) +
-          " seconds, so all of them stop; the last checkpoint can be resumed.");
-      mpi.abort(mpi.world, kFailed);
-      _exit(kFailed);
-    }
-  }
-
-  const Launch launch_;
-  Library::Comm comm_ = nullptr;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stop_ = false;
-  std::thread thread_;
-};
 
 // Which elements of an all-reduce or a reduce-scatter each process combines. The small shares of a process, and those
 // with several stripes, are packed into one message; large ones are messages of their own, which need not be copied.
@@ -128,25 +75,34 @@ struct Shares {
 
 class Processes : public backend::Communicator {
  public:
-  explicit Processes(const Launch& launch) : launch_(launch), mpi_(library()) {
+  Processes(const Launch& launch, const Limits& limits) : launch_(launch), limits_(limits), mpi_(library()) {
+    const TimeLimit limit(in_turn(limits.start, launch),
+                          "not all of the " + std::to_string(launch.processes) + " processes have begun within " +
+                              std::to_string(limits.start.count()) +
+                              " seconds, so all of them stop; look for one that is stopped, hangs or is busy with "
+                              "something else, and whether their machines reach each other, and start them again.");
     int provided = 0;
     mpi_.init_thread(nullptr, nullptr, kMultiple, &provided);
     if (provided < kMultiple) throw BackendError("this Open MPI was built without threads (MPI_THREAD_MULTIPLE).");
-    heartbeat_ = std::make_unique<Heartbeat>(launch);
+    heartbeat_ = std::make_unique<Heartbeat>(launch, limits);
   }
   ~Processes() override {
+    std::fflush(nullptr);  // who is ended by a limit writes nothing more
     heartbeat_->end();
     Library::Request request = nullptr;
     mpi_.ibarrier(mpi_.world, &request);
     int done = 0;
-    for (const auto start = Clock::now(); !done && Clock::now() - start < std::chrono::seconds(3);) {
+    for (const auto start = Clock::now(); !done && Clock::now() - start < limits_.end;) {
       mpi_.test(&request, &done, nullptr);
       if (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    if (done)
-      mpi_.finalize();
-    else
-      mpi_.abort(mpi_.world, kFailed);
+    if (!done) end_all();
+    const TimeLimit limit(
+        in_turn(limits_.parting, launch_),
+        "process " + std::to_string(launch_.rank) + " of " + std::to_string(launch_.processes) +
+            " is done, but has waited " + std::to_string(limits_.parting.count()) +
+            " seconds for the end of the others or of mpirun, so all of them stop; what was saved is whole.");
+    mpi_.finalize();
   }
 
   int rank() const override { return launch_.rank; }
@@ -247,8 +203,7 @@ class Processes : public backend::Communicator {
 
   void stop(const std::string& why) override {
     say("process " + std::to_string(launch_.rank) + " stops, and all others with it: " + why);
-    mpi_.abort(mpi_.world, kFailed);
-    _exit(kFailed);
+    end_all();
   }
 
  private:
@@ -291,46 +246,49 @@ class Processes : public backend::Communicator {
     backend::combine(rows_, out, 0, shares.last(k, own) - shares.first(k, own), p.dtype, p.accumulator);
   }
 
-  void begin() { requests_.clear(); }
+  void begin() { messages_.clear(); }
   void receive(char* to, size_t bytes, int from) {
     in_pieces(bytes, [&](size_t first, int size) {
-      mpi_.irecv(to + first, size, mpi_.byte, from, kValues, mpi_.world, &requests_.emplace_back());
+      Message& m = messages_.emplace_back(Message{from});
+      mpi_.irecv(to + first, size, mpi_.byte, from, kValues, mpi_.world, &m.request);
     });
   }
   void send(const char* from, size_t bytes, int to) {
     in_pieces(bytes, [&](size_t first, int size) {
-      mpi_.isend(from + first, size, mpi_.byte, to, kValues, mpi_.world, &requests_.emplace_back());
+      Message& m = messages_.emplace_back(Message{to});
+      mpi_.isend(from + first, size, mpi_.byte, to, kValues, mpi_.world, &m.request);
     });
-  }
-  // Calls it with where each message of so many bytes begins, and its size; sender and receiver do so alike.
-  template <class What>
-  static void in_pieces(size_t bytes, What&& what) {
-    const size_t most = bytes <= kSentInPieces ? kSentAtOnce : bytes;
-    for (size_t first = 0; first < bytes; first += most) what(first, checked(std::min(most, bytes - first)));
-  }
-  static int checked(size_t bytes) {
-    if (bytes > size_t(INT_MAX)) throw BackendError("a message of more than 2 GB cannot be sent.");
-    return int(bytes);
   }
   // Asks again and again, and then with pauses: MPI_Waitall would never let others run. The pauses begin soon if the
   // device computes meanwhile, because often this is not the only thread of its processor.
   void wait() {
     const auto start = Clock::now();
-    for (Library::Request& request : requests_)
+    bool paused = false;
+    for (Message& m : messages_)
       for (int done = 0;;) {
-        mpi_.test(&request, &done, nullptr);
+        mpi_.test(&m.request, &done, nullptr);
         if (done) break;
-        if (Clock::now() - start > (urgent_.load(std::memory_order_relaxed) ? kBusyIfUrgent : kBusy))
+        if (Clock::now() - start > (urgent_.load(std::memory_order_relaxed) ? kBusyIfUrgent : kBusy)) {
+          paused = true;
+          heartbeat_->waits_for(m.process, start);
           std::this_thread::sleep_for(kPause);
+        }
       }
+    if (paused) heartbeat_->waits_no_more();
   }
 
+  struct Message {
+    int process = 0;  // the other one
+    Library::Request request = nullptr;
+  };
+
   const Launch launch_;
+  const Limits limits_;
   const Library& mpi_;
   std::unique_ptr<Heartbeat> heartbeat_;
   std::vector<Bytes> sent_, received_;  // by process; kept, so that a step allocates little
   std::vector<const void*> rows_;       // of one combination
-  std::vector<Library::Request> requests_;
+  std::vector<Message> messages_;       // under way
   std::atomic<bool> urgent_{false};
 };
 
@@ -359,8 +317,8 @@ std::string note() {
   }
 }
 
-std::shared_ptr<backend::Communicator> communicator() {
-  static const std::shared_ptr<backend::Communicator> kCommunicator = std::make_shared<Processes>(launch());
+std::shared_ptr<backend::Communicator> communicator(const Limits& limits) {
+  static const std::shared_ptr<backend::Communicator> kCommunicator = std::make_shared<Processes>(launch(), limits);
   return kCommunicator;
 }
 
