@@ -55,6 +55,8 @@ Json to_json(const Result& r, const Target& target, const std::string& device) {
               {"upper_quartile_us", m.range.high},
               {"samples", m.range.samples},
               {"call_median_us", m.call.median},
+              {"call_lower_quartile_us", m.call.low},
+              {"call_upper_quartile_us", m.call.high},
               {"best_code_ms", nullptr},
               {"kernels", m.kernels},
               {"flops", r.flops},
