@@ -203,11 +203,17 @@ void add_device_settings(CLI::App& command, Parsed& parsed) {
               "How many threads may work on a step; the results do not depend on it [all]");
 }
 
+void add_measure(CLI::App& command, bool& measure) {
+  command.add_flag("--measure", measure,
+                   "With --stage kernels: run the step, and print the share of the time that each kernel takes");
+}
+
 void add_inspect(CLI::App& app, Parsed& parsed) {
   InspectOptions& o = parsed.inspect;
   CLI::App& command = add_command(app, "inspect", "The stages of a recipe's training step",
                                   "  caravan inspect moons --stage shapes\n  caravan inspect linear --stage c\n"
                                   "  caravan inspect moons --stage optimized --pass-off fuse --log 1\n"
+                                  "  caravan inspect moons --stage kernels --measure\n"
                                   "  caravan inspect moons --dump moons --trace moons.json\n"
                                   "  caravan inspect moons --stage graph --dot | dot -Tsvg > moons.svg");
   parsed.choices[command.add_option("RECIPE", o.recipe, listed(recipe_names()))->required()] = recipe_names();
@@ -217,6 +223,7 @@ void add_inspect(CLI::App& app, Parsed& parsed) {
   add_mesh_options(command, parsed, o.mesh,
                    "The step of one of so many devices; --stage plan shows what they exchange");
   command.add_flag("--dot", o.dot, "The graph for Graphviz, with values and gradients");
+  add_measure(command, o.measure);
   command.add_flag("--json", o.json,
                    "Standard output is JSON: the stage as a text, or without --stage what --trace writes");
   add_device_settings(command, parsed);
@@ -330,6 +337,7 @@ void add_bench(CLI::App& app, Parsed& parsed) {
                                      listed(plan_stage_names()))
                      ->type_name("NAME")
                      ->excludes(write)] = plan_stage_names();
+  add_measure(command, o.measure);
   add_setting(command, parsed, "device", "NAME", joined(device_names()) + " [cpu]", device_choices());
   command.add_flag("--tf32", o.tf32, "On a GPU, products may round their factors to 10 bits of fraction");
   add_setting(command, parsed, "threads", "N", "How many threads may work on a step [all]");

@@ -48,6 +48,7 @@ struct InspectOptions {
   MeshWishes mesh;
   std::vector<std::string> passes_off;
   int64_t memory_limit = 0;  // bytes; 0: no limit
+  bool measure = false;      // with the stage `kernels`: run the step, and add the share of each kernel
   bool dot = false, json = false;
 };
 int inspect_command(const InspectOptions& options, const Settings& settings);
@@ -87,6 +88,7 @@ struct BenchOptions {
   bool list = false;               // their names and what they are, and nothing else
   bool profile = false;            // the time of each kernel instead
   std::string stage;               // of a step on its way to code, instead; empty: none
+  bool measure = false;            // InspectOptions::measure
   bool json = false;
 };
 int bench_command(const BenchOptions& options, const Settings& settings);

@@ -8,12 +8,14 @@
 
 #include "apps/commands.h"
 #include "apps/json_line.h"
+#include "apps/kernel_table.h"
 #include "apps/stages.h"
 #include "apps/terminal.h"
 #include "apps/train/ranks.h"
 #include "caravan/base/error.h"
 #include "caravan/plan/cost.h"
 #include "caravan/runtime/automatic_device.h"
+#include "caravan/runtime/compile_notice.h"
 #include "caravan/runtime/devices.h"
 
 namespace caravan::app {
@@ -41,23 +43,26 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   const bool only_files = options.stage.empty() && !(options.dump.empty() && options.trace.empty());
   const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
   if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
+  check_measured_stage(options.measure, stage);
   const RecipeRow& row = find_recipe(options.recipe);
   check_choices(row, options.wishes);
   const Recipe recipe = row.make({options.wishes, settings.seed(), settings.data()});
   // Looking at stages and values needs no compiler and no GPU: the interpreter shows the plan for a device.
-  std::string device = "interp";
+  std::string device = options.measure ? settings.device() : "interp";
   const Mesh mesh = mesh_of(options.mesh, device);
   ContextOptions wanted;
   wanted.seed = settings.seed();
-  wanted.device = "interp";
+  wanted.device = options.measure ? device : "interp";
   wanted.threads = int(settings.threads());
   wanted.mesh = mesh;
   wanted.cache = settings.cache();
   wanted.memory_limit = options.memory_limit;
   wanted.passes_off = options.passes_off;
-  const bool automatic = settings.device() == "auto" && stage != "c";
+  wanted.quick_start = settings.quick_start();
+  if (options.measure && first) wanted.compiling = notice_on_terminal();
+  const bool automatic = settings.device() == "auto" && stage != "c" && !options.measure;
   const DeviceKind* named = find_device_kind(settings.device());
-  if (named && named->is_gpu)
+  if (named && named->is_gpu && !options.measure)
     wanted.plans_for = settings.device();
   else if (settings.device() == "auto" && stage == "cuda")
     wanted.plans_for = gpu_kind().name;
@@ -69,7 +74,6 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
     step = ctx->compile(recipe.program);
   }
   const Stages stages(recipe, step, wanted);
-  const std::string text = stage.empty() ? "" : options.dot ? stages.graphviz() : stages.text(stage);
   if (first && !options.dump.empty()) stages.dump(OutputFolder(options.dump, "--dump"));
   if (!options.trace.empty()) {
     std::optional<OutputFile> file;
@@ -77,6 +81,13 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
     const std::string values = traced(recipe, *ctx, 0, step);  // by all: a step exchanges values
     if (file) file->write(values);
   }
+  std::optional<plan::Profile> measured;
+  if (options.measure)  // last: it changes the states
+    measured = step.profile({.first = recipe.at(0)});
+  const std::string text = stage.empty() ? ""
+                           : measured    ? kernel_table(step.plan(), &*measured)
+                           : options.dot ? stages.graphviz()
+                                         : stages.text(stage);
   if (options.json)
     std::cout << (options.stage.empty() && !options.dot
                       ? traced(recipe, *ctx, 0, step)

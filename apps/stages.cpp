@@ -111,6 +111,11 @@ std::string Stages::text(const std::string& stage) const {
   throw ConfigError(unknown_name("stage", stage, stage_names()));
 }
 
+void check_measured_stage(bool measure, const std::string& stage) {
+  if (measure && stage != "kernels")
+    throw ConfigError("--measure adds the share of the time of each kernel; use it with --stage kernels.");
+}
+
 std::string pass_log(const plan::Plan& plan) {
   std::string out;
   for (const plan::LogEntry& entry : plan.log)

@@ -39,6 +39,8 @@ std::vector<std::string> stage_names();
 // The stages that follow from a plan alone. ConfigError naming those there are.
 std::vector<std::string> plan_stage_names();
 std::string stage_of(const plan::Plan& plan, const std::string& stage, const Code& code);
+// ConfigError if `--measure` is given with another stage than `kernels`.
+void check_measured_stage(bool measure, const std::string& stage);
 std::string pass_log(const plan::Plan& plan);  // one line a pass: milliseconds, and whether it changed anything
 
 // What `--trace` writes: the stages of a routine as one JSON text, with the values that a Context has at a step.

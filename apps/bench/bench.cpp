@@ -8,6 +8,7 @@
 #include "apps/commands.h"
 #include "apps/figures.h"
 #include "apps/json_line.h"
+#include "apps/kernel_table.h"
 #include "apps/output_folder.h"
 #include "apps/profile_json.h"
 #include "apps/stages.h"
@@ -55,6 +56,8 @@ Json to_json(const Result& r, const Target& target, const std::string& device) {
               {"upper_quartile_us", m.range.high},
               {"samples", m.range.samples},
               {"call_median_us", m.call.median},
+              {"call_lower_quartile_us", m.call.low},
+              {"call_upper_quartile_us", m.call.high},
               {"best_code_ms", nullptr},
               {"kernels", m.kernels},
               {"flops", r.flops},
@@ -109,7 +112,7 @@ std::string device_of(const Settings& settings) { return settings.device() == "a
 // Those that are named, or all that the device is for.
 std::vector<bench::Entry> chosen(const BenchOptions& options, const std::string& device) {
   const bool on_gpu = device_kind(device).is_gpu;
-  const bool measured = !options.list && options.stage.empty();
+  const bool measured = !options.list && (options.stage.empty() || options.measure);
   std::vector<bench::Entry> out =
       options.names.empty() ? bench::entries() : bench::find_all(options.names, on_gpu || options.list);
   if (options.names.empty() && !options.list) std::erase_if(out, [&](const auto& e) { return e.for_gpu && !on_gpu; });
@@ -140,27 +143,48 @@ int print_stage(const std::vector<bench::Entry>& entries, const BenchOptions& op
   return kDone;
 }
 
+// A compiled step, and where its time goes.
+struct Profiled {
+  Routine step;
+  plan::Profile profile;
+};
+Profiled profiled(const bench::Entry& entry, const BenchOptions& options, const Settings& settings) {
+  const bench::Workload workload = entry.make({});
+  Context ctx({.seed = 1,
+               .device = device_of(settings),
+               .threads = int(settings.threads()),
+               .cache = settings.cache(),
+               .compiler_flags = options.flags,
+               .memory_limit = options.memory_limit,
+               .tf32 = options.tf32,
+               .compiling = notice_on_terminal()});
+  Profiled out{ctx.compile(workload.program), {}};
+  out.profile = out.step.profile({.first = workload.at(0)});
+  out.profile.program = entry.name;
+  return out;
+}
+
 // The slowest kernels of each.
 int print_profiles(const std::vector<bench::Entry>& entries, const BenchOptions& options, const Settings& settings) {
   Json all = Json::array();
   for (const bench::Entry& entry : entries) {
-    const bench::Workload workload = entry.make({});
-    Context ctx({.seed = 1,
-                 .device = device_of(settings),
-                 .threads = int(settings.threads()),
-                 .cache = settings.cache(),
-                 .compiler_flags = options.flags,
-                 .memory_limit = options.memory_limit,
-                 .tf32 = options.tf32,
-                 .compiling = notice_on_terminal()});
-    plan::Profile profile = ctx.compile(workload.program).profile({.first = workload.at(0)});
-    profile.program = entry.name;
+    const plan::Profile profile = profiled(entry, options, settings).profile;
     if (options.json)
       all.push_back(profile_json(profile));
     else
       std::cout << plan::to_string(profile, kProfiledKernels) << std::flush;
   }
   if (options.json) std::cout << json_line(all);
+  return kDone;
+}
+
+// All kernels of each, in order.
+int print_measured_kernels(const std::vector<bench::Entry>& entries, const BenchOptions& options,
+                           const Settings& settings) {
+  for (const bench::Entry& entry : entries) {
+    const Profiled run = profiled(entry, options, settings);
+    std::cout << kernel_table(run.step.plan(), &run.profile) << std::flush;
+  }
   return kDone;
 }
 
@@ -192,6 +216,8 @@ int bench_command(const BenchOptions& options, const Settings& settings) {
   const std::string device = device_of(settings);
   const std::vector<bench::Entry> entries = chosen(options, device);
   if (options.list) return print_list(entries, options.json);
+  check_measured_stage(options.measure, options.stage);
+  if (options.measure) return print_measured_kernels(entries, options, settings);
   if (!options.stage.empty()) return print_stage(entries, options, device, settings);
   if (options.profile) return print_profiles(entries, options, settings);
   if (!options.write.empty()) return write_records(entries, options, settings);

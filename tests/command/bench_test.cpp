@@ -29,8 +29,10 @@ TEST_F(Command, BenchPrintsATableOrJson) {
     EXPECT_LE(result["min_us"], result["lower_quartile_us"]);
     EXPECT_LE(result["lower_quartile_us"], result["median_us"]);
     EXPECT_LE(result["median_us"], result["max_us"]);
+    EXPECT_LE(result["call_lower_quartile_us"], result["call_median_us"]);
+    EXPECT_LE(result["call_median_us"], result["call_upper_quartile_us"]);
     for (const char* positive :
-         {"call_median_us", "peak_gflops", "gflops", "share_of_peak", "compile_cached_ms", "arena_bytes"})
+         {"call_lower_quartile_us", "peak_gflops", "gflops", "share_of_peak", "compile_cached_ms", "arena_bytes"})
       EXPECT_GT(result[positive], 0) << positive;
   }
   EXPECT_FALSE(std::getline(lines, line));

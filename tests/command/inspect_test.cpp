@@ -154,6 +154,25 @@ TEST_F(Command, InspectShowsTheVeryTextThatRan) {
   EXPECT_EQ(content(folder_ + "/cache/" + name), shown.substr(end + 4)) << name;
 }
 
+TEST_F(Command, InspectListsProductsAndTheirShareOfTheTime) {
+  const Arguments kernels = {"inspect", "mnist-mlp", "--stage", "kernels", "--threads", "1", "--batch", "128"};
+  EXPECT_CONTAINS(run(kernels).out, "  product of 128 rows, 512 columns, 784 terms: 102760448 flops, in tiles of ");
+  for (const Arguments& measured : {Arguments{"inspect", "moons", "--stage", "kernels", "--measure"},
+                                    Arguments{"bench", "moons", "--stage", "kernels", "--measure"}}) {
+    const Outcome o = run(measured);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_CONTAINS(o.out, " columns, 16 terms: ");
+    EXPECT_CONTAINS(o.out, " flops, in loops\n");
+    EXPECT_CONTAINS(o.out.substr(0, o.out.find('\n')), "   share");
+    double share = 0;
+    std::istringstream lines(o.out);
+    for (string line; std::getline(lines, line);)
+      if (line.ends_with('%') && line.find(" kernels ") == string::npos)
+        share += std::stod(line.substr(line.rfind(' ')));
+    EXPECT_NEAR(share, 100, 2) << o.out;
+  }
+}
+
 TEST_F(Command, ProfileSaysWhereTheTimeOfAStepGoes) {
   const Outcome o = run({"profile", "moons", "--steps", "50", "--top", "2", "--plot", folder_ + "/profile.svg"});
   EXPECT_EQ(o.code, 0) << o.err;

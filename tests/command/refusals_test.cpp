@@ -41,6 +41,8 @@ TEST_F(Command, RefusesWrongInputWithCodeTwoAndOneClearSentence) {
       {{"train", "mons"}, "no recipe `mons`; did you mean `moons`? There are: linear, moons"},
       {{"train", "moons", "--epoch", "3"}, "`caravan train moons` has no option `--epoch`; did you mean `--epochs`?"},
       {{"inspect", "moons", "--stage", "shape"}, "no stage `shape`; did you mean `shapes`?"},
+      {{"inspect", "moons", "--measure"}, "use it with --stage kernels."},
+      {{"bench", "moons", "--stage", "c", "--measure"}, "use it with --stage kernels."},
       {{"ops", "sigmod"}, "no op or accumulator `sigmod`; did you mean `sigmoid`?"},
       {{"train", "moons", "--optimizer", "addam"}, "no optimizer `addam`; did you mean `adam`?"},
       {{"completion", "tcsh"}, "no completion for `tcsh`"},
