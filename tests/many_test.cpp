@@ -251,9 +251,10 @@ TEST_F(Many, ProcessesThatDisagreeSaySo) {
     return o.err;
   };
   const auto moons = [&](const Arguments& more) { return train("moons", with({"--batch", "20"}, more)); };
-  for (const char* option : {"--steps", "--seed", "--lr"})
+  for (const string option : {"--until", "--seed", "--lr"})
     EXPECT_CONTAINS(disagree(moons({option, "1"}), moons({option, "2"})),
-                    "process 1 has another command than process 0; all of them must be started with the same");
+                    "process 1 has another " + option + " than process 0; all of them must be started with the same");
+  EXPECT_CONTAINS(disagree(moons({"--steps", "1"}), moons({"--steps", "2"})), "another number of steps than process 0");
   EXPECT_CONTAINS(disagree(moons({"--split-states"}), moons({})), "process 1 has another mesh than process 0");
   EXPECT_CONTAINS(disagree(moons({}), {"train", "moons", "--batch", "20", "--device", "interp"}),
                   "process 1 has another kind of device than process 0");
@@ -263,7 +264,9 @@ TEST_F(Many, ProcessesThatDisagreeSaySo) {
   std::ofstream(folder_ + "/data/names.txt") << other;
   const Arguments names = {"train", "names-bigram", "--debug-kernels", "--steps", "4", "--batch", "4", "--data"};
   EXPECT_CONTAINS(disagree(with(names, {data_}), with(names, {folder_ + "/data"})),
-                  "process 1 has other data than process 0");
+                  "process 1 has other data `data` than process 0");
+  EXPECT_CONTAINS(disagree(with(names, {data_, "--l2", "0.1"}), with(names, {data_, "--l2", "0.2"})),
+                  "process 1 has another --l2 than process 0");
 }
 // What only the first process writes may take it a while.
 TEST_F(Many, TheFirstProcessReportsInPeace) {

@@ -134,10 +134,21 @@ void load(const ModelFile& file, Context& ctx) {
 
 // Throws BackendError if the processes of a run were not started with the same command, or go on from other files.
 void check_ranks(const TrainOptions& options, const Start& start, const Schedule& s, int64_t until) {
+  const Wishes& wishes = start.request.wishes;
   agree("another version of caravan", version());
-  agree("another command", fmt::format("{} {} {} {} {} {} {} {} {} {}", options.recipe, s.steps, until, s.report,
-                                       s.batch, s.lr, s.optimizer, s.seed, options.check_numbers, start.history.step));
-  std::string states;
+  agree("another recipe", options.recipe);
+  agree("another number of steps", fmt::format("{} {}", s.steps, s.report));
+  agree("another --until", std::to_string(until));
+  agree("another --batch", std::to_string(s.batch));
+  agree("another --lr", fmt::format("{}", s.lr));
+  agree("another --optimizer", s.optimizer);
+  agree("another --seed", std::to_string(s.seed));
+  agree("another --l2", fmt::format("{}", wishes.l2.value_or(0)));
+  agree("another --size", wishes.size.value_or(""));
+  agree("another --precision", wishes.precision.value_or(""));
+  agree("another --paper", std::to_string(wishes.paper));
+  agree("another --check-numbers", std::to_string(options.check_numbers));
+  std::string states = std::to_string(start.history.step);
   if (start.file)
     for (const auto& [name, state] : start.file->states.list)
       states += name + backend::digest({reinterpret_cast<const char*>(state.elements.data()), state.elements.size()});
