@@ -70,12 +70,18 @@ class Many : public Command {
     }
     return out;
   }
+  // All of a checkpoint, but for the wish of how many parts sums are added up in.
+  static string without_parts(const string& path) {
+    data::Tensors out = data::read_safetensors(path);
+    out.metadata.erase("parts"), out.metadata.erase("sha256");
+    return data::safetensors_content(out);
+  }
   // One device that adds up in as many parts computes every bit that the devices compute.
   void expect_same_bits(const string& recipe, const Arguments& how, const std::vector<string>& devices) const {
     for (const string& n : devices) {
       good(train(recipe, with(how, {"--parts", n, "--save", folder_ + "/one"})));
       const Outcome many = good(train(recipe, with(how, {"--devices", n, "--save", folder_ + "/many"})));
-      EXPECT_EQ(content(folder_ + "/one"), content(folder_ + "/many")) << recipe << " on " << n;
+      EXPECT_EQ(without_parts(folder_ + "/one"), without_parts(folder_ + "/many")) << recipe << " on " << n;
       EXPECT_EQ(number(many.last_line(), "devices"), std::stod(n));
     }
   }
@@ -125,6 +131,44 @@ TEST_F(Many, WithoutPartsOnlyRoundingsDiffer) {
   expect_close("moons", {"--steps", "50", "--batch", "20"}, "2");
   expect_close("mnist-mlp", {"--steps", "8", "--batch", "12"}, "3");
   expect_close("names-mlp-bn", {"--steps", "20", "--batch", "12"}, "2");
+}
+
+// The parts are kept in the file, so that it goes on on any devices with the bits that it was begun with.
+TEST_F(Many, ARunThatGoesOnKeepsItsParts) {
+  const Arguments how = {"--steps", "40", "--batch", "24", "--parts", "12"};
+  const string whole = folder_ + "/whole", half = folder_ + "/half", end = folder_ + "/end";
+  const auto parts = [](const string& path) {
+    const auto metadata = data::read_safetensors(path).metadata;
+    return metadata.contains("parts") ? metadata.at("parts") : "none";
+  };
+  const auto go_on = [&](const Arguments& more) {
+    return train("moons", with({"--resume", half, "--save", end}, more));
+  };
+  good(train("moons", with(how, {"--save", whole})));
+  good(train("moons", with(how, {"--devices", "2", "--until", "20", "--save", half})));
+  EXPECT_EQ(parts(half), "12");
+  for (const Arguments& more : {Arguments{}, {"--devices", "3"}, {"--devices", "2", "--parts", "12"}}) {
+    EXPECT_EQ(good(go_on(more)).err, "");
+    EXPECT_EQ(content(whole), content(end)) << joined(more);
+  }
+  if (has_mpi()) {
+    std::filesystem::remove(end);
+    const Outcome o = run_program(under_mpi(4, go_on({})));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(content(whole), content(end)) << "in four processes";
+  }
+  EXPECT_CONTAINS(run(go_on({"--devices", "5"})).err,
+                  "/half was begun with --parts 12, which is not a multiple of the 5");
+  const string otherwise = good(go_on({"--devices", "4", "--parts", "4"})).err;
+  EXPECT_CONTAINS(otherwise, "/half was begun with --parts 12; with --parts 4 from here on, the run ends with other");
+  EXPECT_EQ(parts(end), "4");
+  EXPECT_NE(content(whole), content(end));
+
+  good(train("moons", {"--steps", "40", "--batch", "24", "--devices", "3", "--until", "20", "--save", half}));
+  EXPECT_EQ(parts(half), "none");  // the file of one that asked for none goes on on any devices
+  EXPECT_EQ(good(go_on({"--devices", "4"})).err, "");
+  EXPECT_EQ(parts(end), "none");
+  EXPECT_CONTAINS(good(go_on({"--parts", "3"})).err, "/half was begun without --parts; with --parts 3 from here on");
 }
 
 TEST_F(Many, OptimiserStatesAreDividedWithoutChangingABit) {
@@ -261,9 +305,10 @@ TEST_F(Many, ProcessesThatDisagreeSaySo) {
     return o.err;
   };
   const auto moons = [&](const Arguments& more) { return train("moons", with({"--batch", "20"}, more)); };
-  for (const char* option : {"--steps", "--seed", "--lr"})
+  for (const string option : {"--until", "--seed", "--lr"})
     EXPECT_CONTAINS(disagree(moons({option, "1"}), moons({option, "2"})),
-                    "process 1 has another command than process 0; all of them must be started with the same");
+                    "process 1 has another " + option + " than process 0; all of them must be started with the same");
+  EXPECT_CONTAINS(disagree(moons({"--steps", "1"}), moons({"--steps", "2"})), "another number of steps than process 0");
   EXPECT_CONTAINS(disagree(moons({"--split-states"}), moons({})), "process 1 has another mesh than process 0");
   EXPECT_CONTAINS(disagree(moons({}), {"train", "moons", "--batch", "20", "--device", "interp"}),
                   "process 1 has another kind of device than process 0");
@@ -273,7 +318,9 @@ TEST_F(Many, ProcessesThatDisagreeSaySo) {
   std::ofstream(folder_ + "/data/names.txt") << other;
   const Arguments names = {"train", "names-bigram", "--debug-kernels", "--steps", "4", "--batch", "4", "--data"};
   EXPECT_CONTAINS(disagree(with(names, {data_}), with(names, {folder_ + "/data"})),
-                  "process 1 has other data than process 0");
+                  "process 1 has other data `data` than process 0");
+  EXPECT_CONTAINS(disagree(with(names, {data_, "--l2", "0.1"}), with(names, {data_, "--l2", "0.2"})),
+                  "process 1 has another --l2 than process 0");
 }
 // What only the first process writes may take it a while.
 TEST_F(Many, TheFirstProcessReportsInPeace) {

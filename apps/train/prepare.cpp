@@ -82,11 +82,26 @@ std::string device_to_go_on(const ModelFile& file, const Settings& settings) {
   throw ConfigError(fmt::format("{}: {}; --device auto allows it.", computed, otherwise));
 }
 
+// The mesh of a run. One that goes on adds up its sums in the parts that it was begun with, on whatever devices there
+// are now; only --parts changes them.
+Mesh mesh_of_run(const TrainOptions& options, const Start& start, std::string& device) {
+  const int64_t kept = start.file ? start.file->parts : 0;
+  MeshWishes wishes = options.mesh;
+  if (wishes.parts > 0 || kept == 0) return mesh_of(wishes, device);
+  if (const int64_t devices = mesh_of(wishes, device).devices(); kept % devices != 0)
+    throw ConfigError(
+        fmt::format("{} was begun with --parts {}, which is not a multiple of the {} devices. Take a number of devices "
+                    "that divides it; or --parts {}, but then sums are rounded otherwise from here on.",
+                    start.file->path, kept, devices, devices));
+  wishes.parts = kept;
+  return mesh_of(wishes, device);
+}
+
 ContextOptions context_options(const TrainOptions& options, const Settings& settings, const Start& start) {
   ContextOptions out;
   out.seed = start.request.seed;
   out.device = start.file ? device_to_go_on(*start.file, settings) : settings.device();
-  out.mesh = mesh_of(options.mesh, out.device);
+  out.mesh = mesh_of_run(options, start, out.device);
   out.cache = settings.cache();
   out.threads = int(settings.threads());
   out.quick_start = settings.quick_start();
@@ -134,10 +149,21 @@ void load(const ModelFile& file, Context& ctx) {
 
 // Throws BackendError if the processes of a run were not started with the same command, or go on from other files.
 void check_ranks(const TrainOptions& options, const Start& start, const Schedule& s, int64_t until) {
+  const Wishes& wishes = start.request.wishes;
   agree("another version of caravan", version());
-  agree("another command", fmt::format("{} {} {} {} {} {} {} {} {} {}", options.recipe, s.steps, until, s.report,
-                                       s.batch, s.lr, s.optimizer, s.seed, options.check_numbers, start.history.step));
-  std::string states;
+  agree("another recipe", options.recipe);
+  agree("another number of steps", fmt::format("{} {}", s.steps, s.report));
+  agree("another --until", std::to_string(until));
+  agree("another --batch", std::to_string(s.batch));
+  agree("another --lr", fmt::format("{}", s.lr));
+  agree("another --optimizer", s.optimizer);
+  agree("another --seed", std::to_string(s.seed));
+  agree("another --l2", fmt::format("{}", wishes.l2.value_or(0)));
+  agree("another --size", wishes.size.value_or(""));
+  agree("another --precision", wishes.precision.value_or(""));
+  agree("another --paper", std::to_string(wishes.paper));
+  agree("another --check-numbers", std::to_string(options.check_numbers));
+  std::string states = std::to_string(start.history.step);
   if (start.file)
     for (const auto& [name, state] : start.file->states.list)
       states += name + backend::digest({reinterpret_cast<const char*>(state.elements.data()), state.elements.size()});
@@ -183,6 +209,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
 
 Keeper keeper_of(const Prepared& p) {
   ModelRun run{p.recipe.schedule, {}, p.start.request.wishes, p.recipe.data, p.recipe.data_sum, p.recipe.vocabulary};
+  if (const auto& axes = p.wanted.mesh.axes; !axes.empty()) run.parts = axes[0].parts;
   std::optional<int64_t> on_disk;
   if (const auto& file = p.start.file) {
     run.as_declared = is_as_declared(file->states, p.ctx);

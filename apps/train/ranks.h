@@ -20,7 +20,7 @@ void before_all_meet(const std::function<void()>& what);
 struct SaidByFirst {};
 
 void wait_for_ranks();  // returns when all processes are here: the first may still write what others know nothing of
-// Throws BackendError if the processes of a run do not give the same text; `what` is what differs: "another command".
+// Throws BackendError if the processes of a run do not give the same text; `what` is what differs: "another --lr".
 void agree(const std::string& what, const std::string& text);
 
 // The mesh of `--devices`: "4" or "cpu:0,cpu:1", along the axis "data" that recipes place their batches on. Without it,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "apps/figures.h"
@@ -73,7 +74,14 @@ std::string device_text(const Prepared& p) {
 
 // On standard error, whatever else is to be said.
 void warn(const Prepared& p) {
+  if (this_rank() != 0) return;  // the first process says it
   if (p.settings.log() >= 1) std::cerr << pass_log(p.step.plan());
+  const int64_t parts = p.options.mesh.parts, kept = p.start.file ? p.start.file->parts : 0;
+  if (p.start.file && parts > 0 && parts != std::max<int64_t>(kept, 1))
+    std::cerr << fmt::format(
+        "caravan: {} was begun {}; with --parts {} from here on, the run ends with other roundings than one that was "
+        "never stopped.\n",
+        p.start.file->path, kept > 0 ? fmt::format("with --parts {}", kept) : "without --parts", parts);
   if (p.recipe.stand_in) std::cerr << stand_in_message(p.row, p.recipe);
   if (p.wanted.device == "auto" && !p.compiled())
     std::cerr << fmt::format("caravan: the program is interpreted, which is slow, because {}.\n",

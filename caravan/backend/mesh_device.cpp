@@ -205,12 +205,12 @@ std::string text_of(const plan::Plan& plan) {
       }
   return out;
 }
-std::string digest_of_data(const ir::Program& program) {
-  std::string out;
+// A program that is the same for the compiler may read other numbers, such as another learning rate, and other data.
+void agree_about_data(Communicator& all, const ir::Program& program) {
   for (const ir::Buffer& b : program.buffers)
     if (auto* leaf = std::get_if<ir::DataLeaf>(&b.kind))
-      out += digest({static_cast<const char*>(leaf->array.data()), size_t(leaf->array.size() * bytes(b.dtype))});
-  return out;
+      all.agree((b.shape.rank() == 0 ? "another number `" : "other data `") + b.name + "`",
+                digest({static_cast<const char*>(leaf->array.data()), size_t(leaf->array.size() * bytes(b.dtype))}));
 }
 
 class MeshDevice : public Device {
@@ -242,7 +242,7 @@ class MeshDevice : public Device {
         std::any_of(all.begin(), all.end(), [](const ir::Accumulation& a) { return a.collective.has_value(); })) {
       Communicator& communicator = shared_->workers[0].exchange->communicator();
       communicator.agree("another program", text_of(*plan));
-      communicator.agree("other data", digest_of_data(plan->program));
+      agree_about_data(communicator, plan->program);
     }
     for (const auto& [state, places] : mesh::state_places(plan->program, shared_->mesh)) {
       if (const auto at = places_.find(state); at != places_.end() && at->second == places) continue;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <thread>
 
+#include "caravan/backend/interp/device.h"
+#include "caravan/backend/mesh_device.h"
 #include "caravan/backend/streams/streams.h"
 #include "caravan/loop/walk.h"
 #include "caravan/ops/table.h"
@@ -395,6 +397,59 @@ TEST(Mesh, AFailureOnOneDeviceEndsTheRun) {
   communicators[0]->stop("the disk is full");
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(ended, 2);
+}
+
+// One of two processes; the second finds out where it says something else than the first.
+class OneOfTwo : public backend::Communicator {
+ public:
+  OneOfTwo(int rank, std::map<std::string, std::string>& said) : rank_(rank), said_(said) {}
+  int rank() const override { return rank_; }
+  int devices() const override { return 2; }
+  void all_reduce(const std::vector<int>&, std::span<const backend::Reduced>) override {}
+  void all_gather(const std::vector<int>&, std::span<const backend::Gathered>) override {}
+  void reduce_scatter(const std::vector<int>&, std::span<const backend::Reduced>) override {}
+  void agree(const std::string& what, const std::string& text) override {
+    if (rank_ == 0) said_[what] = text;
+    if (said_[what] != text) throw backend::Disagreement(what);
+  }
+  void stop(const std::string&) override {}
+
+ private:
+  int rank_;
+  std::map<std::string, std::string>& said_;
+};
+
+TEST(Mesh, ProcessesSayWhatDiffersInTheirPrograms) {
+  struct Case {
+    double lr = 0.1, factor = 2, limit = 1;
+    uint64_t seed = 1;
+  };
+  const auto program = [](const Case& c) {
+    const auto moons = data::half_moons({.points = 8, .noise = 0.1, .seed = c.seed});
+    const Tensor x = place(tensor(moons.points, "points"), "data"), w = param("w", {.output = {1}});
+    return train_step(mean(square(w(x) * c.factor)), sgd({.lr = c.lr}), clip_by_global_norm(c.limit));
+  };
+  const auto differs = [&](const Case& first, const Case& second) -> std::string {
+    const Mesh mesh{{"data", 2}};
+    std::map<std::string, std::string> said;
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto exchange = std::make_shared<backend::Exchange>(std::make_shared<OneOfTwo>(rank, said), mesh);
+      std::vector<backend::Worker> workers;
+      workers.push_back({interp::make_device(1, exchange), exchange});
+      try {
+        const auto plan = Context(on({})).plan(program(rank == 0 ? first : second), host(1), mesh);
+        backend::make_mesh_device(std::move(workers))->prepare(plan);
+      } catch (const backend::Disagreement& error) {
+        return error.what();
+      }
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(differs({}, {}), "nothing");
+  EXPECT_EQ(differs({}, {.lr = 0.2}), "another number `lr`");
+  EXPECT_EQ(differs({}, {.limit = 0.5}), "another number `limit`");
+  EXPECT_EQ(differs({}, {.seed = 2}), "other data `points`");
+  EXPECT_EQ(differs({}, {.factor = 3}), "another program");
 }
 
 // Each device gets its slice of what an all-reduce gives, bit for bit; a slice may have several stripes.
