@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "data/counted.h"
+
 namespace caravan::data {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "plot/decoded.h"
+#include "svg.h"
 
 namespace caravan::plot {
 namespace {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "caravan/array/array.h"
 #include "caravan/base/error.h"
 #include "caravan/plot/png.h"
 

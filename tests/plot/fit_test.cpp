@@ -7,6 +7,7 @@
 
 #include "caravan/plot/surface.h"
 #include "plot/decoded.h"
+#include "svg.h"
 
 namespace caravan::plot {
 namespace {

@@ -1,6 +1,7 @@
 // PNG files.
 #include <gtest/gtest.h>
 
+#include "contains.h"
 #include "plot/decoded.h"
 
 namespace caravan::plot {

@@ -67,20 +67,14 @@ for ((k = 0; k < 300; ++k)); do
   printf 'Speaker %s:\nSo it is said, and said again.\n\n' $((k % 7)) >>data/tinyshakespeare.txt
 done
 
-# All of them add up sums over the batch in twelve parts, so that all bits are the same.
+# All of them add up sums over the batch in twelve parts, so that all bits are the same after 50 steps.
 read -ra recipes <<<"${TORTURE_RECIPES:-linear moons circle multiply-small multiply-large mnist-mlp names-bigram names-mlp names-mlp-bn \
   names-wavenet mnist-conv mnist-autoencoder names-transformer shakespeare-gpt}"
-declare -A how=([linear]='--steps 50' [moons]='--steps 50 --batch 48' [circle]='--steps 50' [multiply-small]='--steps 50'
-  [multiply-large]='--steps 50' [mnist-autoencoder]='--steps 20' [shakespeare-gpt]='--steps 2' [mnist-mlp]='--steps 20'
-  [mnist-conv]='--steps 4' [names-bigram]='--steps 50' [names-mlp]='--steps 20' [names-mlp-bn]='--steps 20'
-  [names-wavenet]='--steps 4' [names-transformer]='--steps 2')
 next=0 longest=0
 while more "${#recipes[@]}"; do
   recipe=${recipes[next++ % ${#recipes[@]}]}
   begin "$recipe on several machines"
-  read -ra steps <<<"${how[$recipe]}"
-  train=(train "$recipe" --parts 12 --threads 1 --debug-kernels --quiet "${steps[@]}")
-  [[ ${how[$recipe]} == *--batch* ]] || train+=(--batch 12)
+  train=(train "$recipe" --batch 12 --parts 12 --until 50 --threads 1 --quiet)
   [[ $recipe != names-* && $recipe != shakespeare-* ]] || train+=(--data "$scratch/data")
   "$caravan" "${train[@]}" --save "$here/one" >"$here/output" 2>&1 || wrong 'one device cannot train it'
   for ((count = 2; count <= machines; ++count)); do
