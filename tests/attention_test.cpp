@@ -89,11 +89,48 @@ TEST(Attention, HasTheSameBitsInAnyKernels) {
   }
 }
 
+bool attends(const Program& program) {
+  const plan::Plan plan = plan::make_plan(to_ir(program), host(2), {});
+  return std::any_of(plan.scheduled.kernels.begin(), plan.scheduled.kernels.end(), loop::attention);
+}
+
+// Sums over more than 256 positions are cut into blocks, some of them into slices, and those over the scores of more
+// than 2048 positions as well.
+TEST(Attention, OfManyPositionsHasTheSameBits) {
+  struct Row {
+    Sizes sizes;
+    std::vector<std::string> flags{};
+  };
+  const Row rows[] = {
+      {{.tokens = 300, .heads = 2}},
+      {{.batch = 1, .tokens = 301, .heads = 2, .causal = false}},
+      {{.batch = 1, .tokens = 512, .heads = 3}},
+      {{.batch = 1, .tokens = 512, .heads = 2, .causal = false}, {"-mno-avx512f"}},
+      {{.batch = 1, .tokens = 1000, .heads = 2}, {"-mno-avx512f"}},
+      {{.batch = 1, .tokens = 1024, .heads = 1}},
+      {{.batch = 1, .tokens = 1024, .heads = 3, .causal = false}},
+      {{.batch = 1, .tokens = 2100, .heads = 1}},
+      {{.batch = 2, .tokens = 35, .heads = 4, .causal = false}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(std::to_string(row.sizes.tokens) + " positions" + (row.sizes.causal ? ", causal" : ""));
+    const Tensor y = attention(row.sizes);
+    const Program program = trained(row.sizes, y) & assign(state("result", numbers(row.sizes, 5)), y);
+    EXPECT_TRUE(attends(program));
+    const auto plain =
+        states(program, {.device = "cpu", .threads = 2, .compiler_flags = row.flags, .passes_off = {"cpu_attention"}});
+    for (const int threads : {1, 3}) {
+      const auto made = states(program, {.device = "cpu", .threads = threads, .compiler_flags = row.flags});
+      for (const auto& [name, value] : plain)
+        for (int64_t i = 0; i < value.size(); ++i) ASSERT_EQ(made.at(name).at(i), value.at(i)) << name << i;
+    }
+  }
+}
+
 // What a mask removes is left out only where no bit shows it.
 TEST(Attention, HasTheSameBitsOfUnusualNumbers) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const Sizes n{.batch = 1, .tokens = 40, .heads = 2};
-  const int64_t late = 36 * n.heads * n.depth, middle = 20 * n.heads * n.depth;  // elements of a head of such a token
+  int64_t late = 0, middle = 0;  // the first elements of a late token, and of one in the middle
   const struct {
     const char* what;
     Change change;
@@ -115,17 +152,20 @@ TEST(Attention, HasTheSameBitsOfUnusualNumbers) {
          for (int64_t i = 0; i < k.size(); ++i) k.set(i, i % 2 == 0 ? 0.0 : -0.0);
        }},
   };
-  for (const auto& row : rows) {
-    const Tensor y = attention(n, row.change);
-    const Program program = trained(n, y) & assign(state("result", numbers(n, 5)), y);
-    const auto made = states(program, {.device = "cpu", .threads = 1}),
-               plain = states(program, {.device = "cpu", .compiler_flags = {"-O1"}, .passes_off = {"cpu_attention"}});
-    for (const auto& [name, value] : plain)
-      for (int64_t i = 0; i < value.size(); ++i) {
-        const double a = made.at(name).at(i), b = value.at(i);
-        ASSERT_TRUE((std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)))
-            << row.what << ": " << name << i << " is " << a << ", not " << b;
-      }
+  for (const Sizes& n : {Sizes{.batch = 1, .tokens = 40, .heads = 2}, Sizes{.batch = 1, .tokens = 300, .heads = 2}}) {
+    late = (n.tokens - 4) * n.heads * n.depth, middle = n.tokens / 2 * n.heads * n.depth;
+    for (const auto& row : rows) {
+      const Tensor y = attention(n, row.change);
+      const Program program = trained(n, y) & assign(state("result", numbers(n, 5)), y);
+      const auto made = states(program, {.device = "cpu", .threads = 1}),
+                 plain = states(program, {.device = "cpu", .compiler_flags = {"-O1"}, .passes_off = {"cpu_attention"}});
+      for (const auto& [name, value] : plain)
+        for (int64_t i = 0; i < value.size(); ++i) {
+          const double a = made.at(name).at(i), b = value.at(i);
+          ASSERT_TRUE((std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)))
+              << row.what << ", " << n.tokens << " positions: " << name << i << " is " << a << ", not " << b;
+        }
+    }
   }
 }
 

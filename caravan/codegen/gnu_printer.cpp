@@ -18,6 +18,9 @@ void GnuPrinter::print(const Attention& a) {
   sizes.push_back(forward ? number(writes[0].row) : "0");
   sizes.push_back(forward ? "0" : number(reads[3].row));
   for (size_t k = 0; k < 3; ++k) sizes.push_back(forward ? "0" : number(writes[k].row));
+  sizes.push_back(number(a.kept_rows));
+  for (const Attention::Order& order : {a.over_scores, a.over_rows, a.over_columns})
+    sizes.push_back("{" + number(order.block) + ", " + number(order.slice) + "}");
   auto row = [&](const Attention::Rows& r) {
     return memory_name(r.buffer) + " + " + number(r.offset) + " + " + number(r.batch) + " * caravan_b + " +
            number(r.head) + " * caravan_h";
@@ -25,14 +28,19 @@ void GnuPrinter::print(const Attention& a) {
   auto numbers = [&](ir::BufferId id) {
     return id < 0 ? std::string("caravan_unused") : memory_name(id) + " + " + number(a.rows) + " * caravan_n";
   };
-  std::vector<std::string> arguments = {"caravan_sizes"};
+  const bool shared = a.chunk > 0;
+  std::vector<std::string> arguments = {"caravan_sizes", "caravan_room"};
   for (const Attention::Rows& r : reads) arguments.push_back(row(r));
   if (forward) arguments.push_back(row(writes[0]));
   arguments.push_back(numbers(a.totals)), arguments.push_back(numbers(a.sums));
   if (!forward)
     for (const Attention::Rows& r : writes) arguments.push_back(row(r));
   line("  const caravan_head caravan_sizes = {" + joined(sizes) + "};");
-  const bool shared = a.chunk > 0;
+  if (a.rooms < 0)
+    line("  CARAVAN_ALIGNED float caravan_room[" + number(a.room) + "];");
+  else
+    line("  float* caravan_room = " + memory_name(a.rooms) +
+         (shared ? " + from / " + number(a.chunk) + " * " + number(a.room) : "") + ";");
   line("  for (int64_t caravan_n = " + std::string(shared ? "from" : "0") + "; caravan_n < " +
        (shared ? "to" : number(a.batch * a.heads)) + "; ++caravan_n) {");
   line("    const int64_t caravan_b = caravan_n / " + number(a.heads) + ", caravan_h = caravan_n % " + number(a.heads) +

@@ -10,7 +10,7 @@ std::string tiles_of(const loop::Attention& a) {
     return "#define " + std::string(name) + " " + std::to_string(value) + "\n";
   };
   return define("CARAVAN_W", a.lanes) + define("CARAVAN_R", a.tile_rows) +
-         define("CARAVAN_C", a.tile_columns / a.lanes) + define("CARAVAN_MB", a.kept_rows);
+         define("CARAVAN_C", a.tile_columns / a.lanes);
 }
 
 }  // namespace

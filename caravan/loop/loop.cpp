@@ -28,6 +28,7 @@ int64_t parallel_iterations(const For& loop) {
   auto* inner = loop.body.size() == 1 ? std::get_if<For>(&loop.body[0]) : nullptr;
   return loop.extent * (inner ? parallel_iterations(*inner) : 1);
 }
+int64_t chunks(const Attention& a) { return a.chunk > 0 ? (a.batch * a.heads + a.chunk - 1) / a.chunk : 1; }
 std::optional<Shares> shares(const Kernel& kernel) {
   if (const For* loop = parallel_loop(kernel)) return Shares{parallel_iterations(*loop), loop->chunk};
   const Attention* a = attention(kernel);

@@ -321,14 +321,24 @@ struct Attention {
   ir::BufferId totals = -1, dots = -1, sums = -1;
   // On a processor: a tile of scores has `tile_rows` rows of `tile_columns` columns, in vectors of `lanes`; the weights
   // and gradients of `kept_rows` rows are kept at a time. `chunk`: how many heads a thread takes at a time; 0: threads
-  // do not share them.
+  // do not share them. `room`: the numbers that a thread computes on the way; if they do not fit into the thread's own
+  // memory, `rooms` is a buffer with as many for each chunk, else -1.
   // On a GPU: how many rows (or columns) a block of threads has, how many columns (or rows) are in shared memory at a
   // time, and how long their rows are there.
   int64_t tile_rows = 1, tile_columns = 0;
-  int64_t lanes = 0, kept_rows = 0, chunk = 0;
+  int64_t lanes = 0, kept_rows = 0, chunk = 0, room = 0;
+  ir::BufferId rooms = -1;
+  // On a processor, the order of a sum (ir::SumOrder): blocks of so many terms, and slices of so many; 0: none. Of sums
+  // over the scores of a row, and of products that add over rows, or over columns.
+  struct Order {
+    int64_t block = 0, slice = 0;
+    bool operator==(const Order&) const = default;
+  };
+  Order over_scores, over_rows, over_columns;
   int64_t padded = 0;
   bool operator==(const Attention&) const = default;
 };
+int64_t chunks(const Attention& attention);  // of heads, on a processor
 // "attention of 384 heads: 1024 rows, 1024 columns, depth 64, causal"
 std::string to_string(const Attention& attention);
 

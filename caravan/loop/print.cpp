@@ -126,6 +126,13 @@ class Dump : public Printer {
     if (a.tf32) add_to_list(how, "products in tf32");
     if (a.lanes > 0) add_to_list(how, "vectors of " + std::to_string(a.lanes));
     if (a.kept_rows > 0) add_to_list(how, "weights of " + std::to_string(a.kept_rows) + " rows kept at a time");
+    for (const auto& [order, of] :
+         {std::pair(a.over_scores, "scores"), {a.over_rows, "rows"}, {a.over_columns, "columns"}}) {
+      if (order.block == 0) continue;
+      add_to_list(how, std::string("sums over ") + of + " in blocks of " + std::to_string(order.block));
+      if (order.slice > 0) how += " and slices of " + std::to_string(order.slice);
+    }
+    if (a.rooms >= 0) add_to_list(how, "on the way in " + memory_name(a.rooms));
     if (a.chunk > 0) add_to_list(how, "heads parallel by " + std::to_string(a.chunk));
     if (!how.empty()) line("  " + how);
   }

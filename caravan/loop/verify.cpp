@@ -52,6 +52,7 @@ class Verifier {
     for (size_t k = 0; k < a.reads.size(); ++k) rows_fit(a.reads[k], k == 1 || k == 2);
     for (const ir::BufferId id : {a.totals, a.dots, a.sums})
       if (id >= 0) fits(id, 0, a.batch * a.heads * a.rows - 1, DType::f32);
+    if (a.rooms >= 0) fits(a.rooms, 0, chunks(a) * a.room - 1, DType::f32);
   }
   void check(const LibraryCall& call) const {
     for (const std::vector<ir::BufferId>* ids : {&call.writes, &call.reads})

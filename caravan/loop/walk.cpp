@@ -212,6 +212,7 @@ void for_each_access(const Kernel& kernel, const std::function<void(const Access
     if (a->totals >= 0) visit({a->totals, &start, a->part == Part::forward});
     if (a->dots >= 0) visit({a->dots, &start, a->part == Part::rows});
     if (a->sums >= 0) visit({a->sums, &start, a->part == Part::forward});
+    if (a->rooms >= 0) visit({a->rooms, &start, true});
   }
   for_each_access(statements(kernel), visit);
 }

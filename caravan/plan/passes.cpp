@@ -299,10 +299,10 @@ loop::Module scheduled(const loop::Module& module, const Target& target, const O
   auto wanted = [&](const auto& pass) { return !contains(options.off, pass.name); };
   return run_all<loop::Module>(kLoopPasses, module, target, wanted, log);
 }
-ir::Program rematerialised(const ir::Program& program, const std::vector<int64_t>& bytes, int64_t goal, int64_t& live,
-                           Log& log) {
+ir::Program rematerialised(const ir::Program& program, const std::vector<int64_t>& bytes, int64_t goal,
+                           const std::vector<optimize::Group>& groups, int64_t& live, Log& log) {
   const auto pass = [&](const ir::Program& before) {
-    optimize::Rematerialised made = optimize::rematerialise(before, bytes, goal);
+    optimize::Rematerialised made = optimize::rematerialise(before, bytes, goal, groups);
     live = made.live;
     return std::move(made.program);
   };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "caravan/loop/loop.h"
+#include "caravan/optimize/rematerialise.h"
 #include "caravan/target/target.h"
 
 namespace caravan::plan {
@@ -33,8 +34,8 @@ ir::Program optimized(const ir::Program& program, const Target& target, const Op
 loop::Module lowered(const ir::Program& program, Log& log);
 loop::Module scheduled(const loop::Module& module, const Target& target, const Options& options, Log& log);
 // Between the first two, if there is a memory limit. `live` becomes the estimate of what is live at once.
-ir::Program rematerialised(const ir::Program& program, const std::vector<int64_t>& bytes, int64_t goal, int64_t& live,
-                           Log& log);
+ir::Program rematerialised(const ir::Program& program, const std::vector<int64_t>& bytes, int64_t goal,
+                           const std::vector<optimize::Group>& groups, int64_t& live, Log& log);
 
 // One kernel for each accumulation that the program was written with: of the passes, only those run that lowering
 // needs, or that choose the order of sums.

@@ -6,6 +6,7 @@
 
 #include "caravan/base/error.h"
 #include "caravan/loop/walk.h"
+#include "caravan/schedule/attention_chain.h"
 
 namespace caravan::plan {
 
@@ -21,6 +22,24 @@ constexpr const char* kAttention = "cpu_attention";  // the pass
 std::string bytes_text(int64_t bytes) {
   if (bytes < 1'000'000) return fmt::format("{} bytes", bytes);
   return fmt::format("{:.1f} MB", double(bytes) / 1e6);
+}
+
+// The accumulations of attention, each of which becomes two kernels.
+std::vector<optimize::Group> attention_groups(const loop::Module& lowered) {
+  std::vector<optimize::Group> out;
+  for (const schedule::AttentionChain& chain : schedule::attention_chains(lowered)) {
+    optimize::Group group;
+    group.result = chain.out.buffer;
+    if (chain.has_gradient) group.gradients = {chain.d_query.buffer, chain.d_key.buffer, chain.d_value.buffer};
+    for (const size_t k : chain.kernels)
+      loop::for_each_access(lowered.kernels[k], [&](const loop::Access& access) {
+        const bool result = access.buffer == group.result ||
+                            std::count(group.gradients.begin(), group.gradients.end(), access.buffer) > 0;
+        if (access.write && !result) (k <= chain.forward ? group.forward : group.gradient).push_back(access.buffer);
+      });
+    out.push_back(std::move(group));
+  }
+  return out;
 }
 
 // A plan that was tried, and the bytes of its buffers.
@@ -58,11 +77,14 @@ Tried try_plan(const ir::Program& program, const Target& target, const Options& 
   std::vector<int64_t> bytes(kept.buffers.size(), 0);
   for (const Placement& p : out.memory.placements)
     if (size_t(p.buffer) < bytes.size()) bytes[size_t(p.buffer)] = p.bytes;
+  std::vector<optimize::Group> groups;
+  Log unused;
+  if (tried.attends && target.kind == Target::Kind::cpu) groups = attention_groups(lowered(kept, unused));
   int64_t goal = limit;
   for (int round = 0; round < kMostRounds && goal > 0; ++round) {
     out.log.resize(over_accumulations);
     int64_t estimated = 0;
-    out.optimized = rematerialised(kept, bytes, goal, estimated, out.log);
+    out.optimized = rematerialised(kept, bytes, goal, groups, estimated, out.log);
     schedule();
     tried.least = std::min(tried.least, out.memory.bytes);
     if (out.memory.bytes <= limit || estimated > goal) break;  // it cannot be lower
@@ -81,7 +103,7 @@ Plan make_plan(const ir::Program& program, const Target& target, const Options& 
   for (size_t c = 0; c < candidates.size(); ++c) {
     Tried tried = try_plan(program, target, options, candidates[c]);
     if (limit == 0 || tried.plan.memory.bytes <= limit) return std::move(tried.plan);
-    needed = tried.needed, least = tried.least;
+    needed = c == 0 ? tried.needed : needed, least = c == 0 ? tried.least : std::min(least, tried.least);
     // Values that are computed again may separate the kernels of attention, whose scores then need memory: it can be
     // less without this pass, whose results are the same.
     std::vector<std::string> off = candidates[c];

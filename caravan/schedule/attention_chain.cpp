@@ -210,7 +210,7 @@ class Chain {
       return out_.causal == bool(seen) && out_.hidden == hidden && score == out_ && loaded(product) == score_;
     const auto kernel = source(product);
     if (!kernel || !formula(*kernel).is_product() || !name(*kernel, formula(*kernel).reduced[0], kDepth)) return false;
-    out_.kernels.insert(*kernel);
+    out_.kernels.insert(*kernel), out_.products[*kernel] = kDepth;
     auto query = loaded(result(*kernel)), key = loaded(factor(*kernel));
     if (!query || !key) return false;
     if (query->strides[kQuery] == 0) std::swap(query, key);
@@ -263,7 +263,7 @@ class Chain {
       const auto values = loaded(of_values), out = stored(kernel), weights = loaded(of_weights);
       if (!values || !out || !weights || !is_weight(of_weights)) continue;
       out_.value = *values, out_.out = *out, weights_ = *weights, out_.forward = kernel;
-      out_.kernels.insert(kernel), results_ = {kernel};
+      out_.kernels.insert(kernel), out_.products[kernel] = kKey, results_ = {kernel};
       return true;
     }
     return false;
@@ -291,7 +291,10 @@ class Chain {
   }
   void add_result(size_t kernel, AttentionPlace& to) {
     to = *stored(kernel);
-    out_.kernels.insert(kernel), results_.insert(kernel);
+    add_product(kernel), results_.insert(kernel);
+  }
+  void add_product(size_t kernel) {
+    out_.kernels.insert(kernel), out_.products[kernel] = axes_[kernel].at(formula(kernel).reduced[0]);
   }
 
   bool backward() {
@@ -305,7 +308,7 @@ class Chain {
     if (found != 1 || out_.d_out.strides[kKey] != 0) return false;
     for_each_product_of(out_.d_out.buffer, [&](size_t kernel, const Load& load, Node other) {
       if (!name_product(kernel, load, out_.d_out, kDepth, kKey) || loaded(other) != out_.value) return;
-      if (const auto stores = stored(kernel); stores && ++found == 2) d_weight_ = *stores, out_.kernels.insert(kernel);
+      if (const auto stores = stored(kernel); stores && ++found == 2) d_weight_ = *stores, add_product(kernel);
     });
     if (found != 2) return false;
     for (const size_t kernel : all_.readers[size_t(d_weight_.buffer)]) {

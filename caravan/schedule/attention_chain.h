@@ -15,6 +15,7 @@
 // own, nor that values are rounded to a narrower precision in between. Without a mask the attention sees everything.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -41,8 +42,9 @@ struct AttentionChain {
   bool causal = false;
   double hidden = 0;  // the score of a position that is not seen
   AttentionPlace query, key, value, out;
-  size_t forward = 0;          // the kernel that computes the result
-  std::vector<size_t> sums{};  // the kernels that add along rows of scores
+  size_t forward = 0;                // the kernel that computes the result
+  std::vector<size_t> sums{};        // the kernels that add along rows of scores
+  std::map<size_t, int> products{};  // the kernels that add products, and over which axis
   std::set<size_t> kernels{};  // all whose results nothing else reads, and those that compute results and gradients
 
   bool has_gradient = false;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 
+#include "caravan/base/list_text.h"
+
 namespace caravan::schedule {
 
 using namespace loop;
@@ -56,12 +58,16 @@ std::vector<Attention::Rows> AttentionMaker::given() const {
 }
 
 BufferId AttentionMaker::add_numbers(const std::string& what) {
+  return add_buffer(what, {base_.batch, base_.heads, base_.rows});
+}
+BufferId AttentionMaker::add_buffer(const std::string& what, const std::vector<int64_t>& sizes) {
   ir::Buffer made = module_.buffers[size_t(chain_.out.buffer)];
   made.name += " " + what;
   auto taken = [&](const ir::Buffer& b) { return b.name == made.name; };
   while (std::any_of(module_.buffers.begin(), module_.buffers.end(), taken)) made.name += "'";
-  made.shape =
-      parse_shape(std::to_string(base_.batch) + "," + std::to_string(base_.heads) + "," + std::to_string(base_.rows));
+  std::string shape;
+  for (const int64_t size : sizes) add_to_list(shape, std::to_string(size), ",");
+  made.shape = parse_shape(shape);
   made.dtype = DType::f32, made.kind = ir::Computed{};
   module_.buffers.push_back(std::move(made));
   return BufferId(module_.buffers.size() - 1);

@@ -20,6 +20,7 @@ class AttentionMaker {
   Rows rows(const AttentionPlace& p) const;
   std::vector<Rows> given() const;                    // query, key, value
   ir::BufferId add_numbers(const std::string& what);  // a buffer with a number for each row
+  ir::BufferId add_buffer(const std::string& what, const std::vector<int64_t>& sizes);
   // A kernel in the place of those of the chain that are before `end`, and from `begin` on.
   loop::Kernel kernel(loop::Attention a, const AttentionPlace& result, size_t begin, size_t end) const;
 

@@ -4,15 +4,16 @@
 //     score, shown, most, power, sum, weight, out         become    out, most, sum = attention(query, key, value)
 //     d_value, d_weight, dot, d_score, d_query, d_key     become    d_query, d_key, d_value = gradient of attention(..)
 //
-// Each computes one head after the other, a few rows of scores at a time, which stay in the nearest cache. A row has
-// two numbers in memory, its largest score and the sum of its exponentials, from which the gradient computes the
-// weights again. Columns that a row does not see are left out (codegen/prelude/attention.h says when).
+// Each computes one head after the other, the scores of a few rows at a time, which stay in a near cache. A row has two
+// numbers in memory, its largest score and the sum of its exponentials, from which the gradient computes the weights
+// again. Columns that a row does not see are left out (codegen/prelude/attention.h says when). What a head needs on the
+// way is an array of the thread, or if that would be too large (Tuning::stack_elements), a part of a buffer.
 //
-// Runs on kernels as they were lowered. Promises the same bits as they have: every sum keeps its order, and what is
-// left out changes none. Refuses a processor without vectors or without fused multiply-add, other precisions than f32,
-// rows that are not neighbours in memory, a depth that does not fill vectors, fewer than 32 columns, whose sums have no
-// lanes, numbers of columns that the lanes do not divide, sums in blocks (more than 256 rows or columns), heads that do
-// not fit into the memory of a thread (Tuning::stack_elements), and sums over several heads.
+// Runs on kernels as they were lowered. Promises the same bits as they have: every sum keeps its order, with its blocks
+// and slices, and what is left out changes none. Refuses a processor without vectors or without fused multiply-add,
+// other precisions than f32, rows that are not neighbours in memory, a depth that does not fill vectors or is more than
+// 256, fewer than 32 columns, whose sums have no lanes, more than 16,384, whose sums have blocks of blocks, and sums over
+// several heads.
 #pragma once
 
 #include "caravan/loop/loop.h"

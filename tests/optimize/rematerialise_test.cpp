@@ -133,5 +133,27 @@ TEST(Rematerialise, MustRefuse) {
   }
 }
 
+// `r` is computed with `i`, which is never stored, in one kernel, and `g` reads `i` in another.
+TEST(Rematerialise, ComputesAPartAgainAsAWhole) {
+  const Tensor x = parameter("x", "1000"), a = exp(x).named("a"), i = sin(a).named("i"), r = cos(i).named("r"),
+               t = chain(r);
+  const ir::Program before = in_order(observe(sum(r * t).named("end")) & observe(sum((i * t).named("g")).named("late")),
+                                      {"a", "i", "r", "b", "c", "t", "mul", "end", "g", "late"});
+  std::vector<int64_t> bytes = sizes_of(before);
+  Group group;
+  for (size_t b = 0; b < before.buffers.size(); ++b) {
+    const std::string& name = before.buffers[b].name;
+    if (name == "i") bytes[b] = 0, group.forward = {ir::BufferId(b)};
+    if (name == "r") group.result = ir::BufferId(b);
+    if (name == "g") group.gradients = {ir::BufferId(b)};
+  }
+  const ir::Program after = rematerialise(before, bytes, 8'100, {group}).program;
+  ir::verify(after);
+  EXPECT_EQ(steps_of(after),
+            (std::vector<std::string>{"a", "i", "r", "b", "c", "t", "a.again after t", "i.again after t",
+                                      "r.again after t", "mul", "end", "g", "late"}));
+  EXPECT_EQ(reads(after, "g")[0], "i.again");
+}
+
 }  // namespace
 }  // namespace caravan::optimize

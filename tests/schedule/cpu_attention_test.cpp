@@ -73,16 +73,34 @@ TEST(CpuAttention, LeavesOtherProgramsAlone) {
       {"a depth that fills no vectors", odd},
       {"heads share keys", {.k = "2,32|1,16"}},
       {"sums without lanes", {.q = "2,24|3,16"}},
-      {"columns that the lanes do not divide", {.q = "2,36|3,16"}},
-      {"sums in blocks", {.q = "1,264|1,16"}},
-      {"sums over rows in blocks", {.q = "1,264|1,16", .k = "1,64|1,16", .options = {}}},
   };
   for (const auto& row : rows) EXPECT_EQ(cpu_parts(cpu_step(row.of)), "") << row.reason;
   Target other = any_processor();
   other.fma = false;
   EXPECT_EQ(cpu_parts(cpu_step({}), other), "") << "products are rounded before they are added";
-  other = any_processor(), other.tuning.stack_elements = 4'000;
-  EXPECT_EQ(cpu_parts(cpu_step({}), other), "") << "no room for a head";
+}
+
+TEST(CpuAttention, KeepsTheBlocksOfSums) {
+  const struct {
+    const char* what;
+    CpuCase of;
+  } rows[] = {
+      {"columns that the lanes do not divide", {.q = "2,36|3,16"}},
+      {"sums in blocks", {.q = "1,264|1,16"}},
+      {"sums over rows in blocks", {.q = "1,264|1,16", .k = "1,64|1,16", .options = {}}},
+      {"blocks and slices", {.q = "1,1024|1,16"}},
+  };
+  for (const auto& row : rows) EXPECT_EQ(cpu_parts(cpu_step(row.of)), "forward gradient") << row.what;
+}
+TEST(CpuAttention, HasABufferForWhatIsTooLargeForTheStack) {
+  Target small = any_processor();
+  small.tuning.stack_elements = 4'000;
+  for (const Target& target : {any_processor(), small})
+    for (const loop::Kernel& kernel : plan::make_plan(to_ir(cpu_step({})), target).scheduled.kernels) {
+      const loop::Attention* a = loop::attention(kernel);
+      EXPECT_TRUE(!a || (a->rooms >= 0) == (a->room > target.tuning.stack_elements)) << kernel.name;
+    }
+  EXPECT_EQ(cpu_parts(cpu_step({}), small), "forward gradient");
 }
 
 }  // namespace
