@@ -12,8 +12,8 @@
 // Runs on kernels as they were lowered. Promises the same bits as they have: every sum keeps its order, with its blocks
 // and slices, and what is left out changes none. Refuses a processor without vectors or without fused multiply-add,
 // other precisions than f32, rows that are not neighbours in memory, a depth that does not fill vectors or is more than
-// 256, fewer than 32 columns, whose sums have no lanes, more than 16,384, whose sums have blocks of blocks, and sums over
-// several heads.
+// 256, fewer than 32 columns, whose sums have no lanes, more than 16,384, whose sums have blocks of blocks, and sums
+// over several heads.
 #pragma once
 
 #include "caravan/loop/loop.h"

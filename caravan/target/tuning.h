@@ -92,8 +92,8 @@ struct Tuning {
   // Blocks of blocks cost no time and can be shorter. A sum that is not much longer than a block stays one chain.
   int64_t longest_chain = 256, chain_block = 64, chain_outer_block = 32;
   // Attention (schedule/cpu_attention.h): rows of a tile, most vectors in a row of it, and rows whose weights and
-  // gradients are kept at a time; a multiple of the rows of a tile. Fewer are kept where rows are so long that more than
-  // `attention_elements` numbers would be kept: they stay in the second-level cache.
+  // gradients are kept at a time; a multiple of the rows of a tile. Fewer are kept where rows are so long that more
+  // than `attention_elements` numbers would be kept: they stay in the second-level cache.
   int64_t attention_rows = 6, attention_vectors = 4, attention_kept = 48, attention_elements = 128 * 1024;
   // Elements that a processor loads or stores in the time of one operation: a load of a vector of 8 counts as two
   // operations. An estimate, for the work of a loop (schedule/parallelize.h).
