@@ -130,8 +130,9 @@ struct Accumulation {
   std::vector<Term> write;  // one term per axis of the target, in memory order
   std::vector<Operand> operands;
   Body body;
-  // For argmax and argmin: by iterator, does it count in the linear position that is kept? The target is i32 or i64.
-  // Empty for other accumulators.
+  // For argmax and argmin: by iterator, does it count in the linear position that is kept? Empty for other
+  // accumulators. The target is i32 or i64, or u8 if there are at most 255 positions, each element has one, and so none
+  // gets -1.
   std::vector<bool> counted;
   SumOrder order;
   // By iterator, the extents from which optimize/split_sums chooses the order; empty: `extents`. In a program that is

@@ -7,6 +7,7 @@
 #include "caravan/base/error.h"
 #include "caravan/base/list_text.h"
 #include "caravan/ir/program.h"
+#include "caravan/ir/write_form.h"
 #include "caravan/ops/op.h"
 
 namespace caravan::ir {
@@ -155,8 +156,8 @@ class Verifier {
       require(a.counted.size() == a.iterators.size(), a, "keeps a position but says for ", a.counted.size(), " of ",
               a.iterators.size(), " iterators whether they are counted");
       const DType dtype = buffer(a.target).dtype;
-      require(dtype == DType::i32 || dtype == DType::i64, a, "keeps a position in ", name(dtype),
-              ", which must be i32 or i64");
+      require(dtype == DType::i32 || dtype == DType::i64 || (dtype == DType::u8 && fits_byte(a)), a,
+              "keeps a position in ", name(dtype), ", which must be i32 or i64, or a u8 that holds all positions");
     } else {
       require(a.counted.empty(), a, "counts iterators but does not keep a position");
     }
@@ -204,6 +205,14 @@ class Verifier {
               "has blocks that are not listed from the innermost");
       inside = &block;
     }
+  }
+
+  // Is there a position for each element, and does a byte hold all of them?
+  bool fits_byte(const Accumulation& a) const {
+    int64_t positions = 1;
+    for (size_t k = 0; k < a.extents.size() && positions <= 255; ++k)
+      if (a.counted[k]) positions *= a.extents[k];
+    return positions > 0 && positions <= 255 && a.where.empty() && write_form(program_, a).covers;
   }
 
   // How many elements a `part` accumulation writes. It must write a box: each axis is indexed by a constant, or by an

@@ -20,6 +20,7 @@ struct LoopOffset {
   std::map<std::pair<Term::Part::Kind, int>, int64_t> fixed;
   int64_t low = 0, high = 0;
   bool known = true;  // false if an index tensor takes part: its value may be anything
+  bool operator==(const LoopOffset&) const = default;
 };
 LoopOffset loop_offset(const Term& term, const std::vector<Variable>& shared,
                        const std::map<Variable, int64_t>& inside);

@@ -359,7 +359,9 @@ class KernelLowering {
       row_block.push_back(Reset{best, 0});
       row_block.push_back(Reset{kept, neutral()});
       append(row_block, reduction());
-      row_block.push_back(Store{a_.target, to, define(row_block, dtype, Cast{kept, dtype})});
+      // A u8 holds all of them (ir::verify), so that they need no conversion that saturates.
+      const Register stored = dtype == DType::u8 ? kept : define(row_block, dtype, Cast{kept, dtype});
+      row_block.push_back(Store{a_.target, to, stored});
     } else if (at_once) {
       row_block = std::move(point);
       row_block.push_back(Store{a_.target, to, value});

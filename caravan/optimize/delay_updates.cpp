@@ -13,26 +13,46 @@ using ir::BufferId;
 
 namespace {
 
+// By accumulation: is it a number that is computed from states and data alone, such as a correction of Adam?
+std::vector<bool> numbers_of(const ir::Program& program) {
+  std::vector<bool> waits(program.buffers.size(), false);  // is it computed, and no such number?
+  std::vector<int> makers(program.buffers.size(), 0);
+  for (const ir::Accumulation& a : program.accumulations) waits[size_t(a.target)] = true, ++makers[size_t(a.target)];
+  for (const ir::Assignment& a : program.assignments) makers[size_t(a.value)] = 0;  // stays behind the readers
+  std::vector<bool> out;
+  for (const ir::Accumulation& a : program.accumulations) {
+    bool number = program.buffers[size_t(a.target)].shape.elements() == 1 && makers[size_t(a.target)] == 1 &&
+                  a.after < 0 && !a.collective;
+    for_each_read(program, a, [&](BufferId id) { number = number && !waits[size_t(id)]; });
+    if (number) waits[size_t(a.target)] = false;
+    out.push_back(number);
+  }
+  return out;
+}
+
 // A list schedule that is built from the last accumulation to the first. An accumulation is free once all readers of
 // its result are placed. A free one that reads a state's old value is held until the state's update is placed, and so
 // comes before it in the final order. If all free ones are held, their waits form a cycle: one of the cycle is
 // released.
 class Schedule {
  public:
-  explicit Schedule(const ir::Program& program)
+  Schedule(const ir::Program& program, const std::vector<bool>& numbers)
       : program_(program),
+        numbers_(numbers),
         n_(program.accumulations.size()),
         users_(n_),
         makers_(n_),
         held_back_(n_),
         unused_(n_, 0),
         awaited_(n_, 0),
+        updates_(n_, false),
         placed_(n_, false) {
     std::vector<std::vector<size_t>> makers(program.buffers.size());
     std::vector<int> update(program.buffers.size(), -1);
     for (size_t k = 0; k < n_; ++k) makers[size_t(program.accumulations[k].target)].push_back(k);
     for (const auto& a : program.assignments)  // a value that several accumulations write is copied at the end
-      if (makers[size_t(a.value)].size() == 1) update[size_t(a.state)] = int(makers[size_t(a.value)][0]);
+      if (const auto& all = makers[size_t(a.value)]; all.size() == 1)
+        update[size_t(a.state)] = int(all[0]), updates_[all[0]] = true;
     for (size_t k = 0; k < n_; ++k) {
       std::vector<BufferId> reads;
       for_each_read(program, program.accumulations[k], [&](BufferId id) { reads.push_back(id); });
@@ -52,19 +72,29 @@ class Schedule {
     std::vector<size_t> reversed;
     while (reversed.size() < n_) {
       if (ready_.empty()) release(circle());
-      // The last in the given order, unless the one just placed is the only reader of another.
-      size_t next = *ready_.rbegin();
-      if (!reversed.empty())
-        for (size_t m : makers_[reversed.back()])
-          if (users_[m].size() == 1 && ready_.count(m)) next = m;
-      place(next);
-      reversed.push_back(next);
+      place_next(reversed);
     }
     std::reverse(reversed.begin(), reversed.end());
     return reversed;
   }
 
  private:
+  void place_next(std::vector<size_t>& reversed) {
+    // The last in the given order, unless only the one just placed reads another, or the same updates do.
+    size_t next = *ready_.rbegin();
+    if (!reversed.empty())
+      for (size_t m : makers_[reversed.back()]) {
+        if (numbers_[m]) continue;
+        const bool one = program_.buffers[size_t(program_.accumulations[m].target)].shape.elements() == 1;
+        const bool of_updates = !one && std::ranges::all_of(users_[m], [&](size_t user) { return updates_[user]; });
+        if (ready_.count(m) && (users_[m].size() == 1 || of_updates)) next = m;
+        if (of_updates)
+          for (size_t user : users_[m])
+            if (ready_.count(user)) next = user;
+      }
+    place(next);
+    reversed.push_back(next);
+  }
   void free(size_t k) { (awaited_[k] == 0 ? ready_ : held_).insert(k); }
   void release(size_t k) {
     held_.erase(k);
@@ -95,22 +125,26 @@ class Schedule {
   }
 
   const ir::Program& program_;
+  const std::vector<bool>& numbers_;  // these come first in the end
   const size_t n_;
   std::vector<std::vector<size_t>> users_, makers_;  // by accumulation, without duplicates
   std::vector<std::vector<size_t>> held_back_;       // by update: readers of the old value
   std::unordered_map<size_t, std::vector<size_t>> awaits_;
   // By accumulation: how many readers, and how many awaited updates, are not yet placed.
   std::vector<size_t> unused_, awaited_;
-  std::vector<bool> placed_;
+  std::vector<bool> updates_, placed_;
   std::set<size_t> ready_, held_;
 };
 
 }  // namespace
 
 ir::Program delay_updates(const ir::Program& program) {
+  const std::vector<bool> numbers = numbers_of(program);
+  std::vector<size_t> order = Schedule(program, numbers).run();
+  std::stable_partition(order.begin(), order.end(), [&](size_t k) { return numbers[k]; });
   ir::Program out = program;
   out.accumulations.clear();
-  for (size_t k : Schedule(program).run()) out.accumulations.push_back(program.accumulations[k]);
+  for (size_t k : order) out.accumulations.push_back(program.accumulations[k]);
   return out;
 }
 

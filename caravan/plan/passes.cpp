@@ -15,6 +15,7 @@
 #include "caravan/optimize/inline_producers.h"
 #include "caravan/optimize/join_parts.h"
 #include "caravan/optimize/merge_equal.h"
+#include "caravan/optimize/narrow_positions.h"
 #include "caravan/optimize/pack_operands.h"
 #include "caravan/optimize/rematerialise.h"
 #include "caravan/optimize/remove_unused.h"
@@ -38,6 +39,7 @@
 #include "caravan/schedule/gpu_pieces.h"
 #include "caravan/schedule/group_kernels.h"
 #include "caravan/schedule/hoist.h"
+#include "caravan/schedule/keep_best.h"
 #include "caravan/schedule/keep_loops.h"
 #include "caravan/schedule/lanes_inside.h"
 #include "caravan/schedule/local_buffers.h"
@@ -124,9 +126,10 @@ constexpr Pass<ir::Program> kProgramPasses[] = {
     {"simplify", optimize::simplify},
     // Inlining can make different accumulations equal.
     {"merge_equal", optimize::merge_equal},
-    // The next five come after inlining: it decides what is stored,
+    // The next six come after inlining: it decides what is stored,
     {"reuse_stored", optimize::reuse_stored},
     {"store_narrow", optimize::store_narrow},
+    {"narrow_positions", optimize::narrow_positions},
     // it would remove the copies that this pass makes,
     {"pack_operands", optimize::pack_operands, When::wished, On::processors},
     // and it would compute the parts that these make again for every reader.
@@ -154,6 +157,8 @@ constexpr Pass<loop::Module> kLoopPasses[] = {
     {"hoist", schedule::hoist},
     // After hoist, which brings equal values into one block.
     {"merge_values", schedule::merge_values},
+    // After merge_values, which makes equal nests of values read the same registers.
+    {"keep_best", schedule::keep_best, When::wished, On::processors},
     // After the three before it, because they remove reads of the old state.
     {"update_in_place", schedule::update_in_place},
     // After update_in_place: only then is the rest of the state stored.

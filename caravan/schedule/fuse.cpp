@@ -183,6 +183,8 @@ class Fuser {
     if (a.comments.size() + b.comments.size() > kCompileTimes.most_accumulations) return false;
     if (has_products(statements(a)) && has_products(statements(b))) return false;
     if (must_follow(b, a)) return false;
+    if (vectors_ && !has_loop(statements(a)) && !has_loop(statements(b)) && share_state(a, b))
+      return merge(i, j, 0), true;
     const std::vector<const For*> loops_a = last_loops(a), loops_b = perfect_nest(b);
     size_t most = 0;  // number of outer loops with equal extents
     while (most < std::min(loops_a.size(), loops_b.size()) && loops_a[most]->extent == loops_b[most]->extent) ++most;
@@ -195,7 +197,7 @@ class Fuser {
       for (const auto& [buffer, meeting] : meetings) {
         if (meeting.first.empty() || meeting.second.empty() || (!meeting.written && shares)) continue;
         const bool aligned = same_iterations(meeting, loops_a, inside_a, loops_b, inside_b, depth);
-        shares = shares || aligned;
+        shares = shares || aligned || same_windows(meeting, loops_a, inside_a, loops_b, inside_b, depth);
         apart = apart && (aligned || !meeting.written);
       }
       if (!shares || !apart) continue;
@@ -203,6 +205,19 @@ class Fuser {
       return true;
     }
     return false;
+  }
+
+  // Numbers of one parameter, such as its count of steps and what follows from it, are one kernel. Those of all
+  // parameters are not: the kernels of different parameters are equal, and are compiled once.
+  bool share_state(const Kernel& a, const Kernel& b) const {
+    std::set<BufferId> states;
+    auto is_state = [&](BufferId id) { return std::holds_alternative<ir::StateLeaf>(out_.buffers[size_t(id)].kind); };
+    for_each_access(a, [&](const loop::Access& x) {
+      if (is_state(x.buffer)) states.insert(x.buffer);
+    });
+    bool out = false;
+    for_each_access(b, [&](const loop::Access& x) { out = out || states.count(x.buffer); });
+    return out;
   }
 
   // Does kernel b come after the whole of a buffer that kernel a writes?
@@ -277,6 +292,23 @@ class Fuser {
     return true;
   }
 
+  // Does the second kernel read only elements that the first one reads in the same iteration of the shared loops? Other
+  // iterations may read them too, as those of overlapping windows do.
+  static bool same_windows(const Meeting& meeting, const std::vector<const For*>& loops_a,
+                           const std::map<Variable, int64_t>& inside_a, const std::vector<const For*>& loops_b,
+                           const std::map<Variable, int64_t>& inside_b, size_t depth) {
+    std::vector<Variable> shared_a, shared_b;
+    for (size_t level = 0; level < depth; ++level)
+      shared_a.push_back(loops_a[level]->variable), shared_b.push_back(loops_b[level]->variable);
+    return std::ranges::all_of(meeting.second, [&](const Term* second) {
+      const LoopOffset read = loop_offset(*second, shared_b, inside_b);
+      const bool moves = std::ranges::find(read.shared, 0) == read.shared.end();  // with every loop
+      return read.known && moves && std::ranges::any_of(meeting.first, [&](const auto& first) {
+               return first.second >= depth && loop_offset(*first.first, shared_a, inside_a) == read;
+             });
+    });
+  }
+
   void merge(size_t i, size_t j, size_t depth) {
     Kernel b = std::move(out_.kernels[j]);
     place_[j] = int(i);
@@ -288,8 +320,8 @@ class Fuser {
       if (!variables.count(Variable(v)))
         variables[Variable(v)] = Variable(a.variables.size()), a.variables.push_back(b.variables[v]);
     const int registers = int(a.registers.size());
-    Block moved(statements(b).begin(), statements(b).end() - 1);  // definitions
-    moved.insert(moved.end(), nest_b[depth - 1]->body.begin(), nest_b[depth - 1]->body.end());
+    Block moved(statements(b).begin(), statements(b).end() - (depth > 0 ? 1 : 0));  // what is before its loops
+    if (depth > 0) moved.insert(moved.end(), nest_b[depth - 1]->body.begin(), nest_b[depth - 1]->body.end());
     rename(moved, {[&](Register r) { return r + registers; }, [&](Variable v) { return variables.at(v); }, nullptr});
     a.registers.insert(a.registers.end(), b.registers.begin(), b.registers.end());
     a.comments.insert(a.comments.end(), b.comments.begin(), b.comments.end());

@@ -1,6 +1,7 @@
 // Fuses kernels whose outer loops have the same iterations, so that the second finds what the first stores in a
 // register or in the cache. Examples are a matrix product with the bias and activation after it, the accumulations of a
-// softmax or of a norm, and a gradient with the update of its parameter.
+// softmax or of a norm, the max of a window with the position of that max, and a gradient with the update of its
+// parameter. On a processor, kernels without loops are also merged if they read the same state.
 //
 // May run after lowering. A kernel is merged into the last earlier kernel that it depends on. If it depends on none, it
 // is merged into one of the last kernels that read the same elements. No kernel between the two may have to come before

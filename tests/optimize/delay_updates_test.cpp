@@ -53,7 +53,19 @@ TEST(DelayUpdates, BeforeAndAfter) {
                 assign(a, exp(a).named("next"));
        },
        {"mul", "step", "next", "bits"},
-       {"mul", "next", "step", "bits"}},
+       {"mul", "step", "next", "bits"}},
+      {"a number that is computed from states alone stands between no gradient and its update",
+       [] {
+         const Tensor w = parameter("w", "3->3"), x = parameter("x", "2|3"), dy = parameter("dy", "2|3");
+         const Tensor mean = parameter("mean", "3->3"), step = parameter("step", "");
+         const Tensor dw = einsum("b|o; b|i => i->o", dy, x).named("dw"),
+                      dx = einsum("b|o; i->o => b|i", dy, w).named("dx");
+         const Tensor correction = exp(step).named("correction"), next = (mean + dw).named("next mean");
+         return assign(w, clamp(w, dw, correction).named("new")) & assign(mean, next) &
+                assign(step, (step + 1).named("next step")) & observe(dx);
+       },
+       {"dw", "next mean", "correction", "new", "next step", "dx"},
+       {"correction", "dx", "dw", "next mean", "new", "next step"}},
       {"a reader that needs the new value stays behind it",
        [] {
          Tensor w = parameter("w", "3"), next = exp(w).named("new");

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "caravan/loop/walk.h"
 #include "caravan/lower/lower.h"
 #include "caravan/plan/plan.h"
@@ -267,6 +270,38 @@ TEST(Fuse, AGradientIsComputedWithItsUpdate) {
     for_each_access(kernel, [&](const loop::Access& a) {
       EXPECT_FALSE(a.write && module.buffers[size_t(a.buffer)].name == "d v") << loops(module);
     });
+}
+// So are the parameter and both moments of Adam. What Adam computes of each count of steps is one kernel.
+TEST(Fuse, AGradientIsComputedWithTheUpdateOfAdam) {
+  Tensor x = tensor(Array(parse_shape("1|3"), {1, 2, 3}));
+  Tensor y = relu(param("v", Array(parse_shape("20->20")))(relu(param("w", Array(parse_shape("3->20")))(x))));
+  const Program step = train_step(sum(square(y)), adam({.lr = 0.1}));
+  const plan::Plan plan = plan::make_plan(to_ir(step), host(1));
+  const loop::Module& module = plan.scheduled;
+  std::set<std::string> stored;
+  size_t of_steps = 0;
+  for (const loop::Kernel& kernel : module.kernels) {
+    bool counts = false;
+    for_each_access(kernel, [&](const loop::Access& a) {
+      const std::string& name = module.buffers[size_t(a.buffer)].name;
+      if (a.write) stored.insert(name);
+      counts = counts || name == "v.adam.step";
+    });
+    of_steps += counts ? 1 : 0;
+  }
+  for (const char* name : {"v", "w", "v.adam.mean", "w.adam.mean", "v.adam.square", "w.adam.square", "v.adam.step"})
+    EXPECT_TRUE(stored.count(name)) << name << " is not stored in place\n" << loops(module);
+  for (const char* name : {"d v", "d w"}) EXPECT_FALSE(stored.count(name)) << name << "\n" << loops(module);
+  EXPECT_EQ(of_steps, 1u) << loops(module);
+}
+TEST(Fuse, AMaxIsComputedWithItsPosition) {  // of windows that overlap, too
+  for (const char* spec : {"2*o + k => o", "b, 2*o + k => b, o"}) {
+    const Tensor x = parameter("x", spec[0] == 'b' ? "2,9" : "6");
+    const int64_t k = spec[0] == 'b' ? 3 : 2;
+    const loop::Module after = fuse(
+        lowered(observe({einmax(caravan::spec(spec), x, {{"k", k}}), argmax(caravan::spec(spec), x, {{"k", k}})})));
+    EXPECT_EQ(after.kernels.size(), 1u) << loops(after);
+  }
 }
 
 }  // namespace
