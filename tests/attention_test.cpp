@@ -2,6 +2,8 @@
 // the arena, with the bits of the kernels that it is made of.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "caravan/plan/plan.h"
 #include "compiled_device.h"
 #include "forwarding_device.h"

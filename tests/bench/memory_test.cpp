@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/bench/workload.h"
+#include "caravan/caravan.h"
 #include "caravan/plan/plan.h"
 #include "contains.h"
 
