@@ -64,7 +64,7 @@ TEST(DelayUpdates, BeforeAndAfter) {
          return assign(w, clamp(w, dw, correction).named("new")) & assign(mean, next) &
                 assign(step, (step + 1).named("next step")) & observe(dx);
        },
-       {"dw", "next mean", "correction", "new", "next step", "dx"},
+       {"dw", "next mean", "dx", "correction", "new", "next step"},
        {"correction", "dx", "dw", "next mean", "new", "next step"}},
       {"a reader that needs the new value stays behind it",
        [] {

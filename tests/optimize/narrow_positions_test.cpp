@@ -6,13 +6,14 @@
 #include <algorithm>
 
 #include "caravan/optimize/inline_producers.h"
+#include "caravan/optimize/merge_equal.h"
 #include "caravan/optimize/solve_writes.h"
 #include "pass_table.h"
 
 namespace caravan::optimize {
 namespace {
 
-ir::Program before(const Program& program) { return inline_producers(solve_writes(prepared(program))); }
+ir::Program before(const Program& program) { return merge_equal(inline_producers(solve_writes(prepared(program)))); }
 const ir::Buffer& buffer(const ir::Program& program, const std::string& name) {
   return *std::ranges::find(program.buffers, name, &ir::Buffer::name);
 }
@@ -76,9 +77,14 @@ dx[b, k] += where(places in windows of argmax 5[k] == argmax[b], d y[b], 0)   fo
 
 TEST(NarrowPositions, MustRefuse) {
   const std::vector<Refusal> rows = {
-      {"a position that is observed",
+      {"a position in a window that is observed",
        [] {
          return observe(argmax("2*o + k => o", parameter("x", "6"), {{"k", 2}}));
+       }},
+      {"a position that a gradient compares, and that is observed",
+       [] {
+         const Tensor x = parameter("x", "5"), y = einmax("k => ", x).named("y");
+         return observe(argmax("k => ", x)) & observe(grad(y, x).named("dx"));
        }},
       {"a position that is assigned",
        [] {
