@@ -25,6 +25,9 @@ std::string environment(const char* name) {
 
 bool dumb() { return environment("TERM") == "dumb"; }
 
+// mpirun gives its first process a terminal even if its own output is a file.
+bool under_mpirun() { return !environment("OMPI_COMM_WORLD_SIZE").empty(); }
+
 int width_of(int descriptor) {
   constexpr int kUsual = 80, kLeast = 40, kMost = 240;
   const std::string set = environment("COLUMNS");
@@ -36,7 +39,7 @@ int width_of(int descriptor) {
 }
 
 Screen screen_of(int descriptor) {
-  return {width_of(descriptor), isatty(descriptor) && !dumb() && environment("NO_COLOR").empty()};
+  return {width_of(descriptor), isatty(descriptor) && !dumb() && environment("NO_COLOR").empty() && !under_mpirun()};
 }
 
 bool utf8() {

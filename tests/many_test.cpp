@@ -309,6 +309,8 @@ TEST_F(Many, ProcessesThatDisagreeSaySo) {
     EXPECT_CONTAINS(disagree(moons({option, "1"}), moons({option, "2"})),
                     "process 1 has another " + option + " than process 0; all of them must be started with the same");
   EXPECT_CONTAINS(disagree(moons({"--steps", "1"}), moons({"--steps", "2"})), "another number of steps than process 0");
+  EXPECT_CONTAINS(disagree(moons({"--until", "1"}), train("moons", {"--batch", "10", "--until", "1"})),
+                  "another --batch than process 0");
   EXPECT_CONTAINS(disagree(moons({"--split-states"}), moons({})), "process 1 has another mesh than process 0");
   EXPECT_CONTAINS(disagree(moons({}), {"train", "moons", "--batch", "20", "--device", "interp"}),
                   "process 1 has another kind of device than process 0");

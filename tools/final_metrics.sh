@@ -18,6 +18,7 @@ while [[ ${1:-} == --* ]]; do
     *) echo "final_metrics.sh: there is no option $1" >&2 && exit 2 ;;
   esac
 done
+[[ ${2:-} =~ ^[0-9]+$ ]] || { echo 'usage: final_metrics.sh [--parts N] [--steps N] [--ranks] CARAVAN THREADS [RECIPE...]' >&2 && exit 2; }
 caravan=$1 threads=$2
 shift 2
 
@@ -36,6 +37,9 @@ multiply-large mean_absolute_error 1 12
 multiply-small mean_absolute_error 1 12
 moons train_accuracy 1 12
 linear w 1 12'
+for recipe; do
+  grep -q "^$recipe " <<<"$table" || { echo "final_metrics.sh: there is no recipe $recipe" >&2 && exit 2; }
+done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

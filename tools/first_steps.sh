@@ -20,6 +20,7 @@ while [[ ${1:-} == --* ]]; do
     *) echo "first_steps.sh: there is no option $1" >&2 && exit 2 ;;
   esac
 done
+(($#)) || { echo 'usage: first_steps.sh [--parts N] [--seed N] [--batch N] [--ranks] CARAVAN [RECIPE...]' >&2 && exit 2; }
 caravan=$1
 shift
 
@@ -38,6 +39,9 @@ names-mlp-bn 252
 names-wavenet 252
 names-transformer 60
 shakespeare-gpt 36'
+for recipe; do
+  grep -q "^$recipe " <<<"$table" || { echo "first_steps.sh: there is no recipe $recipe" >&2 && exit 2; }
+done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

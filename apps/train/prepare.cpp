@@ -152,9 +152,9 @@ void check_ranks(const TrainOptions& options, const Start& start, const Schedule
   const Wishes& wishes = start.request.wishes;
   agree("another version of caravan", version());
   agree("another recipe", options.recipe);
+  agree("another --batch", std::to_string(s.batch));
   agree("another number of steps", fmt::format("{} {}", s.steps, s.report));
   agree("another --until", std::to_string(until));
-  agree("another --batch", std::to_string(s.batch));
   agree("another --lr", fmt::format("{}", s.lr));
   agree("another --optimizer", s.optimizer);
   agree("another --seed", std::to_string(s.seed));
