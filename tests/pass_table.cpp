@@ -19,6 +19,14 @@ std::string trimmed(const std::string& text) {
 ir::Program prepared(const Program& program) { return optimize::remove_unused(optimize::copy_leaves(to_ir(program))); }
 loop::Module lowered(const Program& program) { return lower::lower(optimize::delay_updates(prepared(program))); }
 std::string loops(const loop::Module& module) { return joined(lines_of(loop::to_string(module))); }
+std::string accumulations(const ir::Program& program) {
+  std::string out;
+  for (const ir::Accumulation& a : program.accumulations) {
+    const std::string line = to_string(program, a);
+    out += line.substr(0, line.find("   #")) + "\n";
+  }
+  return out;
+}
 
 Target tested_target() {
   Target out = host(1);

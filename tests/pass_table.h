@@ -18,6 +18,7 @@ std::string trimmed(const std::string& text);  // raw strings begin with a line 
 ir::Program prepared(const Program& program);
 loop::Module lowered(const Program& program);
 std::string loops(const loop::Module& module);
+std::string accumulations(const ir::Program& program);  // a line each, without where they come from
 
 using ProgramPass = std::function<ir::Program(const ir::Program&)>;
 using LoopPass = std::function<loop::Module(const loop::Module&)>;
