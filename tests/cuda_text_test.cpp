@@ -6,6 +6,7 @@
 
 #include "caravan/backend/cuda/compile.h"
 #include "caravan/backend/cuda/device.h"
+#include "caravan/backend/cuda/draw.h"
 #include "caravan/backend/cuda/driver.h"
 #include "caravan/backend/kernel_cache.h"
 #include "caravan/backend/nccl/combine.h"
@@ -74,6 +75,9 @@ ir::Program all_cases(bool in_single, size_t every, size_t first) {
 TEST_F(CudaText, EveryGradientCaseIsCompiledForBothKindsOfGpu) {
   for (const int compute : {kHopper, kAmpere})
     expect_compiled(all_cases(true, 1, 0), compute, CudaForm::launches, quickly());
+}
+TEST_F(CudaText, InitialValues) {
+  for (const int compute : {kHopper, kAmpere}) EXPECT_EQ(compile({cuda::draw_text()}, compute).codes.size(), 1u);
 }
 TEST_F(CudaText, GradientCasesInDouble) {
   expect_compiled(all_cases(false, 6, 0), kHopper, CudaForm::launches, quickly());

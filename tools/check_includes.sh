@@ -62,6 +62,7 @@ check() {
         next
       }
       used = folder(path)
+      sub(/\/prelude$/, "", used)
       taken[layer, used] = 1
       if (used != layer && index(uses[layer], " " used " ") == 0)
         report("layer " layer " may not include \"" path "\"")

@@ -1,26 +1,29 @@
 #!/usr/bin/env bash
-# first_steps.sh [--parts N] [--seed N] [--batch N] [--ranks] CARAVAN [RECIPE...]: trains recipes for the first 50 steps of their
-# own runs on one device and on 2, 3 and 4 workers, with the same batches: the multiple of 12 next to the recipe's own. A row
-# for each, as in docs/many.md: the largest differences of the others from one device, of the loss of the last step, and of a
-# tensor of the checkpoint (a weight, or what the optimiser remembers) as a part of its norm. Exit code 1 if one is above 1e-5.
+# first_steps.sh [--parts N] [--seed N] [--batch N] [--ranks] [--gpu] CARAVAN [RECIPE...]: trains recipes for the first 50 steps
+# of their own runs on one device and on 2, 3 and 4 workers, with the same batches: the multiple of 12 next to the recipe's own.
+# A row for each, as in docs/many.md: the largest differences of the others from one device, of the loss of the last step, and
+# of a tensor of the checkpoint (a weight, or what the optimiser remembers) as a part of its norm. Exit code 1 if one is above
+# 1e-5.
 #   --parts N  all of them add up sums in N parts, and must write the same file, byte for byte
 #   --seed N   another seed than the recipe's
 #   --batch N  another batch; numbers of devices that do not divide it are left out
 #   --ranks    also in as many processes as workers (mpirun), which must write the files of the workers, byte for byte
+#   --gpu      on the first GPU, which the workers or processes share
 # The data sets must be there (CARAVAN_DATA). How many threads there are changes no bit.
 set -euo pipefail
 export LC_ALL=C
-parts=() seed=() ranks='' batch_of_all=''
+parts=() seed=() ranks='' gpu='' batch_of_all=''
 while [[ ${1:-} == --* ]]; do
   case $1 in
     --parts) parts=(--parts "$2") && shift 2 ;;
     --seed) seed=(--seed "$2") && shift 2 ;;
     --batch) batch_of_all=$2 && shift 2 ;;
     --ranks) ranks=1 && shift ;;
+    --gpu) gpu=1 && shift ;;
     *) echo "first_steps.sh: there is no option $1" >&2 && exit 2 ;;
   esac
 done
-(($#)) || { echo 'usage: first_steps.sh [--parts N] [--seed N] [--batch N] [--ranks] CARAVAN [RECIPE...]' >&2 && exit 2; }
+(($#)) || { echo 'usage: first_steps.sh [--parts N] [--seed N] [--batch N] [--ranks] [--gpu] CARAVAN [RECIPE...]' >&2 && exit 2; }
 caravan=$1
 shift
 
@@ -45,6 +48,17 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# workers N: the options for as many
+workers() {
+  if [[ $gpu ]]; then
+    echo "--devices $(printf 'cuda:0%.0s\n' $(seq "$1") | paste -sd,)"
+  else
+    echo "--devices $1"
+  fi
+}
+one=()  # the options of one device, and of a process
+[[ ! $gpu ]] || one=(--device cuda)
 
 # train FILE [BEFORE...] -- RECIPE BATCH [OPTION...]: the checkpoint is in $work/FILE
 train() {
@@ -90,12 +104,12 @@ echo '|---|---|---|---|---|'
 while read -r recipe batch; do
   [[ $# -eq 0 || " $* " == *" $recipe "* ]] || continue
   batch=${batch_of_all:-$batch}
-  train 1 -- "$recipe" "$batch" </dev/null
+  train 1 -- "$recipe" "$batch" "${one[@]}" </dev/null
   several=() files=()
   for devices in 2 3 4; do
     ((batch % devices == 0)) || continue
     several+=("$devices") files+=("$work/$devices")
-    train "$devices" -- "$recipe" "$batch" --devices "$devices" </dev/null
+    train "$devices" -- "$recipe" "$batch" $(workers "$devices") </dev/null
   done
   read -r loss tensor where <<<"$(python3 "$work/compare.py" "$work/1" "${files[@]}")"
   note=$where
@@ -107,7 +121,7 @@ while read -r recipe batch; do
   if [[ $ranks ]]; then
     same="${note:+, }the same bytes in processes"
     for devices in "${several[@]}"; do
-      train ranks mpirun --oversubscribe --bind-to none -n "$devices" -- "$recipe" "$batch" </dev/null
+      train ranks mpirun --oversubscribe --bind-to none -n "$devices" -- "$recipe" "$batch" "${one[@]}" </dev/null
       cmp -s "$work/ranks" "$work/$devices" || failed=1 same+=", but not in $devices"
     done
     note+=$same

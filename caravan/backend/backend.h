@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "caravan/base/quick_code.h"
+#include "caravan/base/random.h"
 #include "caravan/mesh/mesh.h"
 #include "caravan/plan/plan.h"
 #include "caravan/target/peaks.h"
@@ -98,6 +99,12 @@ class Device {
     Array value(shape, dtype);
     fill(value.mutable_data(), 0, value.size());
     write(state, value, dtype);
+  }
+  // Draws the elements of a state itself, with the bits of caravan::draw. Returns false, and does nothing, if it does
+  // not.
+  virtual bool draw([[maybe_unused]] const std::string& state, [[maybe_unused]] const Shape& shape,
+                    [[maybe_unused]] DType dtype, [[maybe_unused]] const Drawing& drawing) {
+    return false;
   }
   // Sets all elements of a state to 0.
   virtual void clear(const std::string& state, const Shape& shape, DType dtype) {

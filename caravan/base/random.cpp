@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numbers>
 
 #include "caravan/base/hash.h"
 
@@ -62,53 +61,12 @@ template <size_t n>
 uint32_t low(uint64_t x) { return uint32_t(x); }
 uint32_t high(uint64_t x) { return uint32_t(x >> 32); }
 
-// log(k / 2^24) for k from 1 to 2^24, as fdlibm computes it: k / 2^24 = 2^exponent (1 + f) with 1 + f between sqrt(1/2)
-// and sqrt(2), and log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)) with s = f / (2 + f). There are no branches, so that
-// loops become vector code, and no functions of the C library, which may round differently.
-[[gnu::always_inline]] inline double log_of_share(int32_t k) {
-  constexpr double kLog2High = 6.93147180369123816490e-01, kLog2Low = 1.90821492927058770002e-10;
-  const auto bits = std::bit_cast<uint64_t>(double(k));
-  constexpr uint64_t kFraction = (uint64_t(1) << 52) - 1, kSqrtHalf = 0x3fe6a09e667f3bcd;  // the bits of sqrt(1/2)
-  const uint64_t above = bits - kSqrtHalf;  // its exponent field is that of k / sqrt(1/2)
-  const uint64_t field = above >> 52;       // the exponent of 2
-  const double f = std::bit_cast<double>((above & kFraction) + kSqrtHalf) - 1;
-  // Or-ing the field to the bits of 2^52 makes the number 2^52 + field.
-  const double exponent = std::bit_cast<double>(field | 0x4330000000000000) - 0x1p52 - 24;
-  const double s = f / (2 + f), z = s * s, w = z * z;
-  const double even = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
-  const double odd =
-      z * (6.666666666666735130e-01 +
-           w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
-  const double half = 0.5 * f * f;
-  return exponent * kLog2High - ((half - (s * (half + (even + odd)) + exponent * kLog2Low)) - f);
-}
-
-// cos(2 pi k / 2^24) for k from 0 to 2^24 - 1, by fdlibm's polynomials for sin and cos in the nearest quarter of a
-// turn.
-[[gnu::always_inline]] inline double cos_of_share(int32_t k) {
-  const int32_t quarter = (k + (1 << 21)) >> 22;
-  const double x = double(k - (quarter << 22)) * (2 * std::numbers::pi * 0x1p-24), z = x * x;
-  const double sine = x + x * z *
-                              (-1.66666666666666324348e-01 +
-                               z * (8.33333333332248946124e-03 +
-                                    z * (-1.98412698298579493134e-04 +
-                                         z * (2.75573137070700676789e-06 +
-                                              z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))));
-  const double rest = z * z *
-                      (4.16666666666666019037e-02 +
-                       z * (-1.38888888888741095749e-03 +
-                            z * (2.48015872894767294178e-05 +
-                                 z * (-2.75573143513906633035e-07 +
-                                      z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)))));
-  const double half = 0.5 * z, one = 1 - half, cosine = one + (((1 - one) - half) + rest);
-  // Quarter 0 is cos x, 1 is -sin x, 2 is -cos x, 3 is sin x.
-  const double by_sine = double(quarter & 1), sign = 1 - double((quarter + 1) & 2);
-  return sign * (by_sine * sine + (1 - by_sine) * cosine);
-}
-
-// A normal number is the square root of the first times the second.
-[[gnu::always_inline]] inline double squared_radius(uint32_t word) { return -2 * log_of_share(int32_t(word >> 8) + 1); }
-[[gnu::always_inline]] inline double direction(uint32_t word) { return cos_of_share(int32_t(word >> 8)); }
+// What prelude/normal.h asks for.
+#define CARAVAN_INLINE [[gnu::always_inline]] inline
+CARAVAN_INLINE uint64_t caravan_bits_of(double x) { return std::bit_cast<uint64_t>(x); }
+CARAVAN_INLINE double caravan_double_of(uint64_t bits) { return std::bit_cast<double>(bits); }
+#include "caravan/base/prelude/normal.h"
+#undef CARAVAN_INLINE
 
 }  // namespace
 
@@ -127,7 +85,9 @@ Word4 random_words(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t el
 
 double unit_uniform(uint32_t word) { return double(word >> 8) * 0x1p-24; }
 
-double unit_normal(uint32_t word0, uint32_t word1) { return std::sqrt(squared_radius(word0)) * direction(word1); }
+double unit_normal(uint32_t word0, uint32_t word1) {
+  return std::sqrt(caravan_squared_radius(word0)) * caravan_direction(word1);
+}
 
 CARAVAN_FOR_EACH_VECTOR
 void unit_normals(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t first, std::span<double> out) {
@@ -140,10 +100,19 @@ void unit_normals(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t fir
       a[e] = low(element), b[e] = high(element), c[e] = low(step), d[e] = high(step);
     }
     threefry(a, b, c, d, {low(seed), high(seed), low(name_hash), high(name_hash)});
-    for (size_t e = 0; e < kBlock; ++e) squares[e] = squared_radius(a[e]), directions[e] = direction(b[e]);
+    for (size_t e = 0; e < kBlock; ++e)
+      squares[e] = caravan_squared_radius(a[e]), directions[e] = caravan_direction(b[e]);
     const size_t count = std::min(kBlock, out.size() - from);
     for (size_t e = 0; e < count; ++e) out[from + e] = std::sqrt(squares[e]) * directions[e];
   }
+}
+
+void draw(const Drawing& d, uint64_t from, std::span<double> out) {
+  if (d.normal)
+    unit_normals(d.seed, d.name_hash, 0, from, out);
+  else
+    for (size_t e = 0; e < out.size(); ++e) out[e] = unit_uniform(random_words(d.seed, d.name_hash, 0, from + e)[0]);
+  for (double& n : out) n = d.value(n);
 }
 
 }  // namespace caravan

@@ -29,4 +29,16 @@ double unit_normal(uint32_t word0, uint32_t word1);  // Box-Muller; |result| <= 
 // times faster.
 void unit_normals(uint64_t seed, uint64_t name_hash, uint64_t step, uint64_t first, std::span<double> out);
 
+// How the elements of a tensor are drawn, all at step 0: element e is ((begin + width * n) * first) * second, where n
+// is unit_normal or unit_uniform of its words.
+struct Drawing {
+  bool normal = false;
+  double begin = 0, width = 1, first = 1, second = 1;
+  uint64_t seed = 0, name_hash = 0;
+
+  double value(double n) const { return (begin + width * n) * first * second; }
+};
+// The elements `from`, `from` + 1, ... of it.
+void draw(const Drawing& drawing, uint64_t from, std::span<double> out);
+
 }  // namespace caravan

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "caravan/backend/backend.h"
@@ -26,13 +27,43 @@ void in_parts_of(int64_t count, int threads, const std::function<void(int64_t, i
   in_parallel(parts, int(parts), [&](int64_t part) { work(begin(part), begin(part + 1)); });
 }
 
-// Calls value(e) for the elements first .. last-1, and stores what it returns. `memory` is that of the first one.
-template <class Value>
-void store_each(DType dtype, void* memory, int64_t first, int64_t last, Value value) {
-  if (dtype == DType::f32)
-    for (int64_t e = first; e < last; ++e) static_cast<float*>(memory)[e - first] = float(value(e));
-  else
-    for (int64_t e = first; e < last; ++e) store(dtype, memory, e - first, value(e));
+// How the elements are drawn; nothing if they are not.
+std::optional<Drawing> drawing_of(const InitialState& state, const Init& init, uint64_t seed) {
+  double fan_in = 1, fan_out = 1;  // products over all axes of a row
+  for (const Axis& axis : state.shape.input) fan_in *= double(axis.size);
+  for (const Axis& axis : state.shape.output) fan_out *= double(axis.size);
+  const double both = fan_in + fan_out;
+  auto drawn = [&](bool normal, double begin, double width, double first = 1, double second = 1) {
+    return Drawing{normal, begin, width, first, second, seed, hash_name(state.name)};
+  };
+  constexpr double kNothing = -0.0;  // added to a number, it leaves the sign of 0, too
+  switch (init.kind) {
+    case Init::Kind::uniform: return drawn(false, init.a, init.b - init.a);
+    case Init::Kind::normal: return drawn(true, init.a, init.b);
+    case Init::Kind::kaiming_normal: return drawn(true, kNothing, init.a / std::sqrt(fan_in));
+    case Init::Kind::kaiming_uniform: return drawn(false, -1, 2, init.a, std::sqrt(3 / fan_in));
+    case Init::Kind::xavier_normal: return drawn(true, kNothing, init.a * std::sqrt(2 / both));
+    case Init::Kind::xavier_uniform: return drawn(false, -1, 2, init.a, std::sqrt(6 / both));
+    case Init::Kind::constant:
+    case Init::Kind::values:
+    case Init::Kind::automatic:
+    case Init::Kind::none: break;
+  }
+  return std::nullopt;
+}
+
+// The elements first .. last-1, of which `memory` is that of the first one.
+void draw_into(void* memory, DType dtype, const Drawing& drawing, int64_t first, int64_t last) {
+  std::array<double, 256> drawn{};
+  for (int64_t from = first; from < last; from += int64_t(drawn.size())) {
+    const std::span block = std::span(drawn).first(size_t(std::min(last - from, int64_t(drawn.size()))));
+    draw(drawing, uint64_t(from), block);
+    const int64_t at = from - first;
+    if (dtype == DType::f32)
+      for (size_t e = 0; e < block.size(); ++e) static_cast<float*>(memory)[at + int64_t(e)] = float(block[e]);
+    else
+      for (size_t e = 0; e < block.size(); ++e) store(dtype, memory, at + int64_t(e), block[e]);
+  }
 }
 
 }  // namespace
@@ -44,57 +75,30 @@ void check_initial(const InitialState& state) {
 }
 
 void fill_initial(backend::Device& device, const InitialState& state, uint64_t seed, int threads) {
-  double fan_in = 1, fan_out = 1;
-  for (const Axis& axis : state.shape.input) fan_in *= double(axis.size);
-  for (const Axis& axis : state.shape.output) fan_out *= double(axis.size);
   Init init = state.init;
   if (init.kind == Init::Kind::automatic) init = state.shape.input.empty() ? zeros() : kaiming_normal();
+  const auto& [name, shape, dtype, _] = state;
 
-  const uint64_t stream = hash_name(state.name);
-  auto uniform = [&](int64_t e, double low, double high) {
-    return low + (high - low) * unit_uniform(random_words(seed, stream, 0, uint64_t(e))[0]);
-  };
-  auto element = [&](void* memory, int64_t e) -> void* { return static_cast<char*>(memory) + e * bytes(state.dtype); };
-  auto in_parts = [&](const backend::Device::Fill& fill) {
-    device.fill(state.name, state.shape, state.dtype, [&](void* memory, int64_t begin, int64_t end) {
-      in_parts_of(end - begin, threads,
-                  [&](int64_t first, int64_t last) { fill(element(memory, first), begin + first, begin + last); });
+  // Fills parts of the state on threads; `part` is given the memory of the first element of a part.
+  auto in_parts = [&](const backend::Device::Fill& part) {
+    device.fill(name, shape, dtype, [&](void* memory, int64_t begin, int64_t end) {
+      in_parts_of(end - begin, threads, [&](int64_t first, int64_t last) {
+        part(static_cast<char*>(memory) + first * bytes(dtype), begin + first, begin + last);
+      });
     });
   };
-  auto each = [&](auto value) {  // value(e) is element e
-    in_parts([&](void* memory, int64_t first, int64_t last) { store_each(state.dtype, memory, first, last, value); });
-  };
-  auto each_normal = [&](auto value) {  // value(n) is an element, n a normal number
+  if (const std::optional<Drawing> drawing = drawing_of(state, init, seed)) {
+    if (!device.draw(name, shape, dtype, *drawing))
+      in_parts([&](void* memory, int64_t first, int64_t last) { draw_into(memory, dtype, *drawing, first, last); });
+  } else if (init.kind == Init::Kind::values) {
+    device.write(name, init.array->cast(dtype).reshaped(shape), dtype);
+  } else {
+    CARAVAN_CHECK(init.kind == Init::Kind::constant, "a state without initial values was to be filled");
+    if (init.a == 0 && !std::signbit(init.a)) return device.clear(name, shape, dtype);
     in_parts([&](void* memory, int64_t first, int64_t last) {
-      std::array<double, 256> drawn{};
-      for (int64_t from = first; from < last; from += int64_t(drawn.size())) {
-        const std::span block = std::span(drawn).first(size_t(std::min(last - from, int64_t(drawn.size()))));
-        unit_normals(seed, stream, 0, uint64_t(from), block);
-        store_each(state.dtype, element(memory, from - first), from, from + int64_t(block.size()),
-                   [&](int64_t e) { return value(block[size_t(e - from)]); });
-      }
+      for (int64_t e = 0; e < last - first; ++e) store(dtype, memory, e, init.a);
     });
-  };
-  // Fan-in and fan-out are products over all axes of a row.
-  const double in = std::sqrt(3 / fan_in), both = std::sqrt(6 / (fan_in + fan_out));
-  switch (init.kind) {
-    case Init::Kind::constant:
-      if (init.a == 0 && !std::signbit(init.a)) return device.clear(state.name, state.shape, state.dtype);
-      return each([&](int64_t) { return init.a; });
-    case Init::Kind::uniform: return each([&](int64_t e) { return uniform(e, init.a, init.b); });
-    case Init::Kind::normal: return each_normal([&](double n) { return init.a + init.b * n; });
-    case Init::Kind::kaiming_normal:
-      return each_normal([deviation = init.a / std::sqrt(fan_in)](double n) { return deviation * n; });
-    case Init::Kind::kaiming_uniform: return each([&](int64_t e) { return uniform(e, -1, 1) * init.a * in; });
-    case Init::Kind::xavier_normal:
-      return each_normal([deviation = init.a * std::sqrt(2 / (fan_in + fan_out))](double n) { return deviation * n; });
-    case Init::Kind::xavier_uniform: return each([&](int64_t e) { return uniform(e, -1, 1) * init.a * both; });
-    case Init::Kind::values:
-      return device.write(state.name, init.array->cast(state.dtype).reshaped(state.shape), state.dtype);
-    case Init::Kind::automatic:
-    case Init::Kind::none: break;
   }
-  CARAVAN_CHECK(false, "a state without initial values was to be filled");
 }
 
 }  // namespace caravan

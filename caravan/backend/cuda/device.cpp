@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "caravan/backend/cuda/compile.h"
+#include "caravan/backend/cuda/draw.h"
 #include "caravan/backend/cuda/executable.h"
+#include "caravan/target/initial_values.h"
 
 namespace caravan::cuda {
 
@@ -58,10 +60,18 @@ class CudaDevice : public backend::Device {
     shared_->gpu->upload(s.memory.address(), elements.data(), elements.size() * bytes(dtype));
     s.filled = true;
   }
-  // The values come in pieces: while one is copied to the GPU, the next is computed into other memory.
-  void fill(const std::string& state, const Shape& shape, DType dtype, const Fill& fill) override {
+  bool draw(const std::string& state, const Shape& shape, DType dtype, const Drawing& drawing) override {
+    if (shape.elements() < kDrawnOnGpu || !Drawer::draws(dtype)) return false;
     State& s = shared_->states.declare(state, shape, dtype, [&](int64_t bytes) { return shared_->allocate(bytes); });
+    if (!drawer_) drawer_ = std::make_unique<Drawer>(*shared_->gpu, CompileOptions{.cache = shared_->options.cache});
+    drawer_->draw(s.memory.address(), dtype, shape.elements(), drawing);
+    return s.filled = true;
+  }
+  // Large values come in pieces: while one is copied to the GPU, the next is computed into other memory.
+  void fill(const std::string& state, const Shape& shape, DType dtype, const Fill& fill) override {
     const int64_t size = bytes(dtype), all = shape.elements(), most = kStagedBytes / size;
+    if (all * size < kStagedAtLeast) return backend::Device::fill(state, shape, dtype, fill);
+    State& s = shared_->states.declare(state, shape, dtype, [&](int64_t bytes) { return shared_->allocate(bytes); });
     for (int64_t first = 0; first < all; first += most) {
       const int64_t count = std::min(most, all - first);
       std::swap(staged_, under_way_);
@@ -81,8 +91,9 @@ class CudaDevice : public backend::Device {
 
  private:
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  HostMemory staged_, under_way_;  // of fill()
-  std::jthread opening_;           // the library of products is large: it is opened while the GPU makes itself ready
+  std::unique_ptr<Drawer> drawer_;  // null until a state is drawn
+  HostMemory staged_, under_way_;   // of fill()
+  std::jthread opening_;            // the library of products is large: it is opened while the GPU makes itself ready
 };
 
 }  // namespace
