@@ -120,7 +120,7 @@ std::string call_in_block(const Module& module, const Printed& printed) {
 }
 std::string copy_in_block(const LibraryCall& call) {
   return "    for (int64_t i = threadIdx.x; i < " + std::to_string(std::get<LibraryCall::Copy>(call.function).bytes) +
-         "; i += blockDim.x)\n      ((char*)buffers.at[" + std::to_string(call.writes[0]) +
+         "; i += caravan_threads())\n      ((char*)buffers.at[" + std::to_string(call.writes[0]) +
          "])[i] = ((const char*)buffers.at[" + std::to_string(call.reads[0]) + "])[i];\n";
 }
 
@@ -223,7 +223,7 @@ CudaText in_one_block(const Module& module) {
     const LibraryCall* copy = library_call(kernel);
     calls += copy ? copy_in_block(*copy) : call_in_block(module, functions.print(k));
   }
-  std::string text = "#define CARAVAN_ONE_BLOCK\n" + cuda_prelude(module, false);
+  std::string text = "#define CARAVAN_ONE_BLOCK " + std::to_string(threads) + "\n" + cuda_prelude(module, false);
   for (size_t f = 0; f < functions.size(); ++f) text += functions.text(f);
   text += "\nstruct caravan_buffers {\n  void* at[" + std::to_string(std::max<size_t>(module.buffers.size(), 1)) +
           "];\n};\nextern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) + ") " + kCudaSteps +

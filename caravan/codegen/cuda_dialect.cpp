@@ -82,7 +82,7 @@ std::string Cuda::loop(const For& loop, const std::string& variable) const {
   if (!grid)
     return "for (" + index_ + " caravan_turn = caravan_lane; caravan_turn < " + all + "; caravan_turn += " + lanes +
            ") { " + first;
-  const std::string groups = grid_.lanes > 1 ? "int(blockDim.x) / " + lanes : "int(blockDim.x)";
+  const std::string groups = grid_.lanes > 1 ? "caravan_threads() / " + lanes : "caravan_threads()";
   if (grid_.spread)
     return "for (" + index_ + " caravan_from = " + index_ + "(caravan_block) * (" + groups + "); caravan_from < " +
            all + "; caravan_from += " + index_ + "(caravan_blocks) * (" + groups + ")) { const " + index_ +

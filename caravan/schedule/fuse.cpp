@@ -83,8 +83,10 @@ struct Meeting {
 
 class Fuser {
  public:
-  Fuser(const Module& module, bool vectors)
-      : vectors_(vectors),
+  // Without a GPU, for a processor.
+  Fuser(const Module& module, const Gpu* gpu)
+      : gpu_(gpu),
+        vectors_(!gpu),
         out_(module),
         writers_(module.buffers.size()),
         readers_(module.buffers.size()),
@@ -92,6 +94,7 @@ class Fuser {
     for (const auto& a : module.assignments) old_value_[size_t(a.value)] = a.state;
     for (size_t k = 0; k < module.kernels.size(); ++k) place_.push_back(int(k));
     for (const Kernel& kernel : module.kernels) most_flops_.push_back(count_flops(kernel));
+    if (gpu_) find_depths();
   }
 
   Module run() {
@@ -139,6 +142,34 @@ class Fuser {
     });
     return reads && updates;
   }
+  // How many kernels have to run one after the other before each.
+  void find_depths() {
+    std::vector<int> computed(out_.buffers.size(), 0);  // by buffer: kernels until it is written
+    for (const Kernel& kernel : out_.kernels) {
+      int depth = 0;
+      for_each_access(kernel, [&](const loop::Access& a) {
+        if (!a.write) depth = std::max(depth, computed[size_t(a.buffer)]);
+      });
+      for_each_access(kernel, [&](const loop::Access& a) {
+        if (int& until = computed[size_t(a.buffer)]; a.write) until = std::max(until, depth + 1);
+      });
+      depths_.push_back(depth);
+    }
+  }
+  // Would the product of kernel i have to wait for a kernel that can run at the same time, if it stored the new values
+  // that kernel j does? That kernel reads an old value: in backpropagation, the gradient of a layer's input beside that
+  // of its weight.
+  bool would_wait(size_t i, size_t j) {
+    bool out = false;
+    for_each_access(out_.kernels[j], [&](const loop::Access& a) {
+      const BufferId state = a.write ? old_value_[size_t(a.buffer)] : -1;
+      if (state < 0 || out_.buffers[size_t(state)].shape.elements() < gpu_->least_apart) return;
+      for (const int reader : readers_[size_t(state)])
+        if (const auto at = size_t(place(reader)); at != i && at != j)
+          out = out || depths_[size_t(reader)] >= depths_[i];
+    });
+    return out;
+  }
   void merge_all(int j) {  // the merged kernel may be merged further
     for (int up; (up = merge_up(j)) >= 0; j = up) {
     }
@@ -183,6 +214,7 @@ class Fuser {
     if (a.comments.size() + b.comments.size() > kCompileTimes.most_accumulations) return false;
     if (has_products(statements(a)) && has_products(statements(b))) return false;
     if (must_follow(b, a)) return false;
+    if (gpu_ && has_products(statements(a)) && would_wait(i, j)) return false;
     if (vectors_ && !has_loop(statements(a)) && !has_loop(statements(b)) && share_state(a, b))
       return merge(i, j, 0), true;
     const std::vector<const For*> loops_a = last_loops(a), loops_b = perfect_nest(b);
@@ -333,25 +365,27 @@ class Fuser {
     to->insert(to->end(), std::make_move_iterator(moved.begin()), std::make_move_iterator(moved.end()));
   }
 
+  const Gpu* const gpu_;
   const bool vectors_;  // are loops computed as vectors?
   Module out_;
   std::vector<std::vector<int>> writers_;  // by buffer: the kernels that write it, as numbered before fusion
   std::vector<std::vector<int>> readers_;  // the same for kernels that read it, up to the current one
   std::vector<BufferId> old_value_;        // by buffer: the state to which it is assigned, or -1
   std::vector<int> place_;           // by kernel: itself, or the kernel that it was merged into (a union-find forest)
+  std::vector<int> depths_;          // by kernel, for a GPU
   std::vector<int64_t> most_flops_;  // by kernel: of the accumulation that it is named after
 };
 
 }  // namespace
 
-Module fuse(const Module& module) { return Fuser(module, true).run(); }
-Module fuse_for_gpu(const Module& module) { return Fuser(module, false).run(); }
-Module fuse_called(const Module& module) {
+Module fuse(const Module& module) { return Fuser(module, nullptr).run(); }
+Module fuse_for_gpu(const Module& module, const Target& target) { return Fuser(module, &target.gpu).run(); }
+Module fuse_called(const Module& module, const Target& target) {
   const bool called = std::any_of(module.kernels.begin(), module.kernels.end(), [](const Kernel& kernel) {
     const LibraryCall* call = library_call(kernel);
     return call && std::holds_alternative<LibraryCall::Product>(call->function);
   });
-  return called ? fuse_for_gpu(module) : module;
+  return called ? fuse_for_gpu(module, target) : module;
 }
 
 }  // namespace caravan::schedule

@@ -26,6 +26,7 @@
 #pragma once
 
 #include "caravan/loop/loop.h"
+#include "caravan/target/target.h"
 
 namespace caravan::schedule {
 
@@ -37,10 +38,13 @@ loop::Module fuse(const loop::Module& module);  // for a processor
 // The same for a GPU, which has no vector loops, and so without the refusals for vectors. But a kernel whose inner
 // loops lanes will share, such as a sum along a row, is not merged into loops whose neighbouring iterations are
 // neighbours in memory: those need neighbouring threads for neighbouring iterations.
-loop::Module fuse_for_gpu(const loop::Module& module);
+//
+// The gradient of a large weight (Gpu::least_apart) is not merged with the update, if a kernel that can run beside it
+// reads the old weight: the gradient of the layer's input. Merged, the one product would wait for the other.
+loop::Module fuse_for_gpu(const loop::Module& module, const Target& target);
 // The same after call_products: what follows a product that a library computes has become a kernel of its own, which
 // can be merged with those that read its result, such as a residual sum with the norm after it. Programs without such
 // products stay as they are.
-loop::Module fuse_called(const loop::Module& module);
+loop::Module fuse_called(const loop::Module& module, const Target& target);
 
 }  // namespace caravan::schedule

@@ -275,14 +275,14 @@ TEST(CallProducts, WhatFollowsAProductIsMergedWithItsReaders) {
             .named("y");
     return observe(einsum("i,o; i => i,o", y, einsum("i,o => i", y)).named("z"));
   };
-  const loop::Module before = called(program()), after = fuse_called(before);
+  const loop::Module before = called(program()), after = fuse_called(before, gpu_target());
   loop::verify(after);
   EXPECT_TRUE(calls(after));
   EXPECT_LT(after.kernels.size(), before.kernels.size());
   Gpu none = with_library();
   none.library_products = false;
   const loop::Module in_tiles = called(program(), none);
-  EXPECT_EQ(loops(fuse_called(in_tiles)), loops(in_tiles));
+  EXPECT_EQ(loops(fuse_called(in_tiles, gpu_target())), loops(in_tiles));
 }
 
 }  // namespace

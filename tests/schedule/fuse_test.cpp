@@ -294,6 +294,31 @@ TEST(Fuse, AGradientIsComputedWithTheUpdateOfAdam) {
   for (const char* name : {"d v", "d w"}) EXPECT_FALSE(stored.count(name)) << name << "\n" << loops(module);
   EXPECT_EQ(of_steps, 1u) << loops(module);
 }
+// On a GPU, the gradient of a large weight is computed beside that of the layer's input, which reads the weight, and the
+// weight is updated after both. The first layer has no such reader.
+TEST(Fuse, TheGradientsOfALayerRunSideBySideOnAGpu) {
+  struct Stages {
+    std::map<std::string, int> writes, reads;  // the last stage that does, by buffer
+  };
+  auto stages = [](int64_t width) {
+    auto layer = [&](const char* name) { return param(name, {.input = {width}, .output = {width}}); };
+    const Tensor x = tensor(Array({.batch = {64}, .output = {width}}), "x");
+    const Program step = train_step(sum(square(layer("w2")(tanh(layer("w1")(x))))), adam({.lr = 0.1}));
+    const plan::Plan plan = plan::make_plan(to_ir(step), gpu_target());
+    Stages out;
+    for (const loop::Kernel& kernel : plan.scheduled.kernels)
+      for_each_access(kernel, [&](const loop::Access& a) {
+        int& stage = (a.write ? out.writes : out.reads)[plan.scheduled.buffers[size_t(a.buffer)].name];
+        stage = std::max(stage, kernel.grid.stage);
+      });
+    return out;
+  };
+  const Stages large = stages(128), small = stages(64);
+  EXPECT_EQ(large.writes.at("d w2"), large.writes.at("d apply w1"));
+  EXPECT_GT(large.writes.at("w2"), large.writes.at("d apply w1"));
+  for (const Stages* all : {&large, &small}) EXPECT_FALSE(all->writes.count("d w1"));
+  EXPECT_FALSE(small.writes.count("d w2"));
+}
 TEST(Fuse, AMaxIsComputedWithItsPosition) {  // of windows that overlap, too
   for (const char* spec : {"2*o + k => o", "b, 2*o + k => b, o"}) {
     const Tensor x = parameter("x", spec[0] == 'b' ? "2,9" : "6");

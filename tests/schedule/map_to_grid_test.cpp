@@ -77,7 +77,7 @@ TEST(MapToGrid, RowsThatAreReadAgainFitIntoTheCache) {
   };
   auto lanes = [&](const char* shape, const Gpu& gpu) {
     const Target target = gpu_target(gpu);
-    return map_to_grid(fuse_for_gpu(lowered_for_gpu(program(shape), target)), target).kernels.back().grid.lanes;
+    return map_to_grid(fuse_for_gpu(lowered_for_gpu(program(shape), target), target), target).kernels.back().grid.lanes;
   };
   EXPECT_EQ(lanes("32768,100000", {}), 1024);
   EXPECT_EQ(lanes("32768,1000", {}), 32);
@@ -277,7 +277,7 @@ kernel y
 
 TEST(MapToGrid, LanesWaitForWhatOthersHaveStored) {
   auto barriers = [](const std::vector<Tensor>& results) {
-    const loop::Module before = fuse_for_gpu(lowered_for_gpu(observe(results)));
+    const loop::Module before = fuse_for_gpu(lowered_for_gpu(observe(results)), gpu_target());
     EXPECT_EQ(before.kernels.size(), 1u) << loops(before);
     const loop::Module after = map_to_grid(before, gpu_target());
     loop::verify(after);

@@ -24,14 +24,23 @@ static inline void caravan_wait() {
     asm volatile("bar.sync %0, %1;" ::"r"(1 + int(threadIdx.x) / lanes), "n"(lanes) : "memory");
 }
 
+/* The threads of a block. If one block runs all kernels, the compiler knows how many it has. */
+static inline int caravan_threads() {
+#ifdef CARAVAN_ONE_BLOCK
+  return CARAVAN_ONE_BLOCK;
+#else
+  return int(blockDim.x);
+#endif
+}
+
 /* The number of this thread among those of a kernel, of which this is block number `block`. If one block runs all
    kernels, it is the thread that begins with a kernel: so small kernels run side by side. */
 template <class Index>
 static inline Index caravan_thread(int block) {
 #ifdef CARAVAN_ONE_BLOCK
-  return (threadIdx.x - block) & (blockDim.x - 1);
+  return (int(threadIdx.x) - block) & (caravan_threads() - 1);
 #else
-  return Index(block) * Index(blockDim.x) + Index(threadIdx.x);
+  return Index(block) * Index(caravan_threads()) + Index(threadIdx.x);
 #endif
 }
 
@@ -52,24 +61,23 @@ template <int lanes, bool spread, class T, class Combine>
 static inline T caravan_across(T x, Combine combine) {
   T* slots = (T*)caravan_shared();
   if (spread) {
-    const int groups = blockDim.x / lanes, group = threadIdx.x % groups;
+    const int thread = threadIdx.x, threads = caravan_threads(), groups = threads / lanes, group = thread % groups;
     int apart = groups; /* threads from one value that is not combined yet to the next */
     for (; apart < 32; apart *= 2) x = combine(x, __shfl_xor_sync(~0u, x, apart));
-    slots[threadIdx.x] = x;
-    for (; 8 * apart < blockDim.x; apart *= 2) {
+    slots[thread] = x;
+    for (; 8 * apart < threads; apart *= 2) {
       __syncthreads();
-      if (threadIdx.x % (2 * apart) < apart)
-        slots[threadIdx.x] = combine(slots[threadIdx.x], slots[threadIdx.x + apart]);
+      if (thread % (2 * apart) < apart) slots[thread] = combine(slots[thread], slots[thread + apart]);
     }
     __syncthreads();
     T last[8]; /* at most so many are left */
 #pragma unroll
-    for (int k = 0; k < 8; ++k) last[k] = slots[group + (k * apart < blockDim.x ? k * apart : 0)];
+    for (int k = 0; k < 8; ++k) last[k] = slots[group + (k * apart < threads ? k * apart : 0)];
 #pragma unroll
     for (int step = 1; step < 8; step *= 2)
 #pragma unroll
       for (int k = 0; k < 8; k += 2 * step)
-        if (step * apart < blockDim.x) last[k] = combine(last[k], last[k + step]);
+        if (step * apart < threads) last[k] = combine(last[k], last[k + step]);
     __syncthreads();
     return last[0];
   }
