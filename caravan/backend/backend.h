@@ -9,10 +9,15 @@
 #include <vector>
 
 #include "caravan/base/quick_code.h"
-#include "caravan/base/random.h"
 #include "caravan/mesh/mesh.h"
 #include "caravan/plan/plan.h"
 #include "caravan/target/peaks.h"
+
+namespace caravan {
+
+struct Drawing;  // of base/random.h
+
+}  // namespace caravan
 
 namespace caravan::backend {
 

@@ -27,8 +27,8 @@ struct Gpu {
   // A product of fewer rows, columns or terms, or of fewer multiplications, is not computed in tiles.
   int64_t least_tile = 8, least_tiled = 32'768;
   // A smaller weight is updated where its gradient is computed, even if that product then waits for the one beside it:
-  // its kernel costs more. Measured on an H200: weights of 10,000 elements and fewer gain from one kernel, of 12,288 and
-  // more from two.
+  // its kernel costs more. Measured on an H200: weights of 10,000 elements and fewer gain from one kernel, of 12,288
+  // and more from two.
   int64_t least_apart = 12'288;
   // Fewer sums than `least_sums` of at least `many_terms` terms are not computed in tiles either.
   int64_t least_sums = 2048, many_terms = 4096;

@@ -294,8 +294,8 @@ TEST(Fuse, AGradientIsComputedWithTheUpdateOfAdam) {
   for (const char* name : {"d v", "d w"}) EXPECT_FALSE(stored.count(name)) << name << "\n" << loops(module);
   EXPECT_EQ(of_steps, 1u) << loops(module);
 }
-// On a GPU, the gradient of a large weight is computed beside that of the layer's input, which reads the weight, and the
-// weight is updated after both. The first layer has no such reader.
+// On a GPU, the gradient of a large weight is computed beside that of the layer's input, which reads the weight, and
+// the weight is updated after both. The first layer has no such reader.
 TEST(Fuse, TheGradientsOfALayerRunSideBySideOnAGpu) {
   struct Stages {
     std::map<std::string, int> writes, reads;  // the last stage that does, by buffer

@@ -6,6 +6,7 @@
 #include "caravan/backend/backend.h"
 #include "caravan/backend/cuda/compile.h"
 #include "caravan/backend/cuda/gpu.h"
+#include "caravan/base/random.h"
 
 namespace caravan::cuda {
 
