@@ -21,9 +21,9 @@
 // away whenever the next tile of columns begins. So each tile of rows prefetches a part of the next tile of columns.
 //
 // All blocks of rows, columns, batches and slices are iterations of one nest of loops, which threads share
-// (parallelize.h). If terms have guards, as at the border of a padded convolution, the rows of a tile are those for
-// which the guards are the same, such as the images of a batch at one place. Then a term counts for the whole tile, or
-// is left out.
+// (parallelize.h). The more threads the target has, the narrower are the blocks of long sums (Tuning::blocks_a_thread).
+// If terms have guards, as at the border of a padded convolution, the rows of a tile are those for which the guards are
+// the same, such as the images of a batch at one place. Then a term counts for the whole tile, or is left out.
 //
 // Runs after fusion, when the epilogue is in the loops of the sum, and before split_loops. Leaves alone what is not a
 // perfect nest around one such sum, within a kernel or within the loops of a group (group_kernels.h): that is

@@ -205,6 +205,26 @@ TEST(TileContractions, SizesOfTiles) {
   }
 }
 
+TEST(TileContractions, MoreThreadsShareNarrowerBlocks) {
+  struct Row {
+    const char *left, *right;
+    int threads;
+    int64_t column_blocks;  // beside 8 blocks of rows
+  };
+  const Row rows[] = {
+      {"1024,1024", "1024,1024", 2, 2},  {"1024,1024", "1024,1024", 4, 4}, {"1024,1024", "1024,1024", 8, 4},
+      {"1024,1024", "1024,1024", 64, 4}, {"2048,2048", "2048,2048", 4, 4}, {"2048,2048", "2048,2048", 8, 8},
+  };
+  for (const Row& row : rows) {
+    Target target = with_fma();
+    target.threads = row.threads;
+    const loop::Module module = tile_contractions(lowered_for_tiles(plain_product(row.left, row.right)), target);
+    loop::verify(module);
+    const std::string expected = "for i_block < 8:\n    for j_block < " + std::to_string(row.column_blocks) + ":\n";
+    EXPECT_NE(loops(module).find(expected), std::string::npos) << row.left << ", " << row.threads;
+  }
+}
+
 // Of 64 rows, ten tiles of six ask for the next 2048 packed elements: 128 terms of 16 columns. 208 are 13 cache lines.
 TEST(TileContractions, PrefetchColumnsThatAreLargerThanTheSecondLevelCache) {
   struct Row {
