@@ -18,7 +18,8 @@
 // Slices of terms (ContractionNest::slice) are computed side by side, and a second loop adds up their sums.
 //
 // Columns that are packed once for all blocks of rows, and are larger than the second-level cache, come from farther
-// away whenever the next tile of columns begins. So each tile of rows prefetches a part of the next tile of columns.
+// away whenever the next tile of columns begins. So each tile of rows prefetches a part of the next tile of columns, a
+// few elements with each term: a processor waits for few dozens of cache lines at once.
 //
 // All blocks of rows, columns, batches and slices are iterations of one nest of loops, which threads share
 // (parallelize.h). The more threads the target has, the narrower are the blocks of long sums (Tuning::blocks_a_thread).

@@ -223,25 +223,26 @@ class Tiler {
     for (const Sections& section : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile");
       const Term first = start_of(section, tile);
-      Block body = prefetched(column, from, wide, {tile, section.count}, terms);
-      append(body, tile_of(row, first, section.size, column, from, wide, valid, terms));
+      Block ahead = section.start == 0 ? prefetched(column, from, wide, {tile, section.count}, terms) : Block{};
+      Block body = tile_of(row, first, section.size, column, from, wide, valid, terms, std::move(ahead));
       out.push_back(loop_over(tile, section.count, std::move(body)));
     }
     return out;
   }
   // Packed columns that do not fit into the second-level cache come from one that is farther away. While the tiles of
-  // rows are multiplied by one tile of columns, each of them asks for a part of the next tile of columns.
+  // rows are multiplied by one tile of columns, each of them asks for a part of the next tile of columns, term by term.
   Block prefetched(const Term& column, const Term& from, int64_t wide, const Loop& row_tiles, const TermLoops& terms) {
-    const int64_t element = bytes(nest_.dtype), line = kCacheLine / element,
-                  panel = wide * lanes_ * points(terms.loops), all = padded(nest_.column.extent) * points(nest_.terms);
+    const int64_t element = bytes(nest_.dtype), line = kCacheLine / element, size = wide * lanes_,
+                  panel = size * points(terms.loops), all = padded(nest_.column.extent) * points(nest_.terms);
     std::vector<Loop> tiles = tiles_.inner_rows;
     tiles.push_back(row_tiles);
-    const int64_t lines = (panel + points(tiles) * line - 1) / (points(tiles) * line);
+    const int64_t in_term = (size + points(tiles) - 1) / points(tiles), in_tile = in_term * points(terms.loops);
     const bool is_near = target_.l2 == 0 || all * element <= target_.l2;
-    if (!tiles_.share_columns || is_near || lines > target_.tuning.most_prefetched) return {};
-    const Term next = packed_tile(column, from + Term::number(wide * lanes_), terms);
+    if (!tiles_.share_columns || is_near || in_term > line) return {};
+    const Term next = packed_tile(column, from + Term::number(size), terms);
     const bool nearest = (2 * panel + tiles_.rows * points(terms.loops)) * element <= target_.l1;
-    return block_with(Prefetch{*packed_columns_, next + position(tiles) * (lines * line), lines * line, nearest});
+    const Term at = next + position(tiles) * in_tile + position(terms.loops) * in_term;
+    return block_with(Prefetch{*packed_columns_, at, line, nearest});
   }
 
   // --- packing ---
@@ -307,9 +308,10 @@ class Tiler {
 
   // --- tiles ---
 
+  // `ahead` is what each term does first.
   Block tile_of(const Term& row, const Term& first, int64_t rows, const Term& column, const Term& from, int64_t wide,
-                int64_t valid, const TermLoops& terms) {
-    Block out, body;
+                int64_t valid, const TermLoops& terms, Block ahead = {}) {
+    Block out, body = std::move(ahead);
     std::vector<Register> sums(size_t(rows * wide)), columns;
     for (Register& sum : sums) out.push_back(Reset{sum = make(lanes_), 0});
     for (int64_t v = 0; v < wide; ++v) columns.push_back(column_vector(body, column, from, v, wide, valid, terms));

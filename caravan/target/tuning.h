@@ -58,8 +58,6 @@ struct Tuning {
   // Of a block: most columns of sums that are kept in memory, and most elements of columns that are packed, both for
   // the second-level cache.
   int64_t block_columns = 512, panel_elements = 128 * 1024;
-  // Cache lines that a tile asks for ahead of time, at most: a processor waits for few dozens at once.
-  int64_t most_prefetched = 24;
   int64_t least_packed_tiles = 5;  // an operand that fewer tiles than this read is read in place
   // Rows are cut so that there are `few_blocks` blocks of them. Where there are fewer, and at least
   // `least_column_tiles` tiles of columns, columns are cut first.

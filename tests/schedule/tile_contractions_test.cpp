@@ -225,7 +225,8 @@ TEST(TileContractions, MoreThreadsShareNarrowerBlocks) {
   }
 }
 
-// Of 64 rows, ten tiles of six ask for the next 2048 packed elements: 128 terms of 16 columns. 208 are 13 cache lines.
+// Of 64 rows, ten tiles of six ask for the next 2048 packed elements, 128 terms of 16 columns: two with each term. A
+// prefetch asks for the cache line in which they are.
 TEST(TileContractions, PrefetchColumnsThatAreLargerThanTheSecondLevelCache) {
   struct Row {
     int64_t l1, l2;
@@ -234,12 +235,12 @@ TEST(TileContractions, PrefetchColumnsThatAreLargerThanTheSecondLevelCache) {
   const loop::Module before = lowered_for_tiles(plain_product("512,512", "512,512"));
   for (const Row& row : {Row{32 << 10,
                              256 << 10,
-                             {"prefetch 208 of packed for y 3[16384*j_block + 65536*k_block + 2048*j_tile + 208*i_tile "
-                              "+ 2048] into the nearest cache"}},
+                             {"prefetch 16 of packed for y 3[16384*j_block + 65536*k_block + 2*k_in + 2048*j_tile + "
+                              "256*i_tile + 2048] into the nearest cache"}},
                          Row{16 << 10,
                              256 << 10,
-                             {"prefetch 208 of packed for y 3[16384*j_block + 65536*k_block + 2048*j_tile + 208*i_tile "
-                              "+ 2048] into the second-level "
+                             {"prefetch 16 of packed for y 3[16384*j_block + 65536*k_block + 2*k_in + 2048*j_tile + "
+                              "256*i_tile + 2048] into the second-level "
                               "cache"}},
                          Row{32 << 10, 1 << 20, {}}, Row{0, 0, {}}}) {
     Target target = with_fma();
