@@ -15,7 +15,8 @@
 // while they are in registers or in the nearest cache. An operand that is a plain tensor is read in place where packing
 // would not pay. The sums have the order that split_sums has stated: terms in order, within blocks of terms. If there
 // are several blocks, a block of sums is kept in memory of the thread, and blocks of terms are added to it in order.
-// Slices of terms (ContractionNest::slice) are computed side by side, and a second loop adds up their sums.
+// The last one reads them there, adds its own, and hands the totals to the epilogue while they are in registers. Slices
+// of terms (ContractionNest::slice) are computed side by side, and a second loop adds up their sums.
 //
 // Columns that are packed once for all blocks of rows, and are larger than the second-level cache, come from farther
 // away whenever the next tile of columns begins. So each tile of rows prefetches a part of the next tile of columns, a
