@@ -33,7 +33,7 @@ struct Parts {
   size_t calls = 0;
 };
 
-// A function that runs one chunk of a parallel loop. Chunks do not depend on the number of threads.
+// A function that runs one chunk of a parallel loop. Chunks do not depend on how many threads run them.
 std::string chunk_function(const std::string& name, const Shares& shares, const std::string& call) {
   const std::string extent = std::to_string(shares.iterations), rows = std::to_string(shares.chunk);
   return "static void " + name + "(const caravan_step* step, int64_t chunk) {\n  const int64_t from = " + rows +

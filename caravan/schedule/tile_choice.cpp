@@ -131,7 +131,7 @@ class Chooser {
     return out;
   }
   // Cuts the columns into blocks if threads would else have too few blocks to share, or if what a thread keeps of them
-  // in memory (packed elements, sums) would be too large for the second-level cache.
+  // in memory (packed elements, sums) would be too large for the second-level cache. The more threads, the more blocks.
   void choose_columns() {
     const int64_t columns = nest_.column.extent, tile = tiles_.wide * tiles_.lanes,
                   unit = tiles_.spread_rows ? 1 : tile;
@@ -143,17 +143,23 @@ class Chooser {
                                      std::max(tile, tuning().panel_elements / tiles_.block_rows / unit * unit)));
     // Spread rows are packed again for every block of columns: rather a tile more than another block.
     if (tiles_.spread_rows) most = (most + tile - 1) / tile * tile;
-    const int64_t parts = std::max((columns + most - 1) / most, in_group_ ? 1 : shared_parts());
+    int64_t parts = std::max((columns + most - 1) / most, in_group_ ? 1 : shared_parts());
+    const bool is_long = nest_.is_blocked() && tiles_.pack_rows && !in_group_;
+    const int64_t wanted = is_long ? tuning().blocks_a_thread * target_.threads : 1;
+    while (other_blocks() * parts < wanted && columns / (2 * parts) >= tuning().least_halved_columns) parts *= 2;
     tiles_.block_columns = parts == 1 ? columns : (column_tiles() + parts - 1) / parts * tile;
     // If columns are read in place, the last block must fill a vector, which would else begin in the block before it.
     auto is_short = [&](int64_t rest) { return tiles_.overlap() && rest > 0 && rest < tiles_.lanes; };
     while (tiles_.block_columns < columns && is_short(columns % tiles_.block_columns)) tiles_.block_columns += tile;
     tiles_.block_columns = std::min(tiles_.block_columns, columns);
   }
+  // How many blocks there would be if columns were not cut.
+  int64_t other_blocks() const {
+    return nest_.slices() * points(tiles_.outer) * ((nest_.row.extent + tiles_.block_rows - 1) / tiles_.block_rows);
+  }
   // How many blocks of columns give all threads work. Rows that are packed are packed again for each of them.
   int64_t shared_parts() const {
-    const int64_t blocks =
-        nest_.slices() * points(tiles_.outer) * ((nest_.row.extent + tiles_.block_rows - 1) / tiles_.block_rows);
+    const int64_t blocks = other_blocks();
     const int64_t work = all_rows_ * others_ * nest_.column.extent * points(nest_.terms) / tiles_.lanes;
     const int64_t least =
         tiles_.pack_rows ? tuning().least_repacked : tuning().least_part_tiles * tiles_.wide * tiles_.lanes;

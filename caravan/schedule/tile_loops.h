@@ -35,7 +35,8 @@ loop::Term position(const std::vector<ContractionNest::Loop>& loops);
 struct TermLoops {
   std::vector<ContractionNest::Loop> loops;
   std::vector<std::pair<loop::Variable, loop::Term>> values;
-  loop::Term before;  // the number of terms in earlier blocks
+  loop::Term before;   // the number of terms in earlier blocks
+  loop::Term later{};  // 0 in the last block of all or of a slice, greater than 0 in others
 
   loop::Term at(loop::Term term) const;  // with these values in the place of the variables
 };

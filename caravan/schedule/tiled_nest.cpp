@@ -74,7 +74,7 @@ class Tiler {
       body.push_back(Define{sum, Apply{Op::add, nest_.dtype, {total, part, -1}}});
       total = sum;
     }
-    append(body, finished(total, Term::iterator(rows.variable), Term::iterator(j)));
+    append(body, epilogue(total, Term::iterator(rows.variable), Term::iterator(j)));
     std::vector<Loop> around = nest_.outer;
     around.push_back(rows);
     body = nested(around, block_with(vector_loop(j, nest_.column.extent, std::move(body))));
@@ -130,19 +130,6 @@ class Tiler {
     out.push_back(vector_loop(e, points(tiles_.inner_rows) * rows * tiles_.block_columns, std::move(clear)));
     append(out,
            term_blocks(slice_, [&](const TermLoops& terms) { return columns_of(row, rows, column, columns, terms); }));
-
-    const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
-    std::vector<Loop> all = tiles_.inner_rows;
-    all.push_back({i, rows});
-    const Term at = position(all) * tiles_.block_columns + Term::iterator(j);
-    Block last;
-    const Register sum = load(last, *sums_, at, 1);
-    const Term to_row = row + Term::iterator(i), to_column = column + Term::iterator(j);
-    if (slice_)
-      last.push_back(Store{*slices_, in_slice(Term::iterator(*slice_), to_row, to_column), sum});
-    else
-      append(last, finished(sum, to_row, to_column));
-    append(out, nested(all, block_with(vector_loop(j, columns, std::move(last)))));
     return out;
   }
   // Of one slice, or of all terms.
@@ -156,17 +143,23 @@ class Tiler {
     const int64_t inside = points({nest_.terms.begin() + std::ptrdiff_t(at) + 1, nest_.terms.end()});
     Term first;  // iteration of the slice, in the loop that is cut or in the first one around it
     std::vector<std::pair<Variable, Term>> values;
+    const int64_t of_slice = points(nest_.terms) / nest_.slices();
+    const Term first_of_slice = slice ? Term::iterator(*slice, of_slice) : Term{};
     if (slice) first = Term::iterator(*slice, nest_.slice);
     if (slice && at > 0) {
       around[0] = {variable(nest_.terms[0].variable, "_in"), nest_.slice};
       values = {{nest_.terms[0].variable, first + Term::iterator(around[0].variable)}};
       first = Term{};
     }
-    for (const Sections& section : cut(slice && at == 0 ? nest_.slice : loop.extent, nest_.term_blocks[at])) {
+    const std::vector<Sections> sections = cut(slice && at == 0 ? nest_.slice : loop.extent, nest_.term_blocks[at]);
+    for (const Sections& section : sections) {
       const Variable block = variable(loop.variable, "_block"), in = variable(loop.variable, "_in");
       const Term begin = first + start_of(section, block);
       TermLoops terms{{nest_.terms.begin() + std::ptrdiff_t(at), nest_.terms.end()}, values, {}};
       terms.before = (terms.at(number) + begin) * inside;
+      const bool may_be_last = !around.empty() || &section == &sections.back();
+      terms.later = Term::number(may_be_last ? of_slice - section.size * inside : 1);
+      if (may_be_last) terms.later = terms.later - terms.before + first_of_slice;
       terms.loops[0] = {in, section.size};
       terms.values.insert(terms.values.begin(), {loop.variable, begin + Term::iterator(in)});
       out.push_back(loop_over(block, section.count, make(terms)));
@@ -223,25 +216,26 @@ class Tiler {
     for (const Sections& section : cut(rows, tiles_.rows)) {
       const Variable tile = variable(nest_.row.variable, "_tile");
       const Term first = start_of(section, tile);
-      Block body = prefetched(column, from, wide, {tile, section.count}, terms);
-      append(body, tile_of(row, first, section.size, column, from, wide, valid, terms));
+      Block ahead = section.start == 0 ? prefetched(column, from, wide, {tile, section.count}, terms) : Block{};
+      Block body = tile_of(row, first, section.size, column, from, wide, valid, terms, std::move(ahead));
       out.push_back(loop_over(tile, section.count, std::move(body)));
     }
     return out;
   }
   // Packed columns that do not fit into the second-level cache come from one that is farther away. While the tiles of
-  // rows are multiplied by one tile of columns, each of them asks for a part of the next tile of columns.
+  // rows are multiplied by one tile of columns, each of them asks for a part of the next tile of columns, term by term.
   Block prefetched(const Term& column, const Term& from, int64_t wide, const Loop& row_tiles, const TermLoops& terms) {
-    const int64_t element = bytes(nest_.dtype), line = kCacheLine / element,
-                  panel = wide * lanes_ * points(terms.loops), all = padded(nest_.column.extent) * points(nest_.terms);
+    const int64_t element = bytes(nest_.dtype), line = kCacheLine / element, size = wide * lanes_,
+                  panel = size * points(terms.loops), all = padded(nest_.column.extent) * points(nest_.terms);
     std::vector<Loop> tiles = tiles_.inner_rows;
     tiles.push_back(row_tiles);
-    const int64_t lines = (panel + points(tiles) * line - 1) / (points(tiles) * line);
+    const int64_t in_term = (size + points(tiles) - 1) / points(tiles), in_tile = in_term * points(terms.loops);
     const bool is_near = target_.l2 == 0 || all * element <= target_.l2;
-    if (!tiles_.share_columns || is_near || lines > target_.tuning.most_prefetched) return {};
-    const Term next = packed_tile(column, from + Term::number(wide * lanes_), terms);
+    if (!tiles_.share_columns || is_near || in_term > line) return {};
+    const Term next = packed_tile(column, from + Term::number(size), terms);
     const bool nearest = (2 * panel + tiles_.rows * points(terms.loops)) * element <= target_.l1;
-    return block_with(Prefetch{*packed_columns_, next + position(tiles) * (lines * line), lines * line, nearest});
+    const Term at = next + position(tiles) * in_tile + position(terms.loops) * in_term;
+    return block_with(Prefetch{*packed_columns_, at, line, nearest});
   }
 
   // --- packing ---
@@ -307,9 +301,10 @@ class Tiler {
 
   // --- tiles ---
 
+  // `ahead` is what each term does first.
   Block tile_of(const Term& row, const Term& first, int64_t rows, const Term& column, const Term& from, int64_t wide,
-                int64_t valid, const TermLoops& terms) {
-    Block out, body;
+                int64_t valid, const TermLoops& terms, Block ahead = {}) {
+    Block out, body = std::move(ahead);
     std::vector<Register> sums(size_t(rows * wide)), columns;
     for (Register& sum : sums) out.push_back(Reset{sum = make(lanes_), 0});
     for (int64_t v = 0; v < wide; ++v) columns.push_back(column_vector(body, column, from, v, wide, valid, terms));
@@ -329,7 +324,7 @@ class Tiler {
     for (int64_t v = 0; update_ && v < wide; ++v)
       append(body, updated(columns[size_t(v)], column + from + Term::number(start_of_vector(v, wide, valid))));
     append(out, over_terms(nest_, terms, std::move(body)));
-    append(out, finished(sums, row, first, rows, column, from, wide, valid));
+    append(out, finished(sums, row, first, rows, column, from, wide, valid, terms));
     return out;
   }
   // The update of a vector of columns, whose old elements have been loaded.
@@ -403,60 +398,73 @@ class Tiler {
     return to;
   }
 
-  // What is done with the sums of a tile: added to those in memory, stored, or given to the epilogue.
+  // What is done with the sums of a tile: they are stored, or given to the epilogue. If terms are cut into blocks, sums
+  // are added to those of earlier blocks, which are in memory, and what follows is done with the last block.
   Block finished(const std::vector<Register>& sums, const Term& row, const Term& first, int64_t rows,
-                 const Term& column, const Term& from, int64_t wide, int64_t valid) {
-    Block out;
-    auto each = [&](auto&& visit) {
+                 const Term& column, const Term& from, int64_t wide, int64_t valid, const TermLoops& terms) {
+    // What `make(sum, i, j)` does, for the vectors of the tile, or for one element after the other.
+    auto vectors = [&](auto&& make) {
+      Block out;
       for (int64_t i = 0; i < rows; ++i)
-        for (int64_t v = 0; v < wide; ++v) visit(sums[size_t(i * wide + v)], i, start_of_vector(v, wide, valid));
+        for (int64_t v = 0; v < wide; ++v)
+          append(out, make(sums[size_t(i * wide + v)], Term::number(i), Term::number(start_of_vector(v, wide, valid))));
+      return out;
     };
-    if (nest_.is_blocked() && valid == wide * lanes_) {
-      each([&](Register sum, int64_t i, int64_t j) {
-        const Term to =
-            (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::number(i)) * tiles_.block_columns + from +
-            Term::number(j);
-        out.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
+    auto elements = [&](auto&& make) {
+      if (!tile_) tile_ = array("tile", tiles_.rows * tiles_.wide * lanes_);
+      const int64_t before = std::max<int64_t>(0, -start_of_vector(wide - 1, wide, valid));  // columns of other tiles
+      auto in_tile = [&](const Term& i, const Term& j) { return i * (wide * lanes_) + Term::number(before) + j; };
+      Block out = vectors([&](Register sum, const Term& i, const Term& j) {
+        return block_with(Store{*tile_, in_tile(i, j), sum});
       });
+      const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
+      Block body;
+      const Register sum = load(body, *tile_, in_tile(Term::iterator(i), Term::iterator(j)), 1);
+      append(body, make(sum, Term::iterator(i), Term::iterator(j)));
+      out.push_back(loop_over(i, rows, block_with(vector_loop(j, valid, std::move(body)))));
       return out;
-    }
-    const Store* store = nest_.epilogue.size() == 1 ? std::get_if<Store>(&nest_.epilogue[0]) : nullptr;
-    const bool direct = !nest_.is_blocked() && store && store->value == nest_.sum &&
-                        (valid == wide * lanes_ || tiles_.overlap()) &&
-                        module_.buffers[size_t(store->buffer)].dtype == nest_.dtype &&
-                        coefficient(store->offset, nest_.column.variable) == 1;
-    if (direct) {
-      each([&](Register sum, int64_t i, int64_t j) {
-        Block one = at_point(kernel_, nest_, nest_.epilogue, row + first + Term::number(i),
-                             column + from + Term::number(j), {});
-        std::get<Store>(one[0]).value = sum;
-        append(out, std::move(one));
-      });
+    };
+    auto done = [&](Register sum, const Term& i, const Term& j) {
+      return finished(sum, row + first + i, column + from + j);
+    };
+    const bool whole = valid == wide * lanes_;
+    if (!nest_.is_blocked()) return (whole || tiles_.overlap()) && is_stored() ? vectors(done) : elements(done);
+
+    auto place = [&](const Term& i, const Term& j) {
+      return (position(tiles_.inner_rows) * tiles_.block_rows + first + i) * tiles_.block_columns + from + j;
+    };
+    auto added = [&](Register sum, const Term& i, const Term& j) {
+      return block_with(StoreCombine{*sums_, place(i, j), Accumulator::add, sum});
+    };
+    auto ended = [&](Register sum, const Term& i, const Term& j) {
+      Block out;
+      const int width = kernel_.registers[size_t(sum)].width;
+      const Register before = load(out, *sums_, place(i, j), width), total = make(width);
+      out.push_back(Define{total, Apply{Op::add, nest_.dtype, {before, sum, -1}}});
+      append(out, done(total, i, j));
       return out;
-    }
-    if (!tile_) tile_ = array("tile", tiles_.rows * tiles_.wide * lanes_);
-    const int64_t before = std::max<int64_t>(0, -start_of_vector(wide - 1, wide, valid));  // columns of other tiles
-    each([&](Register sum, int64_t i, int64_t j) {
-      out.push_back(Store{*tile_, Term::number(i * wide * lanes_ + before + j), sum});
-    });
-    const Variable i = variable(nest_.row.variable, "_in"), j = variable(nest_.column.variable, "_in");
-    const Term in_tile = Term::iterator(i, wide * lanes_) + Term::number(before) + Term::iterator(j);
-    Block body;
-    if (nest_.is_blocked()) {
-      const Register sum = load(body, *tile_, in_tile, 1);
-      const Term to =
-          (position(tiles_.inner_rows) * tiles_.block_rows + first + Term::iterator(i)) * tiles_.block_columns + from +
-          Term::iterator(j);
-      body.push_back(StoreCombine{*sums_, to, Accumulator::add, sum});
-    } else {
-      const Register sum = load(body, *tile_, in_tile, 1);
-      append(body, finished(sum, row + first + Term::iterator(i), column + from + Term::iterator(j)));
-    }
-    out.push_back(loop_over(i, rows, block_with(vector_loop(j, valid, std::move(body)))));
+    };
+    auto with_others = [&] { return whole ? vectors(added) : elements(added); };
+    auto with_last = [&] { return whole && is_stored() ? vectors(ended) : elements(ended); };
+    if (terms.later.parts.empty()) return terms.later.constant > 0 ? with_others() : with_last();
+    Block out;
+    out.push_back(If{{terms.later - Term::number(1)}, with_others()});
+    out.push_back(If{{Term{} - terms.later}, with_last()});
     return out;
   }
-  // The epilogue of one element.
+  // Is nothing done with a sum but that it is stored, beside those of other columns?
+  bool is_stored() const {
+    const Store* store = nest_.epilogue.size() == 1 ? std::get_if<Store>(&nest_.epilogue[0]) : nullptr;
+    return slice_ ||
+           (store && store->value == nest_.sum && module_.buffers[size_t(store->buffer)].dtype == nest_.dtype &&
+            coefficient(store->offset, nest_.column.variable) == 1);
+  }
+  // What follows the sum of one element, or of a vector if it is only stored.
   Block finished(Register sum, const Term& row, const Term& column) {
+    if (slice_) return block_with(Store{*slices_, in_slice(Term::iterator(*slice_), row, column), sum});
+    return epilogue(sum, row, column);
+  }
+  Block epilogue(Register sum, const Term& row, const Term& column) {
     Block out = at_point(kernel_, nest_, nest_.epilogue, row, column, {});
     rename(out, {[&](Register r) { return r == nest_.sum ? sum : r; }, nullptr, nullptr});
     return out;

@@ -41,6 +41,8 @@ constexpr Row kRows[] = {
     {"many_blocks", &Tuning::many_blocks, 1, 4'096},
     {"least_part_tiles", &Tuning::least_part_tiles, 1, 4'096},
     {"least_repacked", &Tuning::least_repacked, 1, 65'536},
+    {"blocks_a_thread", &Tuning::blocks_a_thread, 0, 4'096},
+    {"least_halved_columns", &Tuning::least_halved_columns, 1, 65'536},
     {"parallel_work", &Tuning::parallel_work, 1, int64_t(1) << 40},
     {"chunk_work", &Tuning::chunk_work, 1, int64_t(1) << 40},
     {"nest_work", &Tuning::nest_work, 1, int64_t(1) << 40},

@@ -25,6 +25,78 @@ Program plain_product(const std::string& left, const std::string& right) {
 
 TEST(TileContractions, BeforeAndAfter) {
   const std::vector<LoopRewrite> rows = {
+      {"sums are finished with the last block of terms",
+       [] { return plain_product("4,300", "300,16"); },
+       {},
+       R"(
+kernel y
+  local sums:f32[64] in memory, aligned to 64 bytes
+  tiles of 4 x 16 of 4 rows, 16 columns, 300 terms
+  for i_block < 1:
+    for e < 64 vector:
+      r4:f32 = 0
+      sums[e] = r4
+    for k_block < 3:
+      for j_tile < 1:
+        for i_tile < 1:
+          r5:f32x8 := 0
+          r6:f32x8 := 0
+          r7:f32x8 := 0
+          r8:f32x8 := 0
+          r9:f32x8 := 0
+          r10:f32x8 := 0
+          r11:f32x8 := 0
+          r12:f32x8 := 0
+          for k_in < 100:
+            r14:f32x8 = w[1600*k_block + 16*k_in]
+            r16:f32x8 = w[1600*k_block + 16*k_in + 8]
+            r18:f32 = x[100*k_block + k_in]
+            r5 += r14 * r18 fused
+            r6 += r16 * r18 fused
+            r20:f32 = x[100*k_block + k_in + 300]
+            r7 += r14 * r20 fused
+            r8 += r16 * r20 fused
+            r22:f32 = x[100*k_block + k_in + 600]
+            r9 += r14 * r22 fused
+            r10 += r16 * r22 fused
+            r24:f32 = x[100*k_block + k_in + 900]
+            r11 += r14 * r24 fused
+            r12 += r16 * r24 fused
+          if 199 - 100*k_block >= 0:
+            sums[0] += r5
+            sums[8] += r6
+            sums[16] += r7
+            sums[24] += r8
+            sums[32] += r9
+            sums[40] += r10
+            sums[48] += r11
+            sums[56] += r12
+          if 100*k_block - 200 >= 0:
+            r25:f32x8 = sums[0]
+            r26:f32x8 = add(r25, r5)
+            y[0] = r26
+            r27:f32x8 = sums[8]
+            r28:f32x8 = add(r27, r6)
+            y[8] = r28
+            r29:f32x8 = sums[16]
+            r30:f32x8 = add(r29, r7)
+            y[16] = r30
+            r31:f32x8 = sums[24]
+            r32:f32x8 = add(r31, r8)
+            y[24] = r32
+            r33:f32x8 = sums[32]
+            r34:f32x8 = add(r33, r9)
+            y[32] = r34
+            r35:f32x8 = sums[40]
+            r36:f32x8 = add(r35, r10)
+            y[40] = r36
+            r37:f32x8 = sums[48]
+            r38:f32x8 = add(r37, r11)
+            y[48] = r38
+            r39:f32x8 = sums[56]
+            r40:f32x8 = add(r39, r12)
+            y[56] = r40
+)"},
       {"both operands are read in place",
        [] { return plain_product("6,32", "32,96"); },
        {},
@@ -205,7 +277,28 @@ TEST(TileContractions, SizesOfTiles) {
   }
 }
 
-// Of 64 rows, ten tiles of six ask for the next 2048 packed elements: 128 terms of 16 columns. 208 are 13 cache lines.
+TEST(TileContractions, MoreThreadsShareNarrowerBlocks) {
+  struct Row {
+    const char *left, *right;
+    int threads;
+    int64_t column_blocks;  // beside 8 blocks of rows
+  };
+  const Row rows[] = {
+      {"1024,1024", "1024,1024", 2, 2},  {"1024,1024", "1024,1024", 4, 4}, {"1024,1024", "1024,1024", 8, 4},
+      {"1024,1024", "1024,1024", 64, 4}, {"2048,2048", "2048,2048", 4, 4}, {"2048,2048", "2048,2048", 8, 8},
+  };
+  for (const Row& row : rows) {
+    Target target = with_fma();
+    target.threads = row.threads;
+    const loop::Module module = tile_contractions(lowered_for_tiles(plain_product(row.left, row.right)), target);
+    loop::verify(module);
+    const std::string expected = "for i_block < 8:\n    for j_block < " + std::to_string(row.column_blocks) + ":\n";
+    EXPECT_NE(loops(module).find(expected), std::string::npos) << row.left << ", " << row.threads;
+  }
+}
+
+// Of 64 rows, ten tiles of six ask for the next 2048 packed elements, 128 terms of 16 columns: two with each term. A
+// prefetch asks for the cache line in which they are.
 TEST(TileContractions, PrefetchColumnsThatAreLargerThanTheSecondLevelCache) {
   struct Row {
     int64_t l1, l2;
@@ -214,12 +307,12 @@ TEST(TileContractions, PrefetchColumnsThatAreLargerThanTheSecondLevelCache) {
   const loop::Module before = lowered_for_tiles(plain_product("512,512", "512,512"));
   for (const Row& row : {Row{32 << 10,
                              256 << 10,
-                             {"prefetch 208 of packed for y 3[16384*j_block + 65536*k_block + 2048*j_tile + 208*i_tile "
-                              "+ 2048] into the nearest cache"}},
+                             {"prefetch 16 of packed for y 3[16384*j_block + 65536*k_block + 2*k_in + 2048*j_tile + "
+                              "256*i_tile + 2048] into the nearest cache"}},
                          Row{16 << 10,
                              256 << 10,
-                             {"prefetch 208 of packed for y 3[16384*j_block + 65536*k_block + 2048*j_tile + 208*i_tile "
-                              "+ 2048] into the second-level "
+                             {"prefetch 16 of packed for y 3[16384*j_block + 65536*k_block + 2*k_in + 2048*j_tile + "
+                              "256*i_tile + 2048] into the second-level "
                               "cache"}},
                          Row{32 << 10, 1 << 20, {}}, Row{0, 0, {}}}) {
     Target target = with_fma();
