@@ -70,18 +70,22 @@ class Many : public Command {
     }
     return out;
   }
-  // All of a checkpoint, but for the wish of how many parts sums are added up in.
-  static string without_parts(const string& path) {
+  // All of a checkpoint, but for what it keeps of --parts and --split-states.
+  static string without_wishes(const string& path) {
     data::Tensors out = data::read_safetensors(path);
-    out.metadata.erase("parts"), out.metadata.erase("sha256");
+    for (const char* key : {"parts", "split_states", "sha256"}) out.metadata.erase(key);
     return data::safetensors_content(out);
+  }
+  static string kept(const string& path, const string& key) {
+    const auto metadata = data::read_safetensors(path).metadata;
+    return metadata.contains(key) ? metadata.at(key) : "none";
   }
   // One device that adds up in as many parts computes every bit that the devices compute.
   void expect_same_bits(const string& recipe, const Arguments& how, const std::vector<string>& devices) const {
     for (const string& n : devices) {
       good(train(recipe, with(how, {"--parts", n, "--save", folder_ + "/one"})));
       const Outcome many = good(train(recipe, with(how, {"--devices", n, "--save", folder_ + "/many"})));
-      EXPECT_EQ(without_parts(folder_ + "/one"), without_parts(folder_ + "/many")) << recipe << " on " << n;
+      EXPECT_EQ(without_wishes(folder_ + "/one"), without_wishes(folder_ + "/many")) << recipe << " on " << n;
       EXPECT_EQ(number(many.last_line(), "devices"), std::stod(n));
     }
   }
@@ -137,10 +141,7 @@ TEST_F(Many, WithoutPartsOnlyRoundingsDiffer) {
 TEST_F(Many, ARunThatGoesOnKeepsItsParts) {
   const Arguments how = {"--steps", "40", "--batch", "24", "--parts", "12"};
   const string whole = folder_ + "/whole", half = folder_ + "/half", end = folder_ + "/end";
-  const auto parts = [](const string& path) {
-    const auto metadata = data::read_safetensors(path).metadata;
-    return metadata.contains("parts") ? metadata.at("parts") : "none";
-  };
+  const auto parts = [](const string& path) { return kept(path, "parts"); };
   const auto go_on = [&](const Arguments& more) {
     return train("moons", with({"--resume", half, "--save", end}, more));
   };
@@ -171,11 +172,44 @@ TEST_F(Many, ARunThatGoesOnKeepsItsParts) {
   EXPECT_CONTAINS(good(go_on({"--parts", "3"})).err, "/half was begun without --parts; with --parts 3 from here on");
 }
 
+// A recipe that clips gradients exchanges more with --split-states, and rounds otherwise.
+TEST_F(Many, ARunThatGoesOnKeepsDividedStates) {
+  const Arguments how = {"--steps", "4", "--batch", "4", "--parts", "2"};
+  const string whole = folder_ + "/whole", half = folder_ + "/half", end = folder_ + "/end";
+  const auto go_on = [&](const Arguments& more) {
+    return train("names-transformer", with({"--resume", half, "--save", end}, more));
+  };
+  good(train("names-transformer", with(how, {"--devices", "2", "--until", "2", "--save", half})));
+  const double sent = number(good(go_on({"--devices", "2"})).last_line(), "bytes");
+  EXPECT_EQ(kept(end, "split_states"), "none");
+  const string undivided = without_wishes(end);
+  good(go_on({"--devices", "2", "--split-states"}));  // which may also begin later
+  EXPECT_EQ(kept(end, "split_states"), "1");
+
+  good(train("names-transformer", with(how, {"--split-states", "--save", whole})));
+  EXPECT_NE(without_wishes(whole), undivided);
+  good(train("names-transformer", with(how, {"--split-states", "--devices", "2", "--until", "2", "--save", half})));
+  for (const Arguments& more : {Arguments{}, {"--devices", "2"}, {"--devices", "2", "--split-states"}}) {
+    const Outcome o = good(go_on(more));
+    EXPECT_EQ(o.err, "");
+    if (!more.empty()) {
+      EXPECT_GT(number(o.last_line(), "bytes"), sent) << joined(more);
+    }
+    EXPECT_EQ(content(whole), content(end)) << joined(more);
+  }
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  std::filesystem::remove(end);
+  const Outcome o = run_program(under_mpi(2, go_on({})));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_GT(number(o.last_line(), "bytes"), sent);
+  EXPECT_EQ(content(whole), content(end)) << "in two processes";
+}
+
 TEST_F(Many, OptimiserStatesAreDividedWithoutChangingABit) {
   const Arguments how = {"--steps", "20", "--batch", "12"};
   good(train("names-mlp-bn", with(how, {"--devices", "2", "--save", folder_ + "/whole"})));
   good(train("names-mlp-bn", with(how, {"--devices", "2", "--split-states", "--save", folder_ + "/split"})));
-  EXPECT_EQ(content(folder_ + "/whole"), content(folder_ + "/split"));
+  EXPECT_EQ(without_wishes(folder_ + "/whole"), without_wishes(folder_ + "/split"));
   const string out = good({"inspect", "names-mlp-bn", "--stage", "plan", "--devices", "2", "--split-states"}).out;
   EXPECT_CONTAINS(out, "reduce_scatter over data");
   EXPECT_CONTAINS(out, "all_gather over data");
@@ -183,7 +217,7 @@ TEST_F(Many, OptimiserStatesAreDividedWithoutChangingABit) {
   const Outcome o =
       run_program(under_mpi(2, train("names-mlp-bn", with(how, {"--split-states", "--save", folder_ + "/processes"}))));
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(content(folder_ + "/whole"), content(folder_ + "/processes"));
+  EXPECT_EQ(content(folder_ + "/split"), content(folder_ + "/processes"));
 }
 
 TEST_F(Many, APlanForDevicesThatAreNotHere) {

@@ -82,11 +82,16 @@ std::string device_to_go_on(const ModelFile& file, const Settings& settings) {
   throw ConfigError(fmt::format("{}: {}; --device auto allows it.", computed, otherwise));
 }
 
+bool split_states(const TrainOptions& options, const Start& start) {
+  return options.mesh.split_states || (start.file && start.file->split_states);
+}
+
 // The mesh of a run. One that goes on adds up its sums in the parts that it was begun with, on whatever devices there
-// are now; only --parts changes them.
+// are now; only --parts changes them. If it was begun with --split-states, it goes on so.
 Mesh mesh_of_run(const TrainOptions& options, const Start& start, std::string& device) {
   const int64_t kept = start.file ? start.file->parts : 0;
   MeshWishes wishes = options.mesh;
+  wishes.split_states = split_states(options, start);
   if (wishes.parts > 0 || kept == 0) return mesh_of(wishes, device);
   if (const int64_t devices = mesh_of(wishes, device).devices(); kept % devices != 0)
     throw ConfigError(
@@ -210,6 +215,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
 Keeper keeper_of(const Prepared& p) {
   ModelRun run{p.recipe.schedule, {}, p.start.request.wishes, p.recipe.data, p.recipe.data_sum, p.recipe.vocabulary};
   if (const auto& axes = p.wanted.mesh.axes; !axes.empty()) run.parts = axes[0].parts;
+  run.split_states = split_states(p.options, p.start);
   std::optional<int64_t> on_disk;
   if (const auto& file = p.start.file) {
     run.as_declared = is_as_declared(file->states, p.ctx);
