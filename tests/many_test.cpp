@@ -325,6 +325,26 @@ TEST_F(Many, TheFirstProcessPrints) {
   EXPECT_EQ(times_printed({"plan", "moons", "--mesh", "data=4", "--estimate"}, "moons on data=4"), 1);
 }
 
+// What is printed last can be typed as it is: it is for the same devices.
+TEST_F(Many, TheNextCommandIsForTheSameDevices) {
+  const string save = folder_ + "/run", to_go_on = " --resume " + save + " --save " + save;
+  const auto expect_next = [&](const Arguments& how, const string& command) {
+    EXPECT_CONTAINS(good(train("moons", how)).last_line(), R"("next":")" + command + "\"");
+  };
+  expect_next({"--until", "4", "--devices", "cpu:0,cpu:1", "--split-states", "--parts", "10", "--save", save},
+              "caravan train moons --devices cpu:0,cpu:1" + to_go_on);  // the file keeps the rest
+  expect_next({"--resume", save, "--save", save, "--until", "8", "--devices", "5"},
+              "caravan train moons --devices 5" + to_go_on);
+  expect_next({"--resume", save, "--save", save, "--until", "12"}, "caravan train moons" + to_go_on);
+  expect_next(
+      {"--steps", "4", "--devices", "3", "--engine", "streams", "--split-states", "--parts", "6", "--batch", "12"},
+      "caravan train moons --devices 3 --engine streams --parts 6 --split-states --batch 12 --save model.safetensors "
+      "--plot plots");
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const Outcome o = run_program(under_mpi(2, train("moons", {"--resume", save, "--save", save, "--until", "16"})));
+  EXPECT_CONTAINS(o.last_line(), R"("next":"mpirun -n 2 caravan train moons)" + to_go_on + "\"");
+}
+
 TEST_F(Many, ProcessesThatDisagreeSaySo) {
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
   // What the second process says, if both have other arguments.

@@ -239,14 +239,39 @@ Outputs open_outputs(const Prepared& p, const Keeper& keeper) {
   return out;
 }
 
-std::string command_to_go_on(const Prepared& p, const std::string& path) {
+namespace {
+
+// "caravan train moons", on the same devices and with the same data.
+std::string command_here(const Prepared& p) {
+  const MeshWishes& mesh = p.options.mesh;
   const std::string data = p.settings.data().given;
-  return fmt::format("caravan train {}{} --resume {} --save {}", p.row.name,
-                     data.empty() ? "" : " --data " + quoted(data), quoted(path), quoted(path));
+  std::string out = processes() > 1 ? fmt::format("mpirun -n {} ", processes()) : "";
+  out += "caravan train " + p.row.name;
+  if (!mesh.devices.empty()) out += " --devices " + quoted(mesh.devices);
+  if (mesh.engine != "auto") out += " --engine " + mesh.engine;
+  if (!data.empty()) out += " --data " + quoted(data);
+  return out;
+}
+
+}  // namespace
+
+std::string command_to_go_on(const Prepared& p, const std::string& path) {
+  return fmt::format("{} --resume {} --save {}", command_here(p), quoted(path), quoted(path));
+}
+
+std::string command_to_begin_anew(const Prepared& p) {
+  const std::vector<MeshAxis>& axes = p.wanted.mesh.axes;
+  std::string out = command_here(p);
+  if (axes.empty()) return out;
+  if (axes[0].parts > 0) out += fmt::format(" --parts {}", axes[0].parts);
+  if (split_states(p.options, p.start)) out += " --split-states";
+  // Devices and parts divide this batch, and perhaps not the recipe's own.
+  if (const auto& batch = p.start.request.wishes.batch) out += fmt::format(" --batch {}", *batch);
+  return out;
 }
 
 std::string quoted(const std::string& path) {
-  if (path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,=-") == path.npos)
+  if (path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=-") == path.npos)
     return path;
   std::string out = "'";
   for (const char c : path) out += c == '\'' ? "'\\''" : std::string(1, c);
