@@ -307,6 +307,35 @@ TEST_F(Many, DevicesOfARunAreItsProcesses) {
                   "the engine `streams` is for workers of one process, but mpirun has started 2 processes");
 }
 
+// What all processes refuse is said once, whether they have met or not; what one of them refuses, it says itself.
+TEST_F(Many, ARefusalIsSaidOnce) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const auto refused = [&](const Arguments& command) {
+    const Outcome o = run_program(under_mpi(2, command));
+    EXPECT_EQ(o.code, 2);
+    EXPECT_EQ(o.err.find("caravan: "), o.err.rfind("caravan: ")) << "said once: " << o.err;
+    return o.err;
+  };
+  for (const Arguments& command : {train("moons", {"--batch", "5"}),
+                                   {"inspect", "moons", "--batch", "5", "--stage", "plan"},
+                                   {"profile", "moons", "--batch", "5"}})
+    EXPECT_CONTAINS(refused(command), "batch axis 1 has size 5, which is not a multiple of 2 (the mesh is data=2)");
+  EXPECT_CONTAINS(refused(train("moons", {"--memory-limit", "1"})), "more than the limit of 1 bytes");
+  EXPECT_CONTAINS(refused({"train", "moons", "--device", "cpu:7"}), "there is no `cpu:7`");
+  EXPECT_CONTAINS(refused({"train", "moons", "--engine", "nccl", "--device", "cpu"}), "the engine `nccl` is for GPUs");
+  EXPECT_CONTAINS(refused({"inspect", "moons", "--devices", "3", "--stage", "plan"}), "names 3 devices, but mpirun");
+  EXPECT_CONTAINS(refused({"train", "moons", "--no-such-option"}), "no option `--no-such-option`");
+  EXPECT_CONTAINS(refused({"eval", folder_ + "/nowhere"}), "nowhere");
+
+  Arguments one = under_mpi(1, train("moons", {}));
+  one.push_back(":");
+  for (const string& word : with({"-n", "1", CARAVAN_COMMAND}, train("moons", {"--memory-limit", "1"})))
+    one.push_back(word);
+  const Outcome o = run_program(one);
+  EXPECT_NE(o.code, 0);
+  EXPECT_CONTAINS(o.err, "more than the limit of 1 bytes");
+}
+
 TEST_F(Many, TheFirstProcessPrints) {
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
   const auto times_printed = [&](const Arguments& command, const string& text) {

@@ -190,6 +190,7 @@ Begun begin(const TrainOptions& options, const Settings& settings) {
   Recipe recipe = recipe_of(find_recipe(options.recipe), start);
   const int64_t until = last_step(options, start, recipe.schedule);
   ContextOptions wanted = context_options(options, settings, start);
+  check_device(wanted);
   return {std::move(start), std::move(recipe), until, std::move(wanted)};
 }
 
@@ -203,9 +204,9 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   wanted.compiling = compile_notice(options.quiet);
   const auto begun = std::chrono::steady_clock::now();
   Context ctx(wanted, {});  // without a line: what is refused is what the command was told
-  Routine step = ctx.compile(recipe.program, {});
+  Routine step = alike([&] { return ctx.compile(recipe.program, {}); });
   const double compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  if (start.file) load(*start.file, ctx);
+  if (start.file) alike([&] { load(*start.file, ctx); });
   ctx.collect_states();  // so that the first process can save them
   const RecipeRow& row = find_recipe(options.recipe);
   return {options,           settings, row,  std::move(start), std::move(recipe), until,
