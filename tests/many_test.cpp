@@ -478,6 +478,23 @@ TEST_F(Many, AProcessThatDoesNotBeginEndsTheRun) {
   EXPECT_EQ(o.err.find("caravan: "), o.err.rfind("caravan: ")) << "said once: " << o.err;
 }
 
+TEST_F(Rank, DISABLED_AsksForItsNumber) {
+  Context ctx({.device = "cpu", .mesh = {{"data", process_count()}}, .compiler_flags = {"-O0"}});
+  const Tensor x = place(rows({{1}, {2}, {3}}), "data");
+  const double all = ctx.eval(sum(x)).item();  // by all: a step exchanges values
+  if (process_rank() == 0) std::cerr << "the first of " << process_count() << " has " << all << "\n";
+}
+TEST_F(Many, AProcessKnowsItsNumber) {
+  EXPECT_EQ(process_rank(), 0);
+  EXPECT_EQ(process_count(), 1);
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const Outcome o = run_program(with({"/usr/bin/timeout", "60"}, by_ranks(3, "AsksForItsNumber")));
+  EXPECT_EQ(o.code, 0) << o.err;
+  const string said = "the first of 3 has 6";
+  EXPECT_CONTAINS(o.err, said);
+  EXPECT_EQ(o.err.find(said), o.err.rfind(said)) << "said once: " << o.err;
+}
+
 TEST_F(Rank, DISABLED_IsBusy) {
   const auto all = mpi::communicator({.wait = std::chrono::seconds(2)});
   if (mpi::launch().rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(4500));
