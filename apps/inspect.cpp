@@ -42,19 +42,23 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   // Files and one stage on the screen are two wishes; without either, the graph.
   const bool only_files = options.stage.empty() && !(options.dump.empty() && options.trace.empty());
   const std::string stage = options.stage.empty() && !only_files ? "graph" : options.stage;
-  if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
-  check_measured_stage(options.measure, stage);
-  const RecipeRow& row = find_recipe(options.recipe);
-  check_choices(row, options.wishes);
-  const Recipe recipe = row.make({options.wishes, settings.seed(), settings.data()});
-  // Looking at stages and values needs no compiler and no GPU: the interpreter shows the plan for a device.
-  std::string device = options.measure ? settings.device() : "interp";
-  const Mesh mesh = mesh_of(options.mesh, device);
+  std::optional<Recipe> made;
   ContextOptions wanted;
+  before_all_meet([&] {
+    if (options.dot && stage != "graph") throw ConfigError("--dot draws the graph; use it with --stage graph.");
+    check_measured_stage(options.measure, stage);
+    const RecipeRow& row = find_recipe(options.recipe);
+    check_choices(row, options.wishes);
+    made = row.make({options.wishes, settings.seed(), settings.data()});
+    wanted.device = settings.device();
+    wanted.mesh = mesh_of(options.mesh, wanted.device);
+    // Looking at stages and values needs no compiler and no GPU: the interpreter shows the plan for a device.
+    if (!options.measure) wanted.device = "interp";
+    check_device(wanted);
+  });
+  const Recipe& recipe = *made;
   wanted.seed = settings.seed();
-  wanted.device = options.measure ? device : "interp";
   wanted.threads = int(settings.threads());
-  wanted.mesh = mesh;
   wanted.cache = settings.cache();
   wanted.memory_limit = options.memory_limit;
   wanted.passes_off = options.passes_off;
@@ -67,7 +71,7 @@ int inspect_command(const InspectOptions& options, const Settings& settings) {
   else if (settings.device() == "auto" && stage == "cuda")
     wanted.plans_for = gpu_kind().name;
   auto ctx = std::make_unique<Context>(wanted);
-  Routine step = ctx->compile(recipe.program);
+  Routine step = alike([&] { return ctx->compile(recipe.program); });
   if (automatic && !device_kind(wanted.plans_for).is_gpu && takes_gpu(plan::operations(step.plan().program))) {
     wanted.plans_for = gpu_kind().name;
     ctx = std::make_unique<Context>(wanted);

@@ -1,6 +1,8 @@
 // The command `caravan`: parses, resolves settings, runs, and turns what is thrown into an exit code.
+#include <chrono>
 #include <csignal>
 #include <iostream>
+#include <thread>
 
 #include "apps/cache_text.h"
 #include "apps/command_line.h"
@@ -52,6 +54,8 @@ int main(int argc, char** argv) {
   } catch (const caravan::backend::Disagreement& error) {
     return this_rank() == 0 ? failed(kMachineFailed, error) : int(kMachineFailed);
   } catch (const caravan::UserError& error) {
+    // The first process often refuses the same: then mpirun ends the others, which need not say it again.
+    if (this_rank() != 0 && !have_met()) std::this_thread::sleep_for(std::chrono::seconds(2));
     return failed(kWrongInput, error);
   } catch (const std::exception& error) {
     return failed(kMachineFailed, error);

@@ -115,6 +115,7 @@ std::string model_content(const std::string& recipe, const ModelRun& run, const 
   if (run.wishes.size) out.metadata["size"] = *run.wishes.size;
   if (run.wishes.precision) out.metadata["products"] = *run.wishes.precision;
   if (run.parts > 0) out.metadata["parts"] = std::to_string(run.parts);
+  if (run.split_states) out.metadata["split_states"] = "1";
   if (!run.vocabulary.empty()) out.metadata["vocabulary"] = run.vocabulary;
   out.metadata[kSum] = data::sha256(data::safetensors_content(out));
   return data::safetensors_content(out);
@@ -158,6 +159,7 @@ ModelFile read_model(const std::string& path, const data::Places& places) {
   if (in.says("device")) out.device = in.text("device");
   out.report = in.whole("report", 1);
   if (in.says("parts")) out.parts = in.whole("parts", 1);
+  out.split_states = in.says("split_states");
   History& h = out.history;
   h.step = in.whole("step", 0);
   h.reports = in.values(kReports);

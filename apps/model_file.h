@@ -36,6 +36,7 @@ struct ModelRun {
   std::string data, data_sum;  // where the points came from, and the recipe's checksum of them
   std::string vocabulary{};    // of a language model; empty: it is none
   int64_t parts = 0;           // in which sums over the batch are added up (--parts); 0: as on the devices there are
+  bool split_states = false;   // each device keeps a part of what the optimiser remembers (--split-states)
   bool as_declared = false;    // states are written in their declared precision, not in the device's, if it is wider
 };
 
@@ -45,6 +46,7 @@ struct ModelFile {
   History history;
   int64_t report = 0;  // the schedule's
   int64_t parts = 0;   // in which sums over the batch are added up; 0: none were asked for
+  bool split_states = false;
   std::string data, data_sum;
   std::string device;    // that computed the last step, "cpu"; empty: a file from before this was written down
   data::Tensors states;  // parameters, moments, running statistics

@@ -12,6 +12,7 @@
 #include "apps/quick_code_json.h"
 #include "apps/train/ranks.h"
 #include "caravan/runtime/compile_notice.h"
+#include "caravan/runtime/devices.h"
 
 namespace caravan::app {
 
@@ -50,22 +51,26 @@ int profile_command(const ProfileRequest& options, const Settings& settings) {
   const bool first = this_rank() == 0;  // which alone prints and writes
   if (!first) be_silent();
   std::optional<OutputFile> picture;
-  if (first && !options.plot.empty()) picture.emplace(options.plot, "--plot");
-  const RecipeRow& row = find_recipe(options.recipe);
-  check_choices(row, options.wishes);
-  const Recipe recipe = row.make({options.wishes, settings.seed(), settings.data()});
-  std::string device = settings.device();
-  const Mesh mesh = mesh_of(options.mesh, device);
-  Context ctx({.seed = settings.seed(),
-               .device = device,
-               .threads = int(settings.threads()),
-               .mesh = mesh,
-               .quick_start = settings.quick_start(),
-               .cache = settings.cache(),
-               .memory_limit = options.memory_limit,
-               .passes_off = options.passes_off,
-               .compiling = first ? notice_on_terminal() : nullptr});
-  Routine step = ctx.compile(recipe.program);
+  std::optional<Recipe> made;
+  ContextOptions wanted{.seed = settings.seed(),
+                        .device = settings.device(),
+                        .threads = int(settings.threads()),
+                        .quick_start = settings.quick_start(),
+                        .cache = settings.cache(),
+                        .memory_limit = options.memory_limit,
+                        .passes_off = options.passes_off,
+                        .compiling = first ? notice_on_terminal() : nullptr};
+  before_all_meet([&] {
+    if (first && !options.plot.empty()) picture.emplace(options.plot, "--plot");
+    const RecipeRow& row = find_recipe(options.recipe);
+    check_choices(row, options.wishes);
+    made = row.make({options.wishes, settings.seed(), settings.data()});
+    wanted.mesh = mesh_of(options.mesh, wanted.device);
+    check_device(wanted);
+  });
+  const Recipe& recipe = *made;
+  Context ctx(wanted);
+  Routine step = alike([&] { return ctx.compile(recipe.program); });
   plan::Profile profile = step.profile({.steps = options.steps, .first = recipe.at(0)});
   profile.program = options.recipe;
   if (picture) picture->write(plot::svg(profile));

@@ -18,6 +18,7 @@
 #include "caravan/runtime/function.h"
 #include "caravan/runtime/nonfinite.h"
 #include "caravan/runtime/print.h"
+#include "caravan/runtime/processes.h"
 #include "caravan/runtime/trace.h"
 #include "caravan/tensor/functions.h"
 #include "caravan/tensor/program.h"

@@ -70,18 +70,22 @@ class Many : public Command {
     }
     return out;
   }
-  // All of a checkpoint, but for the wish of how many parts sums are added up in.
-  static string without_parts(const string& path) {
+  // All of a checkpoint, but for what it keeps of --parts and --split-states.
+  static string without_wishes(const string& path) {
     data::Tensors out = data::read_safetensors(path);
-    out.metadata.erase("parts"), out.metadata.erase("sha256");
+    for (const char* key : {"parts", "split_states", "sha256"}) out.metadata.erase(key);
     return data::safetensors_content(out);
+  }
+  static string kept(const string& path, const string& key) {
+    const auto metadata = data::read_safetensors(path).metadata;
+    return metadata.contains(key) ? metadata.at(key) : "none";
   }
   // One device that adds up in as many parts computes every bit that the devices compute.
   void expect_same_bits(const string& recipe, const Arguments& how, const std::vector<string>& devices) const {
     for (const string& n : devices) {
       good(train(recipe, with(how, {"--parts", n, "--save", folder_ + "/one"})));
       const Outcome many = good(train(recipe, with(how, {"--devices", n, "--save", folder_ + "/many"})));
-      EXPECT_EQ(without_parts(folder_ + "/one"), without_parts(folder_ + "/many")) << recipe << " on " << n;
+      EXPECT_EQ(without_wishes(folder_ + "/one"), without_wishes(folder_ + "/many")) << recipe << " on " << n;
       EXPECT_EQ(number(many.last_line(), "devices"), std::stod(n));
     }
   }
@@ -137,10 +141,7 @@ TEST_F(Many, WithoutPartsOnlyRoundingsDiffer) {
 TEST_F(Many, ARunThatGoesOnKeepsItsParts) {
   const Arguments how = {"--steps", "40", "--batch", "24", "--parts", "12"};
   const string whole = folder_ + "/whole", half = folder_ + "/half", end = folder_ + "/end";
-  const auto parts = [](const string& path) {
-    const auto metadata = data::read_safetensors(path).metadata;
-    return metadata.contains("parts") ? metadata.at("parts") : "none";
-  };
+  const auto parts = [](const string& path) { return kept(path, "parts"); };
   const auto go_on = [&](const Arguments& more) {
     return train("moons", with({"--resume", half, "--save", end}, more));
   };
@@ -171,11 +172,44 @@ TEST_F(Many, ARunThatGoesOnKeepsItsParts) {
   EXPECT_CONTAINS(good(go_on({"--parts", "3"})).err, "/half was begun without --parts; with --parts 3 from here on");
 }
 
+// A recipe that clips gradients exchanges more with --split-states, and rounds otherwise.
+TEST_F(Many, ARunThatGoesOnKeepsDividedStates) {
+  const Arguments how = {"--steps", "4", "--batch", "4", "--parts", "2"};
+  const string whole = folder_ + "/whole", half = folder_ + "/half", end = folder_ + "/end";
+  const auto go_on = [&](const Arguments& more) {
+    return train("names-transformer", with({"--resume", half, "--save", end}, more));
+  };
+  good(train("names-transformer", with(how, {"--devices", "2", "--until", "2", "--save", half})));
+  const double sent = number(good(go_on({"--devices", "2"})).last_line(), "bytes");
+  EXPECT_EQ(kept(end, "split_states"), "none");
+  const string undivided = without_wishes(end);
+  good(go_on({"--devices", "2", "--split-states"}));  // which may also begin later
+  EXPECT_EQ(kept(end, "split_states"), "1");
+
+  good(train("names-transformer", with(how, {"--split-states", "--save", whole})));
+  EXPECT_NE(without_wishes(whole), undivided);
+  good(train("names-transformer", with(how, {"--split-states", "--devices", "2", "--until", "2", "--save", half})));
+  for (const Arguments& more : {Arguments{}, {"--devices", "2"}, {"--devices", "2", "--split-states"}}) {
+    const Outcome o = good(go_on(more));
+    EXPECT_EQ(o.err, "");
+    if (!more.empty()) {
+      EXPECT_GT(number(o.last_line(), "bytes"), sent) << joined(more);
+    }
+    EXPECT_EQ(content(whole), content(end)) << joined(more);
+  }
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  std::filesystem::remove(end);
+  const Outcome o = run_program(under_mpi(2, go_on({})));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_GT(number(o.last_line(), "bytes"), sent);
+  EXPECT_EQ(content(whole), content(end)) << "in two processes";
+}
+
 TEST_F(Many, OptimiserStatesAreDividedWithoutChangingABit) {
   const Arguments how = {"--steps", "20", "--batch", "12"};
   good(train("names-mlp-bn", with(how, {"--devices", "2", "--save", folder_ + "/whole"})));
   good(train("names-mlp-bn", with(how, {"--devices", "2", "--split-states", "--save", folder_ + "/split"})));
-  EXPECT_EQ(content(folder_ + "/whole"), content(folder_ + "/split"));
+  EXPECT_EQ(without_wishes(folder_ + "/whole"), without_wishes(folder_ + "/split"));
   const string out = good({"inspect", "names-mlp-bn", "--stage", "plan", "--devices", "2", "--split-states"}).out;
   EXPECT_CONTAINS(out, "reduce_scatter over data");
   EXPECT_CONTAINS(out, "all_gather over data");
@@ -183,7 +217,7 @@ TEST_F(Many, OptimiserStatesAreDividedWithoutChangingABit) {
   const Outcome o =
       run_program(under_mpi(2, train("names-mlp-bn", with(how, {"--split-states", "--save", folder_ + "/processes"}))));
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(content(folder_ + "/whole"), content(folder_ + "/processes"));
+  EXPECT_EQ(content(folder_ + "/split"), content(folder_ + "/processes"));
 }
 
 TEST_F(Many, APlanForDevicesThatAreNotHere) {
@@ -273,6 +307,35 @@ TEST_F(Many, DevicesOfARunAreItsProcesses) {
                   "the engine `streams` is for workers of one process, but mpirun has started 2 processes");
 }
 
+// What all processes refuse is said once, whether they have met or not; what one of them refuses, it says itself.
+TEST_F(Many, ARefusalIsSaidOnce) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const auto refused = [&](const Arguments& command) {
+    const Outcome o = run_program(under_mpi(2, command));
+    EXPECT_EQ(o.code, 2);
+    EXPECT_EQ(o.err.find("caravan: "), o.err.rfind("caravan: ")) << "said once: " << o.err;
+    return o.err;
+  };
+  for (const Arguments& command : {train("moons", {"--batch", "5"}),
+                                   {"inspect", "moons", "--batch", "5", "--stage", "plan"},
+                                   {"profile", "moons", "--batch", "5"}})
+    EXPECT_CONTAINS(refused(command), "batch axis 1 has size 5, which is not a multiple of 2 (the mesh is data=2)");
+  EXPECT_CONTAINS(refused(train("moons", {"--memory-limit", "1"})), "more than the limit of 1 bytes");
+  EXPECT_CONTAINS(refused({"train", "moons", "--device", "cpu:7"}), "there is no `cpu:7`");
+  EXPECT_CONTAINS(refused({"train", "moons", "--engine", "nccl", "--device", "cpu"}), "the engine `nccl` is for GPUs");
+  EXPECT_CONTAINS(refused({"inspect", "moons", "--devices", "3", "--stage", "plan"}), "names 3 devices, but mpirun");
+  EXPECT_CONTAINS(refused({"train", "moons", "--no-such-option"}), "no option `--no-such-option`");
+  EXPECT_CONTAINS(refused({"eval", folder_ + "/nowhere"}), "nowhere");
+
+  Arguments one = under_mpi(1, train("moons", {}));
+  one.push_back(":");
+  for (const string& word : with({"-n", "1", CARAVAN_COMMAND}, train("moons", {"--memory-limit", "1"})))
+    one.push_back(word);
+  const Outcome o = run_program(one);
+  EXPECT_NE(o.code, 0);
+  EXPECT_CONTAINS(o.err, "more than the limit of 1 bytes");
+}
+
 TEST_F(Many, TheFirstProcessPrints) {
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
   const auto times_printed = [&](const Arguments& command, const string& text) {
@@ -289,6 +352,26 @@ TEST_F(Many, TheFirstProcessPrints) {
   EXPECT_TRUE(exists(plot));
   EXPECT_EQ(times_printed({"inspect", "moons", "--stage", "plan"}, "The mesh is data=2."), 1);
   EXPECT_EQ(times_printed({"plan", "moons", "--mesh", "data=4", "--estimate"}, "moons on data=4"), 1);
+}
+
+// What is printed last can be typed as it is: it is for the same devices.
+TEST_F(Many, TheNextCommandIsForTheSameDevices) {
+  const string save = folder_ + "/run", to_go_on = " --resume " + save + " --save " + save;
+  const auto expect_next = [&](const Arguments& how, const string& command) {
+    EXPECT_CONTAINS(good(train("moons", how)).last_line(), R"("next":")" + command + "\"");
+  };
+  expect_next({"--until", "4", "--devices", "cpu:0,cpu:1", "--split-states", "--parts", "10", "--save", save},
+              "caravan train moons --devices cpu:0,cpu:1" + to_go_on);  // the file keeps the rest
+  expect_next({"--resume", save, "--save", save, "--until", "8", "--devices", "5"},
+              "caravan train moons --devices 5" + to_go_on);
+  expect_next({"--resume", save, "--save", save, "--until", "12"}, "caravan train moons" + to_go_on);
+  expect_next(
+      {"--steps", "4", "--devices", "3", "--engine", "streams", "--split-states", "--parts", "6", "--batch", "12"},
+      "caravan train moons --devices 3 --engine streams --parts 6 --split-states --batch 12 --save model.safetensors "
+      "--plot plots");
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const Outcome o = run_program(under_mpi(2, train("moons", {"--resume", save, "--save", save, "--until", "16"})));
+  EXPECT_CONTAINS(o.last_line(), R"("next":"mpirun -n 2 caravan train moons)" + to_go_on + "\"");
 }
 
 TEST_F(Many, ProcessesThatDisagreeSaySo) {
@@ -393,6 +476,23 @@ TEST_F(Many, AProcessThatDoesNotBeginEndsTheRun) {
   EXPECT_NE(o.code, 0);
   EXPECT_CONTAINS(o.err, "not all of the 3 processes have begun within 2 seconds, so all of them stop;");
   EXPECT_EQ(o.err.find("caravan: "), o.err.rfind("caravan: ")) << "said once: " << o.err;
+}
+
+TEST_F(Rank, DISABLED_AsksForItsNumber) {
+  Context ctx({.device = "cpu", .mesh = {{"data", process_count()}}, .compiler_flags = {"-O0"}});
+  const Tensor x = place(rows({{1}, {2}, {3}}), "data");
+  const double all = ctx.eval(sum(x)).item();  // by all: a step exchanges values
+  if (process_rank() == 0) std::cerr << "the first of " << process_count() << " has " << all << "\n";
+}
+TEST_F(Many, AProcessKnowsItsNumber) {
+  EXPECT_EQ(process_rank(), 0);
+  EXPECT_EQ(process_count(), 1);
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+  const Outcome o = run_program(with({"/usr/bin/timeout", "60"}, by_ranks(3, "AsksForItsNumber")));
+  EXPECT_EQ(o.code, 0) << o.err;
+  const string said = "the first of 3 has 6";
+  EXPECT_CONTAINS(o.err, said);
+  EXPECT_EQ(o.err.find(said), o.err.rfind(said)) << "said once: " << o.err;
 }
 
 TEST_F(Rank, DISABLED_IsBusy) {

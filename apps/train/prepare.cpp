@@ -82,11 +82,16 @@ std::string device_to_go_on(const ModelFile& file, const Settings& settings) {
   throw ConfigError(fmt::format("{}: {}; --device auto allows it.", computed, otherwise));
 }
 
+bool split_states(const TrainOptions& options, const Start& start) {
+  return options.mesh.split_states || (start.file && start.file->split_states);
+}
+
 // The mesh of a run. One that goes on adds up its sums in the parts that it was begun with, on whatever devices there
-// are now; only --parts changes them.
+// are now; only --parts changes them. If it was begun with --split-states, it goes on so.
 Mesh mesh_of_run(const TrainOptions& options, const Start& start, std::string& device) {
   const int64_t kept = start.file ? start.file->parts : 0;
   MeshWishes wishes = options.mesh;
+  wishes.split_states = split_states(options, start);
   if (wishes.parts > 0 || kept == 0) return mesh_of(wishes, device);
   if (const int64_t devices = mesh_of(wishes, device).devices(); kept % devices != 0)
     throw ConfigError(
@@ -185,6 +190,7 @@ Begun begin(const TrainOptions& options, const Settings& settings) {
   Recipe recipe = recipe_of(find_recipe(options.recipe), start);
   const int64_t until = last_step(options, start, recipe.schedule);
   ContextOptions wanted = context_options(options, settings, start);
+  check_device(wanted);
   return {std::move(start), std::move(recipe), until, std::move(wanted)};
 }
 
@@ -198,9 +204,9 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
   wanted.compiling = compile_notice(options.quiet);
   const auto begun = std::chrono::steady_clock::now();
   Context ctx(wanted, {});  // without a line: what is refused is what the command was told
-  Routine step = ctx.compile(recipe.program, {});
+  Routine step = alike([&] { return ctx.compile(recipe.program, {}); });
   const double compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  if (start.file) load(*start.file, ctx);
+  if (start.file) alike([&] { load(*start.file, ctx); });
   ctx.collect_states();  // so that the first process can save them
   const RecipeRow& row = find_recipe(options.recipe);
   return {options,           settings, row,  std::move(start), std::move(recipe), until,
@@ -210,6 +216,7 @@ Prepared prepare(const TrainOptions& options, const Settings& settings) {
 Keeper keeper_of(const Prepared& p) {
   ModelRun run{p.recipe.schedule, {}, p.start.request.wishes, p.recipe.data, p.recipe.data_sum, p.recipe.vocabulary};
   if (const auto& axes = p.wanted.mesh.axes; !axes.empty()) run.parts = axes[0].parts;
+  run.split_states = split_states(p.options, p.start);
   std::optional<int64_t> on_disk;
   if (const auto& file = p.start.file) {
     run.as_declared = is_as_declared(file->states, p.ctx);
@@ -233,14 +240,39 @@ Outputs open_outputs(const Prepared& p, const Keeper& keeper) {
   return out;
 }
 
-std::string command_to_go_on(const Prepared& p, const std::string& path) {
+namespace {
+
+// "caravan train moons", on the same devices and with the same data.
+std::string command_here(const Prepared& p) {
+  const MeshWishes& mesh = p.options.mesh;
   const std::string data = p.settings.data().given;
-  return fmt::format("caravan train {}{} --resume {} --save {}", p.row.name,
-                     data.empty() ? "" : " --data " + quoted(data), quoted(path), quoted(path));
+  std::string out = processes() > 1 ? fmt::format("mpirun -n {} ", processes()) : "";
+  out += "caravan train " + p.row.name;
+  if (!mesh.devices.empty()) out += " --devices " + quoted(mesh.devices);
+  if (mesh.engine != "auto") out += " --engine " + mesh.engine;
+  if (!data.empty()) out += " --data " + quoted(data);
+  return out;
+}
+
+}  // namespace
+
+std::string command_to_go_on(const Prepared& p, const std::string& path) {
+  return fmt::format("{} --resume {} --save {}", command_here(p), quoted(path), quoted(path));
+}
+
+std::string command_to_begin_anew(const Prepared& p) {
+  const std::vector<MeshAxis>& axes = p.wanted.mesh.axes;
+  std::string out = command_here(p);
+  if (axes.empty()) return out;
+  if (axes[0].parts > 0) out += fmt::format(" --parts {}", axes[0].parts);
+  if (split_states(p.options, p.start)) out += " --split-states";
+  // Devices and parts divide this batch, and perhaps not the recipe's own.
+  if (const auto& batch = p.start.request.wishes.batch) out += fmt::format(" --batch {}", *batch);
+  return out;
 }
 
 std::string quoted(const std::string& path) {
-  if (path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,=-") == path.npos)
+  if (path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=-") == path.npos)
     return path;
   std::string out = "'";
   for (const char c : path) out += c == '\'' ? "'\\''" : std::string(1, c);

@@ -44,7 +44,9 @@ struct Outputs {
 // Everything that can be refused is refused here, before the first step; from here on files are written.
 Outputs open_outputs(const Prepared& run, const Keeper& keeper);
 
-std::string command_to_go_on(const Prepared& run, const std::string& path);  // from that checkpoint
-std::string quoted(const std::string& path);                                 // as one would type it
+// Commands for the same devices and data. A checkpoint that a run goes on from keeps its other options.
+std::string command_to_go_on(const Prepared& run, const std::string& path);
+std::string command_to_begin_anew(const Prepared& run);  // to which options and files to write may be added
+std::string quoted(const std::string& path);             // as one would type it
 
 }  // namespace caravan::app

@@ -17,8 +17,14 @@ namespace caravan::app {
 int processes() { return mpi::launch().processes; }
 int this_rank() { return mpi::launch().rank; }
 
+namespace {
+bool met = false;
+}  // namespace
+bool have_met() { return met; }
+
 bool any_rank(bool says_so) {
   if (processes() == 1) return says_so;
+  met = true;
   std::vector<int> group;
   for (int r = 0; r < processes(); ++r) group.push_back(r);
   const uint8_t own = says_so;
@@ -41,9 +47,21 @@ void before_all_meet(const std::function<void()>& what) {
   if (refused) std::rethrow_exception(refused);
 }
 
+void leave_to_first(const UserError& error) {
+  if (processes() == 1) return;
+  try {
+    agree("another program", error.what());
+  } catch (const backend::Disagreement&) {  // then this process says what it refuses
+    return;
+  }
+  if (this_rank() != 0) throw SaidByFirst();
+}
+
 void wait_for_ranks() { any_rank(false); }
 void agree(const std::string& what, const std::string& text) {
-  if (processes() > 1) mpi::communicator()->agree(what, text);
+  if (processes() == 1) return;
+  met = true;
+  mpi::communicator()->agree(what, text);
 }
 
 namespace {

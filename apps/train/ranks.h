@@ -5,6 +5,7 @@
 #include <string>
 
 #include "apps/commands.h"
+#include "caravan/base/error.h"
 #include "caravan/mesh/mesh.h"
 
 namespace caravan::app {
@@ -14,10 +15,23 @@ int this_rank();
 // Whether one of the processes says so; all of them must ask.
 bool any_rank(bool says_so);
 
-// Runs what each process does by itself before they have met. What the first one refuses with a UserError, it alone
-// says: all others throw SaidByFirst, whether they refuse it or not.
+// What processes refuse with a UserError is said once. Runs what each process does by itself before they have met. What
+// the first one refuses, it alone says: all others throw SaidByFirst, whether they refuse it or not.
 void before_all_meet(const std::function<void()>& what);
 struct SaidByFirst {};
+void leave_to_first(const UserError& error);  // in all but the first process, which refuses the same: SaidByFirst
+// What processes compute alike after they have met, up to where they agree about it, such as the program of a Context.
+// What all refuse with the same message, the first one alone says.
+template <class Compute>
+auto alike(const Compute& compute) {
+  try {
+    return compute();
+  } catch (const UserError& error) {
+    leave_to_first(error);
+    throw;
+  }
+}
+bool have_met();  // the processes; before, each of them has only what it was started with
 
 void wait_for_ranks();  // returns when all processes are here: the first may still write what others know nothing of
 // Throws BackendError if the processes of a run do not give the same text; `what` is what differs: "another --lr".

@@ -136,14 +136,17 @@ std::vector<std::string> device_names() {
 
 namespace {
 
+void check_one(const std::string& name) {
+  const DeviceName device = parse_device_name(name);
+  const DeviceKind& kind = kind_of(device).facts;
+  if (kind.count() == 0) throw ConfigError("the device `" + name + "` cannot be used: " + kind.why_none() + ".");
+  if (device.ordinal.value_or(0) >= kind.count()) refuse_ordinal(name);
+}
+
 std::unique_ptr<backend::Device> make_one(const ContextOptions& options, ExchangeRef exchange) {
+  check_one(options.device);
   const DeviceName device = parse_device_name(options.device);
-  const Kind& kind = kind_of(device);
-  const int ordinal = device.ordinal.value_or(0), count = kind.facts.count();
-  if (count == 0)
-    throw ConfigError("the device `" + options.device + "` cannot be used: " + kind.facts.why_none() + ".");
-  if (ordinal >= count) refuse_ordinal(options.device);
-  return kind.make(options, ordinal, std::move(exchange));
+  return kind_of(device).make(options, device.ordinal.value_or(0), std::move(exchange));
 }
 
 }  // namespace
@@ -153,6 +156,12 @@ Target target_of(const ContextOptions& options, const std::string& device) {
   return kind_of(name).target(options, name.ordinal.value_or(0));
 }
 
+void check_device(const ContextOptions& options) {
+  ContextOptions named = options;
+  if (options.device == "auto") named.device = "cpu";  // on a mesh it is never a GPU
+  if (!options.mesh.exchanges()) return check_one(named.device);
+  for (const std::string& name : devices_of_process(named)) check_one(name);
+}
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options) {
   return options.mesh.exchanges() ? make_mesh(options, make_one) : make_one(options, nullptr);
 }

@@ -38,6 +38,8 @@ std::vector<FoundDevice> found_devices(const cc::CompilerFacts& compiler);
 // The device that the options name, which is not `auto`. ConfigError: a kind that is not built in, an ordinal that is
 // not there.
 std::unique_ptr<backend::Device> make_device(const ContextOptions& options);
+// ConfigError: what make_device refuses before the processes of a mesh have met. The device may be `auto`.
+void check_device(const ContextOptions& options);
 
 // What the options say to the device `cpu`.
 cc::DeviceOptions cpu_options(const ContextOptions& options);

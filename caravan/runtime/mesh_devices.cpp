@@ -102,7 +102,7 @@ int threads_of_one(const ContextOptions& options, bool processes, size_t devices
 
 }  // namespace
 
-std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options, MakeOne make_one) {
+std::vector<std::string> devices_of_process(const ContextOptions& options) {
   const Mesh& mesh = options.mesh;
   check(mesh);
   const bool processes = has_processes(mesh);
@@ -110,9 +110,17 @@ std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options, MakeOn
     throw ConfigError("the mesh " + to_string(mesh) + " has " + std::to_string(mesh.devices()) +
                       " devices; one process has at most " + std::to_string(kMostDevices) +
                       ", and `caravan plan` computes what more would take.");
-  std::vector<std::string> names;
+  std::vector<std::string> out;
   for (size_t k = 0; k < (processes ? 1 : size_t(mesh.devices())); ++k)
-    names.push_back(name_of_worker(options, processes ? size_t(mpi::launch().rank_here) : k));
+    out.push_back(name_of_worker(options, processes ? size_t(mpi::launch().rank_here) : k));
+  if (mesh.engine == "nccl") gpus_of(out);
+  return out;
+}
+
+std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options, MakeOne make_one) {
+  const Mesh& mesh = options.mesh;
+  const std::vector<std::string> names = devices_of_process(options);
+  const bool processes = has_processes(mesh);
   const auto communicators = make_communicators(options, processes, names);
   ContextOptions one = options;
   one.threads = threads_of_one(options, processes, names.size());

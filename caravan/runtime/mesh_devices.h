@@ -21,8 +21,10 @@ using ExchangeRef = std::shared_ptr<backend::Exchange>;  // null if the device i
 // Makes the one device that the options name.
 using MakeOne = std::unique_ptr<backend::Device> (*)(const ContextOptions& options, ExchangeRef exchange);
 
-// The devices of the mesh of the options that belong to this process, as one device. ConfigError: the mesh cannot be
-// had here.
+// The names of the devices of the mesh of the options that belong to this process. ConfigError: the mesh cannot be had
+// here, as far as that is known before processes have met.
+std::vector<std::string> devices_of_process(const ContextOptions& options);
+// These devices as one device. ConfigError: the mesh cannot be had here.
 std::unique_ptr<backend::Device> make_mesh(const ContextOptions& options, MakeOne make_one);
 
 }  // namespace caravan
