@@ -86,7 +86,6 @@ class Fuser {
   // Without a GPU, for a processor.
   Fuser(const Module& module, const Gpu* gpu)
       : gpu_(gpu),
-        vectors_(!gpu),
         out_(module),
         writers_(module.buffers.size()),
         readers_(module.buffers.size()),
@@ -142,7 +141,8 @@ class Fuser {
     });
     return reads && updates;
   }
-  // How many kernels have to run one after the other before each.
+  // How many kernels have to run one after the other before each, as they are before fusion. That a state is stored
+  // after its readers does not count: this is what is to be decided.
   void find_depths() {
     std::vector<int> computed(out_.buffers.size(), 0);  // by buffer: kernels until it is written
     for (const Kernel& kernel : out_.kernels) {
@@ -157,8 +157,8 @@ class Fuser {
     }
   }
   // Would the product of kernel i have to wait for a kernel that can run at the same time, if it stored the new values
-  // that kernel j does? That kernel reads an old value: in backpropagation, the gradient of a layer's input beside that
-  // of its weight.
+  // that kernel j does? That kernel reads an old value, and runs no earlier: in backpropagation, the gradient of a
+  // layer's input beside that of its weight.
   bool would_wait(size_t i, size_t j) {
     bool out = false;
     for_each_access(out_.kernels[j], [&](const loop::Access& a) {
@@ -215,8 +215,7 @@ class Fuser {
     if (has_products(statements(a)) && has_products(statements(b))) return false;
     if (must_follow(b, a)) return false;
     if (gpu_ && has_products(statements(a)) && would_wait(i, j)) return false;
-    if (vectors_ && !has_loop(statements(a)) && !has_loop(statements(b)) && share_state(a, b))
-      return merge(i, j, 0), true;
+    if (!gpu_ && !has_loop(statements(a)) && !has_loop(statements(b)) && share_state(a, b)) return merge(i, j, 0), true;
     const std::vector<const For*> loops_a = last_loops(a), loops_b = perfect_nest(b);
     size_t most = 0;  // number of outer loops with equal extents
     while (most < std::min(loops_a.size(), loops_b.size()) && loops_a[most]->extent == loops_b[most]->extent) ++most;
@@ -274,7 +273,7 @@ class Fuser {
   // are computed as vectors; inner loops of b that have stride 1 themselves would prevent that. Sums in lanes are
   // computed one by one, so that an elementary function of them, fused into the same loop, would not be vectorised.
   bool keeps_lanes(const For& a, const For& b) const {
-    if (!vectors_) return !has_loop(a.body) || !has_loop(b.body) || !has_lanes(a) || has_lanes(b);
+    if (gpu_) return !has_loop(a.body) || !has_loop(b.body) || !has_lanes(a) || has_lanes(b);
     if (!has_loop(b.body)) return !has_partial_sums(a.body) || !calls_function(b.body);
     return !has_loop(a.body) || has_lanes(a) == has_lanes(b);
   }
@@ -365,8 +364,7 @@ class Fuser {
     to->insert(to->end(), std::make_move_iterator(moved.begin()), std::make_move_iterator(moved.end()));
   }
 
-  const Gpu* const gpu_;
-  const bool vectors_;  // are loops computed as vectors?
+  const Gpu* const gpu_;  // null: for a processor, where loops are computed as vectors
   Module out_;
   std::vector<std::vector<int>> writers_;  // by buffer: the kernels that write it, as numbered before fusion
   std::vector<std::vector<int>> readers_;  // the same for kernels that read it, up to the current one

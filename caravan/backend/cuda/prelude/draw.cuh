@@ -8,10 +8,12 @@ static inline void caravan_draw_all(T* to, int64_t count, uint64_t seed, uint64_
                                     double width, double first, double second) {
   for (int64_t e = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; e < count; e += int64_t(gridDim.x) * blockDim.x) {
     const uint32_t word = caravan_random(seed, stream, 0, uint64_t(e), 0);
-    double n = double(word >> 8) / 16777216;
+    double n;
     if (normal) {
       const uint32_t other = caravan_random(seed, stream, 0, uint64_t(e), 1);
       n = sqrt(caravan_squared_radius(word)) * caravan_direction(other);
+    } else {
+      n = double(word >> 8) / 16777216;
     }
     to[e] = T((begin + width * n) * first * second);
   }
