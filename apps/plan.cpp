@@ -84,9 +84,9 @@ int plan_command(const PlanOptions& options, const Settings& settings) {
   const int64_t shares = mesh.axes[size_t(data_axis)].size;
   const RecipeRow& row = find_recipe(options.recipe);
   check_choices(row, options.wishes);
-  auto recipe_with = [&](std::optional<int64_t> batch) {
+  auto recipe_with = [&](std::optional<int64_t> batch, std::optional<int64_t> whole_batch = {}) {
     Wishes wishes = options.wishes;
-    wishes.batch = batch;
+    wishes.batch = batch, wishes.whole_batch = whole_batch;
     return row.make({wishes, settings.seed(), settings.data()});
   };
   const Schedule usual = recipe_with(std::nullopt).schedule;
@@ -103,7 +103,7 @@ int plan_command(const PlanOptions& options, const Settings& settings) {
                .cache = settings.cache(),
                .compiling = notice_on_terminal()});
   // One device with its share of the batch: the kernels of a device of the mesh, but for what is exchanged.
-  const Program& one = shares == 1 ? whole.program : recipe_with(batch / shares).program;
+  const Program& one = shares == 1 ? whole.program : recipe_with(batch / shares, batch).program;
   Computing computing;
   {
     Routine step = ctx.compile(one);

@@ -224,6 +224,9 @@ TEST_F(Many, APlanForDevicesThatAreNotHere) {
   const string text = good({"plan", "moons", "--mesh", "data=80", "--estimate"}).out;
   EXPECT_CONTAINS(text, "moons on data=80: batches of 800, 10 for each device");
   EXPECT_CONTAINS(text, "Assumptions:");
+  // Of recipes that train another network one example at a time, too.
+  EXPECT_CONTAINS(good({"plan", "mnist-mlp", "--mesh", "data=2", "--estimate"}).out,
+                  "mnist-mlp on data=2: batches of 2, 1 for each device");
   const Arguments slow = {"plan", "moons", "--mesh", "data=16", "--estimate", "--json", "--latency", "1000"};
   const string ring = good(slow).last_line(), tree = good(with(slow, {"--all-reduce", "tree"})).last_line();
   EXPECT_NEAR(number(ring, "exchanging_seconds"), 2 * 15e-3, 1e-4);
@@ -367,7 +370,7 @@ TEST_F(Many, TheNextCommandIsForTheSameDevices) {
   expect_next({"--resume", save, "--save", save, "--until", "12"}, "caravan train moons" + to_go_on);
   expect_next(
       {"--steps", "4", "--devices", "3", "--engine", "streams", "--split-states", "--parts", "6", "--batch", "12"},
-      "caravan train moons --devices 3 --engine streams --parts 6 --split-states --batch 12 --save model.safetensors "
+      "caravan train moons --devices 3 --engine streams --parts 6 --split-states --batch 12 --steps 4 --save model.safetensors "
       "--plot plots");
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
   const Outcome o = run_program(under_mpi(2, train("moons", {"--resume", save, "--save", save, "--until", "16"})));

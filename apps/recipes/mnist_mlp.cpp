@@ -12,7 +12,7 @@ namespace {
 constexpr double kPaperRate = 1e-4;
 
 // A batch of one is the paper's network; more is a wider one, which needs them.
-bool one_at_a_time(const Wishes& wishes) { return wishes.batch.value_or(1) == 1; }
+bool one_at_a_time(const Wishes& wishes) { return wishes.whole_batch.value_or(wishes.batch.value_or(1)) == 1; }
 
 struct DigitsMlp {
   nn::Mlp mlp;

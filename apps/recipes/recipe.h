@@ -29,6 +29,7 @@ namespace caravan::app {
 // What a user may ask of any recipe; the rest is the recipe's.
 struct Wishes {
   std::optional<int64_t> epochs{}, steps{}, batch{};
+  std::optional<int64_t> whole_batch{};  // of all devices, if `batch` is the share of one
   std::optional<double> lr{};
   std::optional<std::string> optimizer{};
   bool paper = false;                      // the published set-up, where there is one

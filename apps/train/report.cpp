@@ -139,7 +139,7 @@ std::vector<std::string> write_plots(const OutputFolder& folder, const Prepared&
 std::string next_command(const Prepared& p, const Ended& ended) {
   const std::string& file = ended.kept.path;
   if (!ended.kept.diverged.empty())
-    return fmt::format("{} --lr {}", command_to_begin_anew(p), p.recipe.schedule.lr / 10);
+    return fmt::format("{} --lr {:.4g}", command_to_begin_anew(p), p.recipe.schedule.lr / 10);
   if (ended.how == End::until) return file.empty() ? "" : command_to_go_on(p, file);
   if (!file.empty()) return fmt::format("caravan {} {}", p.row.next.empty() ? "eval" : p.row.next, quoted(file));
   return command_to_begin_anew(p) + " --save model.safetensors --plot plots";

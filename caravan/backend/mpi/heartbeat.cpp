@@ -39,8 +39,11 @@ void Heartbeat::beat() {
             previous = (launch_.rank + launch_.processes - 1) % launch_.processes;
   expect(sign_expected_, previous, kAlive);
   expect(wait_expected_, kAnyProcess, kWaits);
-  auto heard = Clock::now();
+  auto heard = Clock::now(), woken = heard;
   for (std::unique_lock lock(mutex_); !changed_.wait_for(lock, std::chrono::seconds(1), [&] { return stop_; });) {
+    // A process that was stopped itself has heard nothing meanwhile.
+    if (Clock::now() - woken >= limits_.silence / 2) heard = Clock::now();
+    woken = Clock::now();
     if (is_done(sign_sent_)) send(sign_sent_, next, kAlive);
     for (; is_done(sign_expected_); expect(sign_expected_, previous, kAlive)) heard = Clock::now();
     if (Clock::now() - heard >= limits_.silence) {
