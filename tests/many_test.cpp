@@ -370,8 +370,7 @@ TEST_F(Many, TheNextCommandIsForTheSameDevices) {
   expect_next({"--resume", save, "--save", save, "--until", "12"}, "caravan train moons" + to_go_on);
   expect_next(
       {"--steps", "4", "--devices", "3", "--engine", "streams", "--split-states", "--parts", "6", "--batch", "12"},
-      "caravan train moons --devices 3 --engine streams --parts 6 --split-states --batch 12 --steps 4 --save "
-      "model.safetensors "
+      "caravan train moons --devices 3 --engine streams --parts 6 --split-states --batch 12 --save model.safetensors "
       "--plot plots");
   if (!has_mpi()) GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
   const Outcome o = run_program(under_mpi(2, train("moons", {"--resume", save, "--save", save, "--until", "16"})));

@@ -262,17 +262,12 @@ std::string command_to_go_on(const Prepared& p, const std::string& path) {
 
 std::string command_to_begin_anew(const Prepared& p) {
   const std::vector<MeshAxis>& axes = p.wanted.mesh.axes;
-  const Wishes& wishes = p.start.request.wishes;
   std::string out = command_here(p);
-  if (!axes.empty() && axes[0].parts > 0) out += fmt::format(" --parts {}", axes[0].parts);
-  if (!axes.empty() && split_states(p.options, p.start)) out += " --split-states";
-  auto add = [&](const char* option, const auto& wish) {
-    if (wish) out += fmt::format(" --{} {}", option, *wish);
-  };
-  add("batch", wishes.batch), add("epochs", wishes.epochs), add("steps", wishes.steps);
-  add("optimizer", wishes.optimizer), add("size", wishes.size), add("precision", wishes.precision);
-  add("l2", wishes.l2);
-  if (wishes.paper) out += " --paper";
+  if (axes.empty()) return out;
+  if (axes[0].parts > 0) out += fmt::format(" --parts {}", axes[0].parts);
+  if (split_states(p.options, p.start)) out += " --split-states";
+  // Devices and parts divide this batch, and perhaps not the recipe's own.
+  if (const auto& batch = p.start.request.wishes.batch) out += fmt::format(" --batch {}", *batch);
   return out;
 }
 
