@@ -10,8 +10,9 @@ namespace caravan::mpi {
 
 namespace {
 
-constexpr int kAlive = 1, kWaits = 2;  // tags of messages
-constexpr int kAnyProcess = -1;        // MPI_ANY_SOURCE
+constexpr int kAlive = 1, kWaits = 2;     // tags of messages
+constexpr int kAnyProcess = -1;           // MPI_ANY_SOURCE
+constexpr std::chrono::seconds kBeat{1};  // from one sign of life to the next
 
 std::string name_of(int process, const Launch& launch) {
   return "process " + std::to_string(process) + " of " + std::to_string(launch.processes);
@@ -40,9 +41,9 @@ void Heartbeat::beat() {
   expect(sign_expected_, previous, kAlive);
   expect(wait_expected_, kAnyProcess, kWaits);
   auto heard = Clock::now(), woken = heard;
-  for (std::unique_lock lock(mutex_); !changed_.wait_for(lock, std::chrono::seconds(1), [&] { return stop_; });) {
-    // A process that was stopped itself has heard nothing meanwhile.
-    if (Clock::now() - woken >= limits_.silence / 2) heard = Clock::now();
+  for (std::unique_lock lock(mutex_); !changed_.wait_for(lock, kBeat, [&] { return stop_; });) {
+    // A process that was stopped itself has heard nothing meanwhile, and blames nobody for it.
+    if (Clock::now() - woken >= kBeat + limits_.silence / 2) heard = Clock::now();
     woken = Clock::now();
     if (is_done(sign_sent_)) send(sign_sent_, next, kAlive);
     for (; is_done(sign_expected_); expect(sign_expected_, previous, kAlive)) heard = Clock::now();
